@@ -1,0 +1,20 @@
+//! eke's domain, without I/O and without a clock.
+//!
+//! # Layout
+//! - [`units`]: bytes, shares and times, and the one place where they become text
+//! - [`sample`]: raw counters of one instant, as the kernel gives them
+//! - [`model`]: rates and shares, a pure function of two samples
+//! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
+//! - [`remedy`]: the four stages that every remedy has
+//! - [`config`]: settings from TOML, with shipped defaults and drop-ins
+//! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
+//!
+//! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
+
+pub mod config;
+pub mod model;
+pub mod remedy;
+pub mod sample;
+pub mod snapshot;
+pub mod step;
+pub mod units;

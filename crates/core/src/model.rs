@@ -1,0 +1,154 @@
+//! Rates and shares: a pure function of two samples and the time between them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sample::{Sample, SwapArea};
+use crate::units::Bytes;
+
+/// What the counters mean.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Model {
+    /// RAM.
+    pub ram: Bytes,
+    /// What programs can still have.
+    pub available: Bytes,
+    /// What is held compressed, uncompressed size, same-filled pages included.
+    pub held: Bytes,
+    /// What holding it takes: zram's allocator and zswap's pool.
+    pub pool: Bytes,
+    /// `held` - `pool`.
+    pub saved: Bytes,
+    /// `held` / `pool`; `None` while nothing is held.
+    pub effective_ratio: Option<f64>,
+    /// Share of the held pages that did not compress, 0..=1; `None` where the kernel does not count them.
+    pub incompressible_share: Option<f64>,
+    /// Pages swapped in per second (zswap's own loads included).
+    pub pages_in_per_s: f64,
+    /// Pages swapped out per second (zswap's own stores included).
+    pub pages_out_per_s: f64,
+    /// Major faults per second.
+    pub major_faults_per_s: f64,
+    /// Time in which some task waited for memory, share of the interval 0..=1.
+    pub waiting_share: Option<f64>,
+    /// kswapd's CPU time as a share of one CPU.
+    pub kswapd_cpu_share: f64,
+    /// The machine's idle CPU, share of all CPUs 0..=1.
+    pub idle_cpu_share: f64,
+    /// Processes killed for want of memory since boot.
+    pub oom_kills: u64,
+    /// Length of the interval the rates are about; 0 for the first sample.
+    pub interval_s: f64,
+}
+
+impl Model {
+    /// The model at `now`. Without a previous sample the rates are 0. Counters that went backwards
+    /// (a device was reset in between) give 0, not nonsense.
+    pub fn new(now: &Sample, before: Option<&Sample>) -> Self {
+        let before = before.unwrap_or(now);
+        let interval_s = now.time_ms.saturating_sub(before.time_ms) as f64 / 1e3;
+        let rate = |a: u64, b: u64| per_second(a, b, interval_s);
+        let (held, pool) = (held(now), pool(now));
+        let ticks = now.cpu.total.saturating_sub(before.cpu.total);
+        Self {
+            ram: now.memory.total,
+            available: now.memory.available,
+            held,
+            pool,
+            saved: held.saturating_sub(pool),
+            effective_ratio: (pool.0 > 0).then(|| held.0 as f64 / pool.0 as f64),
+            incompressible_share: incompressible_share(now),
+            pages_in_per_s: rate(now.vm.pswpin + now.vm.zswpin, before.vm.pswpin + before.vm.zswpin),
+            pages_out_per_s: rate(now.vm.pswpout + now.vm.zswpout, before.vm.pswpout + before.vm.zswpout),
+            major_faults_per_s: rate(now.vm.pgmajfault, before.vm.pgmajfault),
+            waiting_share: waiting_share(now, before, interval_s),
+            kswapd_cpu_share: rate(now.cpu.kswapd, before.cpu.kswapd) / 100.0,
+            idle_cpu_share: share(now.cpu.idle.saturating_sub(before.cpu.idle), ticks).unwrap_or(1.0),
+            oom_kills: now.vm.oom_kill,
+            interval_s,
+        }
+    }
+}
+
+fn per_second(now: u64, before: u64, interval_s: f64) -> f64 {
+    if interval_s > 0.0 { now.saturating_sub(before) as f64 / interval_s } else { 0.0 }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn zram_swaps(sample: &Sample) -> impl Iterator<Item = &crate::sample::ZramStat> {
+    let names: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
+    sample.zram.iter().filter(move |z| names.contains(&z.name.as_str()))
+}
+
+const PAGE: u64 = 4096;
+
+fn held(sample: &Sample) -> Bytes {
+    let zram: Bytes = zram_swaps(sample).map(|z| z.orig_data + Bytes(z.same_pages * PAGE)).sum();
+    zram + sample.memory.zswap_stored.unwrap_or_default()
+}
+
+fn pool(sample: &Sample) -> Bytes {
+    let zram: Bytes = zram_swaps(sample).map(|z| z.mem_used).sum();
+    zram + sample.memory.zswap_pool.unwrap_or_default()
+}
+
+fn incompressible_share(sample: &Sample) -> Option<f64> {
+    let huge: u64 = zram_swaps(sample).map(|z| z.huge_pages).sum();
+    let all: u64 = zram_swaps(sample).map(|z| z.orig_data.0 / PAGE + z.same_pages).sum();
+    share(huge, all)
+}
+
+fn waiting_share(now: &Sample, before: &Sample, interval_s: f64) -> Option<f64> {
+    let (now, before) = (now.pressure?, before.pressure?);
+    Some(per_second(now.some_total_us, before.some_total_us, interval_s) / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::ZramStat;
+
+    fn with_zram(orig_mib: u64, used_mib: u64, same_pages: u64) -> Sample {
+        Sample {
+            swaps: vec![SwapArea { path: "/dev/zram1".into(), ..SwapArea::default() }],
+            zram: vec![
+                ZramStat {
+                    name: "zram1".into(),
+                    orig_data: Bytes::mib(orig_mib),
+                    mem_used: Bytes::mib(used_mib),
+                    same_pages,
+                    ..ZramStat::default()
+                },
+                ZramStat { name: "zram0".into(), orig_data: Bytes::mib(999), ..ZramStat::default() },
+            ],
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn saved_counts_only_devices_that_are_swap() {
+        let m = Model::new(&with_zram(30, 10, 256), None);
+        assert_eq!((m.held, m.pool, m.saved), (Bytes::mib(31), Bytes::mib(10), Bytes::mib(21)));
+        assert_eq!(m.effective_ratio, Some(3.1));
+    }
+
+    #[test]
+    fn rates_are_per_second_and_never_negative() {
+        let mut a = Sample { time_ms: 1_000, ..Sample::default() };
+        a.vm.pswpin = 100;
+        a.vm.pswpout = 500;
+        let mut b = Sample { time_ms: 3_000, ..Sample::default() };
+        b.vm.pswpin = 300;
+        b.vm.pswpout = 10;
+        let m = Model::new(&b, Some(&a));
+        assert_eq!((m.pages_in_per_s, m.pages_out_per_s, m.interval_s), (100.0, 0.0, 2.0));
+    }
+
+    #[test]
+    fn nothing_held_has_no_ratio() {
+        assert_eq!(Model::new(&Sample::default(), None).effective_ratio, None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Raw counters of one instant, as the kernel gives them; units are in the names.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// Everything a tick reads. What a kernel does not have is `None`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Monotonic time of the reading.
+    pub time_ms: u64,
+    /// `/proc/meminfo`.
+    pub memory: Memory,
+    /// `/proc/vmstat`.
+    pub vm: VmCounters,
+    /// `/proc/swaps`, in its order.
+    pub swaps: Vec<SwapArea>,
+    /// The zram devices that are set up.
+    pub zram: Vec<ZramStat>,
+    /// `/proc/pressure/memory`, where the kernel keeps it (Linux 4.20, `CONFIG_PSI`).
+    pub pressure: Option<Pressure>,
+    /// CPU time of kswapd and the agent themselves, and of the machine, in clock ticks.
+    pub cpu: CpuTicks,
+}
+
+/// `/proc/meminfo`, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Memory {
+    /// RAM that the kernel manages.
+    pub total: Bytes,
+    /// Free RAM.
+    pub free: Bytes,
+    /// The kernel's estimate of what new programs can have without swapping (Linux 3.14).
+    pub available: Bytes,
+    /// Anonymous pages in RAM.
+    pub anonymous: Bytes,
+    /// Page cache without shared memory (`Cached` - `Shmem`) and with buffers.
+    pub file_cache: Bytes,
+    /// Size of all swap areas.
+    pub swap_total: Bytes,
+    /// What of them is unused.
+    pub swap_free: Bytes,
+    /// What zswap's pool takes (Linux 5.19).
+    pub zswap_pool: Option<Bytes>,
+    /// The pages that zswap holds, uncompressed size (Linux 5.19).
+    pub zswap_stored: Option<Bytes>,
+}
+
+/// Counters of `/proc/vmstat` since boot, in pages unless the name says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VmCounters {
+    /// Pages swapped in.
+    pub pswpin: u64,
+    /// Pages swapped out.
+    pub pswpout: u64,
+    /// Pages that came back from zswap (Linux 5.10 or so; absent is 0).
+    pub zswpin: u64,
+    /// Pages that went to zswap.
+    pub zswpout: u64,
+    /// Pages that zswap wrote on to its disk (Linux 6.8).
+    pub zswpwb: u64,
+    /// Major page faults.
+    pub pgmajfault: u64,
+    /// Anonymous pages that came back soon after they were evicted (Linux 5.9).
+    pub refault_anon: u64,
+    /// File pages that came back soon after they were evicted.
+    pub refault_file: u64,
+    /// Anonymous pages taken by reclaim (Linux 5.10).
+    pub pgsteal_anon: u64,
+    /// Processes that the kernel killed for want of memory (Linux 4.13).
+    pub oom_kill: u64,
+}
+
+/// One line of `/proc/swaps`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwapArea {
+    /// The device or file, with the kernel's `\040` escapes decoded.
+    pub path: String,
+    /// `partition` or `file`.
+    pub kind: String,
+    /// Its size.
+    pub size: Bytes,
+    /// What of it is used.
+    pub used: Bytes,
+    /// Its priority; the highest is filled first.
+    pub priority: i32,
+}
+
+impl SwapArea {
+    /// The name of the zram device that it is, if it is one (`/dev/zram1` is `zram1`).
+    pub fn zram_name(&self) -> Option<&str> {
+        self.path.strip_prefix("/dev/").filter(|n| n.starts_with("zram"))
+    }
+}
+
+/// `mm_stat` and its neighbours of one zram device (Linux 4.1).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ZramStat {
+    /// `zram1`.
+    pub name: String,
+    /// Its declared size.
+    pub disksize: Bytes,
+    /// The algorithm in use.
+    pub algorithm: String,
+    /// The pages it holds, uncompressed; same-filled pages are not counted.
+    pub orig_data: Bytes,
+    /// What they are after compression.
+    pub compr_data: Bytes,
+    /// What the allocator takes for them.
+    pub mem_used: Bytes,
+    /// The most it ever took.
+    pub mem_used_max: Bytes,
+    /// Pages of one repeated word, held without memory.
+    pub same_pages: u64,
+    /// Pages that did not compress and are held whole.
+    pub huge_pages: u64,
+    /// Pages on the backing device (`bd_stat`, Linux 4.14), where there is one.
+    pub written_back_pages: Option<u64>,
+}
+
+/// One resource's pressure-stall information: shares in percent, totals in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pressure {
+    /// Some task waited: share of the last 10 s.
+    pub some_avg10: f64,
+    /// Some task waited: share of the last 60 s.
+    pub some_avg60: f64,
+    /// Some task waited: since boot.
+    pub some_total_us: u64,
+    /// All tasks waited: share of the last 10 s.
+    pub full_avg10: f64,
+    /// All tasks waited: since boot.
+    pub full_total_us: u64,
+}
+
+/// CPU time in clock ticks (`sysconf(_SC_CLK_TCK)`, in effect 100 a second).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuTicks {
+    /// All CPUs, all states (`/proc/stat`).
+    pub total: u64,
+    /// What of that was idle or waiting for I/O.
+    pub idle: u64,
+    /// kswapd's share: reclaim, and with it most compression.
+    pub kswapd: u64,
+}

@@ -1,0 +1,106 @@
+//! What `status` shows, and the messages on the agent's socket: one JSON object a line each way.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+use crate::step::{Plan, Prediction};
+use crate::units::Bytes;
+
+/// A client's question or wish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub enum Request {
+    /// The state now; anybody may ask.
+    Status,
+    /// Leave, and leave everything that is applied in place; root only.
+    Stop,
+    /// Read the plan again (`eke up` changed it); root only.
+    Reload,
+}
+
+/// The agent's answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum Response {
+    /// To `Status`.
+    Status(Box<Snapshot>),
+    /// To `Stop` and `Reload`.
+    Done,
+    /// Not permitted, or not understood; the sentence says which and what would be.
+    Refused {
+        /// For the user.
+        reason: String,
+        /// True if root would not have been refused.
+        needs_root: bool,
+    },
+}
+
+/// The agent itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentState {
+    /// Its process.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub up_s: u64,
+    /// Its resident set.
+    pub resident: Bytes,
+    /// Its own CPU time in milliseconds.
+    pub cpu_ms: u64,
+}
+
+/// What is so now, for every client alike. It holds nothing of any user's.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Snapshot {
+    /// The agent, `None` where a client read the machine itself because none runs.
+    pub agent: Option<AgentState>,
+    /// Is a plan of eke's applied.
+    pub applied: bool,
+    /// The compressed swap in use: `zram (zstd)`, `zswap (lzo)` or `none`.
+    pub backend: String,
+    /// What the applied plan said would happen.
+    pub prediction: Option<Prediction>,
+    /// What happens.
+    pub model: Model,
+    /// What the agent did or noticed, newest last, at most [`EVENTS_KEPT`].
+    pub events: Vec<Event>,
+}
+
+/// How many events a snapshot carries.
+pub const EVENTS_KEPT: usize = 20;
+
+/// One thing that the agent did or noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Event {
+    /// Seconds since 1970.
+    pub unix_s: u64,
+    /// A full sentence with values and units.
+    pub text: String,
+}
+
+/// What `eke up` leaves for the agent and for `status`: the plan as applied.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Applied {
+    /// Seconds since 1970.
+    pub unix_s: u64,
+    /// The plans.
+    pub plans: Vec<Plan>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_each() {
+        let line = serde_json::to_string(&Request::Status).unwrap();
+        assert_eq!(line, r#"{"ask":"status"}"#);
+        let answer = Response::Status(Box::default());
+        let line = serde_json::to_string(&answer).unwrap();
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Response>(&line).unwrap(), answer);
+    }
+}

@@ -1,0 +1,182 @@
+//! Bytes, shares and times: newtypes, and the one place where they become text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One mebibyte in bytes.
+pub const MIB: u64 = 1 << 20;
+
+/// A number of bytes. Prints in binary units (`410 MiB`); reads `124M`, `1.5G`, `64KiB` or plain bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// `n` MiB.
+    pub const fn mib(n: u64) -> Self {
+        Self(n * MIB)
+    }
+
+    /// This share of the bytes, rounded down; `share` is clamped to 0..=16.
+    pub fn scaled(self, share: f64) -> Self {
+        Self((self.0 as f64 * share.clamp(0.0, 16.0)) as u64)
+    }
+
+    /// The difference, or zero.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::ops::Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::iter::Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+        items.fold(Self(0), |a, b| a + b)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 1024.0 && unit < units.len() - 1 {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let digits = usize::from(unit > 0 && value < 10.0);
+        f.pad(&format!("{value:.digits$} {}", units[unit]))
+    }
+}
+
+/// Why a text is not a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not a size: give a number with K, M, G or T (powers of 1024), for example 124M")]
+pub struct BadSize {
+    text: String,
+}
+
+impl FromStr for Bytes {
+    type Err = BadSize;
+
+    fn from_str(text: &str) -> Result<Self, BadSize> {
+        let bad = || BadSize { text: text.to_owned() };
+        let trimmed = text.trim();
+        let digits_end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(digits_end);
+        let number: f64 = number.parse().map_err(|_| bad())?;
+        let shift = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kb" | "kib" => 10,
+            "m" | "mb" | "mib" => 20,
+            "g" | "gb" | "gib" => 30,
+            "t" | "tb" | "tib" => 40,
+            _ => return Err(bad()),
+        };
+        let bytes = number * (1u64 << shift) as f64;
+        if bytes.is_finite() && bytes < 9.0e18 { Ok(Self(bytes as u64)) } else { Err(bad()) }
+    }
+}
+
+/// A time in nanoseconds. Prints with three significant figures (`2.13 µs`, `15.9 ms`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// `n` microseconds.
+    pub const fn micros(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+
+    /// The time in seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl From<std::time::Duration> for Nanos {
+    fn from(d: std::time::Duration) -> Self {
+        Self(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self.0 {
+            n if n < 1_000 => (n as f64, "ns"),
+            n if n < 1_000_000 => (n as f64 / 1e3, "µs"),
+            n if n < 1_000_000_000 => (n as f64 / 1e6, "ms"),
+            n => (n as f64 / 1e9, "s"),
+        };
+        let digits = match value {
+            v if unit == "ns" || v >= 100.0 => 0,
+            v if v >= 10.0 => 1,
+            _ => 2,
+        };
+        f.pad(&format!("{value:.digits$} {unit}"))
+    }
+}
+
+/// The `q` quantile (0..=1) of unsorted values by nearest rank; `None` of nothing.
+pub fn quantile(values: &mut [u64], q: f64) -> Option<u64> {
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_unstable();
+    let rank = (q.clamp(0.0, 1.0) * values.len() as f64).ceil() as usize;
+    Some(values[rank.clamp(1, values.len()) - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_in_binary_units() {
+        let shown: Vec<String> = [0, 512, 4096, 10 * MIB, 3 * MIB / 2, 1 << 34].map(|n| Bytes(n).to_string()).into();
+        assert_eq!(shown, ["0 B", "512 B", "4.0 KiB", "10 MiB", "1.5 MiB", "16 GiB"]);
+    }
+
+    #[test]
+    fn bytes_read_with_units() {
+        assert_eq!("124M".parse(), Ok(Bytes::mib(124)));
+        assert_eq!("1.5GiB".parse(), Ok(Bytes::mib(1536)));
+        assert_eq!("4096".parse(), Ok(Bytes(4096)));
+        assert!("12 parsecs".parse::<Bytes>().is_err());
+        assert!("-1".parse::<Bytes>().is_err());
+        assert!("".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn nanos_print_three_figures() {
+        let shown: Vec<String> = [740, 2_134, 15_936, 246_784, 9_000_000].map(|n| Nanos(n).to_string()).into();
+        assert_eq!(shown, ["740 ns", "2.13 µs", "15.9 µs", "247 µs", "9.00 ms"]);
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let mut v = vec![5, 1, 9, 3];
+        assert_eq!(quantile(&mut v, 0.5), Some(3));
+        assert_eq!(quantile(&mut v, 0.99), Some(9));
+        assert_eq!(quantile(&mut v, 0.0), Some(1));
+        assert_eq!(quantile(&mut [], 0.5), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_size_or_a_refusal(text in ".{0,12}") {
+            let _ = text.parse::<Bytes>();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Steps to effects, each written down before it is done.
+
+use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
+
+use crate::error::{Error, Result};
+use crate::journal::Journal;
+use crate::journal::record::{Intent, Phase, Undo};
+use crate::knob::{self, Restore};
+use crate::read;
+use crate::revert::{self, Outcome};
+use crate::root::Root;
+use crate::write::{locate, read_value, write_value};
+use crate::zram;
+
+/// The right to change the machine: the open journal and in whose name.
+#[derive(Debug)]
+pub struct Session {
+    root: Root,
+    owner: String,
+    journal: Journal,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// It was made, under this number of the journal.
+    Made {
+        /// The number.
+        seq: u64,
+        /// The device that the kernel gave, for a new zram.
+        device: Option<String>,
+    },
+    /// It was so already; nothing was changed and nothing will be undone.
+    AlreadySo,
+}
+
+impl Session {
+    /// Opens the journal in the name of `owner` (a remedy).
+    ///
+    /// # Errors
+    /// See [`Journal::open`].
+    pub fn open(root: &Root, owner: &str) -> Result<Self> {
+        Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::open(root)? })
+    }
+
+    /// Applies a whole plan in order. If a step fails, those before it are undone: never half a change.
+    ///
+    /// # Errors
+    /// The step that failed, and what could not be undone after that.
+    pub fn apply_plan(&mut self, plan: &Plan) -> Result<Vec<Applied>> {
+        let mut applied = Vec::new();
+        for planned in &plan.steps {
+            match self.apply(planned) {
+                Ok(a) => applied.push(a),
+                Err(e) => return Err(self.back_out(planned, e, &applied)),
+            }
+        }
+        Ok(applied)
+    }
+
+    fn back_out(&mut self, planned: &PlannedStep, error: Error, applied: &[Applied]) -> Error {
+        let mut left = Vec::new();
+        for a in applied.iter().rev() {
+            if let Applied::Made { seq, .. } = a {
+                if let Err(e) = self.undo(*seq) {
+                    left.push(e.to_string());
+                }
+            }
+        }
+        let after = if left.is_empty() { "everything before it was undone".to_owned() } else { format!("and not all could be undone: {}", left.join("; ")) };
+        Error::Refused(format!("the step \"{}\" failed: {error}; {after}", planned.step))
+    }
+
+    /// Applies one step.
+    ///
+    /// # Errors
+    /// The kernel's answer. The step then left nothing behind, or stands in the journal for `down`.
+    pub fn apply(&mut self, planned: &PlannedStep) -> Result<Applied> {
+        let Some(undo) = self.inverse(&planned.step)? else {
+            return Ok(Applied::AlreadySo);
+        };
+        let intent =
+            Intent { owner: self.owner.clone(), step: planned.step.clone(), undo, reason: planned.reason.text.clone() };
+        let seq = self.journal.intend(intent)?;
+        match self.perform(seq, &planned.step) {
+            Ok(device) => {
+                self.journal.note(seq, Phase::Done)?;
+                Ok(Applied::Made { seq, device })
+            }
+            Err(e) => {
+                self.clean_up(seq, &e);
+                Err(e)
+            }
+        }
+    }
+
+    /// A scratch device for a measurement: journaled like everything else, so that `down` finds it after a crash.
+    ///
+    /// # Errors
+    /// The kernel's answer; nothing is left then.
+    pub fn scratch_zram(&mut self, spec: &ZramSpec, reason: Reason) -> Result<String> {
+        match self.apply(&PlannedStep { step: Step::AddZram(spec.clone()), reason })? {
+            Applied::Made { device: Some(name), .. } => Ok(name),
+            _ => Err(Error::Refused("the kernel gave no device".into())),
+        }
+    }
+
+    /// Removes a device that [`Self::scratch_zram`] made.
+    ///
+    /// # Errors
+    /// The kernel's answer, or `Refused` for a device that is not in the journal.
+    pub fn remove_scratch(&mut self, device: &str) -> Result<()> {
+        let entries = self.journal.entries()?;
+        let entry = entries.iter().rev().find(|e| e.made.as_deref() == Some(device));
+        match entry {
+            Some(e) => self.undo(e.seq),
+            None => Err(Error::Refused(format!("{device} is not a device that eke made"))),
+        }
+    }
+
+    /// Undoes one number of the journal.
+    ///
+    /// # Errors
+    /// The kernel's answer, or `Refused` with the reason where it cannot be undone now.
+    pub fn undo(&mut self, seq: u64) -> Result<()> {
+        let entries = self.journal.entries()?;
+        let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return Ok(()) };
+        match revert::one(&self.root, &self.journal, entry)? {
+            Outcome::Blocked(why) => Err(Error::Refused(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The open journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// What is already so has no inverse and needs none.
+    fn inverse(&self, step: &Step) -> Result<Option<Undo>> {
+        match step {
+            Step::Set { knob, target, value } => self.inverse_of_set(knob, target, value),
+            Step::AddZram(_) => {
+                let before = zram::devices(&self.root)?;
+                let expected = zram::next_name(&before);
+                Ok(Some(Undo::RemoveZram { before, expected }))
+            }
+            Step::SwapOn { path, .. } => {
+                let on = read::swaps(&self.root)?.iter().any(|a| a.path == *path);
+                Ok((!on).then(|| Undo::SwapOff { path: path.clone() }))
+            }
+            Step::SwapOff { path } => {
+                let area = read::swaps(&self.root)?.into_iter().find(|a| a.path == *path);
+                Ok(area.map(|a| Undo::SwapOn { path: a.path, priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0) }))
+            }
+        }
+    }
+
+    fn inverse_of_set(&self, name: &str, target: &str, value: &str) -> Result<Option<Undo>> {
+        let (knob, _) = locate(&self.root, name, target)?;
+        if knob.restore != Restore::WriteOld {
+            return Ok(Some(Undo::Nothing));
+        }
+        let old = read_value(&self.root, name, target)?;
+        let undo = Undo::Write { knob: name.into(), target: target.into(), old: old.clone(), new: value.into() };
+        Ok((!knob.codec.same(&old, value)).then_some(undo))
+    }
+
+    fn perform(&self, seq: u64, step: &Step) -> Result<Option<String>> {
+        match step {
+            Step::Set { knob, target, value } => write_value(&self.root, knob, target, value).map(|()| None),
+            Step::AddZram(spec) => self.add_zram(seq, spec).map(Some),
+            Step::SwapOn { path, priority } => {
+                let at = self.root.path(path);
+                self.root.sys().swapon(&at, *priority, false).map_err(|e| Error::io("swap on", &at, e)).map(|()| None)
+            }
+            Step::SwapOff { path } => revert::swap_off(&self.root, path)?.map_or(Ok(None), |why| Err(Error::Refused(why))),
+        }
+    }
+
+    fn add_zram(&self, seq: u64, spec: &ZramSpec) -> Result<String> {
+        let device = zram::hot_add(&self.root)?;
+        self.journal.note(seq, Phase::Made { device: device.clone() })?;
+        zram::configure(&self.root, &device, spec)?;
+        Ok(device)
+    }
+
+    /// A step that failed half-way is taken back; if even that fails it stays in the journal for `down`.
+    fn clean_up(&self, seq: u64, error: &Error) {
+        let entries = self.journal.entries().unwrap_or_default();
+        let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return };
+        if let Ok(Outcome::Restored(_) | Outcome::AsBefore) = revert::effect(&self.root, entry) {
+            let _ = self.journal.note(seq, Phase::Failed { error: error.to_string() });
+        }
+    }
+}
+
+/// Starts an action that leaves nothing to undo (recompress, writeback, compact) or narrows one on a device of eke's.
+///
+/// # Errors
+/// The kernel's answer; `Refused` for a knob that would have to be journaled.
+pub fn trigger(root: &Root, name: &str, target: &str, value: &str) -> Result<()> {
+    match knob::find(name) {
+        Some(k) if k.restore == Restore::WriteOld => Err(Error::Refused(format!("{name} is a setting, not an action; it needs the journal"))),
+        _ => write_value(root, name, target, value),
+    }
+}

@@ -1,0 +1,157 @@
+//! What was changed, from what, to what, by whom and why: written down before it is done.
+//!
+//! `run/eke/journal.jsonl`, mode 0600, append-only, one `write(2)` a record. The state that it is about dies with
+//! the boot, and so does `/run`; the boot's id is checked all the same. Only the death of a process must be
+//! survived, not that of the machine, so records are not synced.
+//!
+//! - [`record`]: what stands in it
+//! - [`replay`]: which changes are still in force, from the records alone
+
+pub mod record;
+pub mod replay;
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Error, Result};
+use crate::root::{RUN_DIR, Root};
+use record::{Phase, Record};
+use replay::Entry;
+
+const FILE: &str = "run/eke/journal.jsonl";
+const LOCK: &str = "run/eke/lock";
+/// How long to wait for another eke that is changing the machine: 5 s.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// The open journal. While it is open no other process changes the machine by eke.
+#[derive(Debug)]
+pub struct Journal {
+    root: Root,
+    next_seq: u64,
+    _lock: OwnedFd,
+}
+
+impl Journal {
+    /// Opens the journal of this boot, waiting up to 5 s for another eke.
+    ///
+    /// # Errors
+    /// `Refused` while another process holds it; the kernel's answer where `run/eke` cannot be made (not root).
+    pub fn open(root: &Root) -> Result<Self> {
+        let dir = root.path(RUN_DIR);
+        root.sys().create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
+        let lock = lock(root)?;
+        let records = read(root)?;
+        let mut journal = Self { root: root.clone(), next_seq: 1, _lock: lock };
+        match records.first().map(|r| &r.phase) {
+            Some(Phase::Begun { boot_id }) if *boot_id == boot_id_of(root) => {
+                journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
+                journal.end_torn_line()?;
+            }
+            _ => journal.begin()?,
+        }
+        Ok(journal)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.clear()?;
+        let boot_id = boot_id_of(&self.root);
+        self.append(0, Phase::Begun { boot_id })
+    }
+
+    /// A crash in the middle of a write leaves half a line; the next record must not be glued to it.
+    fn end_torn_line(&self) -> Result<()> {
+        if read_text(&self.root)?.ends_with('\n') { Ok(()) } else { self.append_bytes(b"\n") }
+    }
+
+    /// Writes an intent down and gives its number.
+    ///
+    /// # Errors
+    /// The kernel's answer; the change must then not be made.
+    pub fn intend(&mut self, intent: record::Intent) -> Result<u64> {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.append(seq, Phase::Intent(Box::new(intent)))?;
+        Ok(seq)
+    }
+
+    /// Writes down what became of number `seq`.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn note(&self, seq: u64, phase: Phase) -> Result<()> {
+        self.append(seq, phase)
+    }
+
+    /// What is in force, oldest first.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        entries(&self.root)
+    }
+
+    /// Removes the journal when nothing in it is in force any more.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn clear(&self) -> Result<()> {
+        let path = self.root.path(FILE);
+        match self.root.sys().remove(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn append(&self, seq: u64, phase: Phase) -> Result<()> {
+        let mut line = Record { seq, phase }.to_line();
+        line.push('\n');
+        self.append_bytes(line.as_bytes())
+    }
+
+    fn append_bytes(&self, bytes: &[u8]) -> Result<()> {
+        let path = self.root.path(FILE);
+        self.root.sys().append(&path, bytes).map_err(|e| Error::io("append to", &path, e))
+    }
+}
+
+/// What is in force by the journal of this boot, oldest first; needs no lock.
+///
+/// # Errors
+/// The kernel's answer (only root may read it).
+pub fn entries(root: &Root) -> Result<Vec<Entry>> {
+    let records = read(root)?;
+    match records.first().map(|r| &r.phase) {
+        Some(Phase::Begun { boot_id }) if *boot_id == boot_id_of(root) => Ok(replay::in_force(&records)),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn read_text(root: &Root) -> Result<String> {
+    Ok(root.read_if_there(FILE)?.unwrap_or_default())
+}
+
+fn read(root: &Root) -> Result<Vec<Record>> {
+    Ok(read_text(root)?.lines().filter_map(Record::from_line).collect())
+}
+
+fn boot_id_of(root: &Root) -> String {
+    root.read("proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn lock(root: &Root) -> Result<OwnedFd> {
+    let path = root.path(LOCK);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let fd = OwnedFd::from(file.map_err(|e| Error::io("open", &path, e))?);
+    for _ in 0..LOCK_TRIES {
+        if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(fd);
+        }
+        root.sleep(LOCK_PAUSE);
+    }
+    Err(Error::Refused(format!("another eke is changing this machine just now ({} is locked); try again when it is done", path.display())))
+}

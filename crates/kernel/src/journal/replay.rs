@@ -1,0 +1,72 @@
+//! Which changes are in force, from the records alone.
+
+use std::collections::BTreeMap;
+
+use super::record::{Intent, Phase, Record};
+
+/// A change that is in force, or may be: a crash can have come between its intent and its being done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number.
+    pub seq: u64,
+    /// The change and its inverse.
+    pub intent: Intent,
+    /// The device that the kernel gave it.
+    pub made: Option<String>,
+    /// Was it finished?
+    pub done: bool,
+}
+
+/// The changes that were neither undone, nor kept, nor failed, oldest first.
+pub fn in_force(records: &[Record]) -> Vec<Entry> {
+    let mut open = BTreeMap::new();
+    for Record { seq, phase } in records {
+        match phase {
+            Phase::Begun { .. } => {}
+            Phase::Intent(intent) => {
+                open.insert(*seq, Entry { seq: *seq, intent: intent.as_ref().clone(), made: None, done: false });
+            }
+            Phase::Made { device } => {
+                open.entry(*seq).and_modify(|e| e.made = Some(device.clone()));
+            }
+            Phase::Done => {
+                open.entry(*seq).and_modify(|e| e.done = true);
+            }
+            Phase::Failed { .. } | Phase::Reverted | Phase::Kept { .. } => {
+                open.remove(seq);
+            }
+        }
+    }
+    open.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::step::Step;
+
+    use super::super::record::Undo;
+    use super::*;
+
+    fn intent() -> Phase {
+        let undo = Undo::Write { knob: "vm.swappiness".into(), target: String::new(), old: "60".into(), new: "180".into() };
+        Phase::Intent(Box::new(Intent { owner: "swap".into(), step: Step::set("vm.swappiness", 180), undo, reason: "why".into() }))
+    }
+
+    fn record(seq: u64, phase: Phase) -> Record {
+        Record { seq, phase }
+    }
+
+    #[test]
+    fn what_is_undone_is_not_in_force() {
+        let records = [record(1, intent()), record(1, Phase::Done), record(2, intent()), record(3, intent()), record(3, Phase::Reverted)];
+        let entries = in_force(&records);
+        assert_eq!(entries.iter().map(|e| (e.seq, e.done)).collect::<Vec<_>>(), [(1, true), (2, false)]);
+    }
+
+    #[test]
+    fn records_survive_the_file_and_half_lines_do_not() {
+        let line = record(7, intent()).to_line();
+        assert_eq!(Record::from_line(&line), Some(record(7, intent())));
+        assert_eq!(Record::from_line(&line[..line.len() / 2]), None);
+    }
+}

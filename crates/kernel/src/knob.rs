@@ -1,0 +1,216 @@
+//! The table of every setting that eke can change. `docs/knobs.md` is generated from it.
+
+use std::fmt::Write as _;
+
+/// How a setting reads compared with how it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Reads as it was written, but for white space.
+    Plain,
+    /// Reads as `Y` or `N`; `1` and `0` mean the same.
+    Bool,
+    /// Reads as a list with the value in brackets: `lzo [lz4] zstd`.
+    Bracketed,
+    /// Cannot be read, or reads as something else.
+    WriteOnly,
+}
+
+impl Codec {
+    /// The value in what the kernel shows.
+    pub fn decode(self, text: &str) -> String {
+        let text = text.trim();
+        match self {
+            Self::Bool => match text {
+                "1" | "y" | "Y" => "Y".into(),
+                "0" | "n" | "N" => "N".into(),
+                other => other.into(),
+            },
+            Self::Bracketed => bracketed(text).unwrap_or(text).into(),
+            Self::Plain | Self::WriteOnly => text.into(),
+        }
+    }
+
+    /// Do the two texts mean the same value?
+    pub fn same(self, a: &str, b: &str) -> bool {
+        self.decode(a) == self.decode(b)
+    }
+}
+
+/// The bracketed word of a list such as `lzo [lz4] zstd`.
+pub fn bracketed(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(value, _)| value)
+}
+
+/// How a setting comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restore {
+    /// The old value is written back.
+    WriteOld,
+    /// It is gone with the device or group that it belongs to.
+    WithObject,
+    /// It starts an action or only narrows what an action may do; nothing is left to restore.
+    Nothing,
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Knob {
+    /// Its name in plans, the journal and the documentation.
+    pub name: &'static str,
+    /// Its path relative to the root; `*` stands for the device or group.
+    pub path: &'static str,
+    /// How it reads.
+    pub codec: Codec,
+    /// The unit of its value.
+    pub unit: &'static str,
+    /// The first kernel that has it.
+    pub since: &'static str,
+    /// How it comes back.
+    pub restore: Restore,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+}
+
+macro_rules! knobs {
+    ($($name:literal $path:literal $codec:ident $unit:literal $since:literal $restore:ident $doc:literal;)*) => {
+        /// All settings, by name.
+        pub static KNOBS: &[Knob] = &[$(Knob {
+            name: $name, path: $path, codec: Codec::$codec, unit: $unit, since: $since, restore: Restore::$restore, doc: $doc,
+        },)*];
+    };
+}
+
+knobs! {
+    "vm.swappiness" "proc/sys/vm/swappiness" Plain "0 to 200" "2.6 (to 200: 5.8)" WriteOld
+        "What a swapped-in page costs against a re-read file page: 100 means equal, more means swap is cheaper.";
+    "vm.page-cluster" "proc/sys/vm/page-cluster" Plain "log2 pages" "2.4" WriteOld
+        "How many neighbours are read with a page that is swapped in: 0 none, 3 eight pages.";
+    "memory.swappiness" "sys/fs/cgroup/memory/*/memory.swappiness" Plain "0 to 200" "2.6.28 (cgroup v1)" WriteOld
+        "The same for one group of processes; on cgroup v1 a group's own value counts, not the machine's.";
+    "zswap.enabled" "sys/module/zswap/parameters/enabled" Bool "Y or N" "3.11" WriteOld
+        "New pages on their way to a swap disk are kept compressed in RAM; pages that are already held stay when it is turned off.";
+    "zswap.compressor" "sys/module/zswap/parameters/compressor" Plain "name" "3.11" WriteOld
+        "The algorithm for new pages; those already held keep theirs.";
+    "zswap.zpool" "sys/module/zswap/parameters/zpool" Plain "name" "3.17 to 6.17" WriteOld
+        "The allocator of the pool: zsmalloc packs best; since 6.18 it is the only one.";
+    "zswap.max_pool_percent" "sys/module/zswap/parameters/max_pool_percent" Plain "% of RAM" "3.11" WriteOld
+        "The most RAM that the pool takes; beyond it the oldest pages go to the disk.";
+    "zswap.accept_threshold_percent" "sys/module/zswap/parameters/accept_threshold_percent" Plain "% of the pool" "5.6" WriteOld
+        "After the pool was full, new pages are taken again below this fill.";
+    "zswap.shrinker_enabled" "sys/module/zswap/parameters/shrinker_enabled" Bool "Y or N" "6.8" WriteOld
+        "Cold pages leave the pool for the disk before it is full.";
+    "zram.hot_add" "sys/class/zram-control/hot_add" WriteOnly "device number" "4.2" Nothing
+        "Reading it makes a new device; the number that it answers is the device's.";
+    "zram.hot_remove" "sys/class/zram-control/hot_remove" WriteOnly "device number" "4.2" Nothing
+        "Removes a device that nothing uses.";
+    "zram.comp_algorithm" "sys/block/*/comp_algorithm" Bracketed "name" "3.15" WithObject
+        "The device's algorithm; before the disksize is set.";
+    "zram.algorithm_params" "sys/block/*/algorithm_params" WriteOnly "key=value" "6.12" WithObject
+        "Parameters of the algorithm, such as its level; before the disksize is set.";
+    "zram.recomp_algorithm" "sys/block/*/recomp_algorithm" WriteOnly "algo=NAME priority=N" "6.2" WithObject
+        "A second, stronger algorithm for recompression; before the disksize is set.";
+    "zram.backing_dev" "sys/block/*/backing_dev" WriteOnly "path" "4.14" WithObject
+        "A block device for pages that are written back; before the disksize is set.";
+    "zram.writeback_limit_enable" "sys/block/*/writeback_limit_enable" Plain "0 or 1" "5.0" WithObject
+        "Obey writeback_limit.";
+    "zram.writeback_limit" "sys/block/*/writeback_limit" WriteOnly "4 KiB units" "5.0" WithObject
+        "How much may still be written back; counts down.";
+    "zram.disksize" "sys/block/*/disksize" Plain "bytes" "2.6.37" WithObject
+        "The declared size; setting it starts the device.";
+    "zram.reset" "sys/block/*/reset" WriteOnly "1" "2.6.37" WithObject
+        "Frees everything that the device holds and makes it as new.";
+    "zram.compact" "sys/block/*/compact" WriteOnly "1" "4.1" Nothing
+        "Packs the pool where freed pages left holes.";
+    "zram.idle" "sys/block/*/idle" WriteOnly "all or seconds" "4.14" Nothing
+        "Marks pages that were not used since; the mark goes with the next use.";
+    "zram.recompress" "sys/block/*/recompress" WriteOnly "type=KIND priority=N" "6.2" Nothing
+        "Compresses marked or incompressible pages again with the second algorithm.";
+    "zram.writeback" "sys/block/*/writeback" WriteOnly "kind" "4.14" Nothing
+        "Writes marked or incompressible pages to the backing device.";
+    "group.memory.max" "sys/fs/cgroup/*/memory.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
+        "The most memory of a group that eke made.";
+    "group.memory.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.limit_in_bytes" WriteOnly "bytes" "2.6.25 (cgroup v1)" WithObject
+        "The most memory of a group that eke made; the kernel rounds it down to pages.";
+    "group.v2.cgroup.procs" "sys/fs/cgroup/*/cgroup.procs" WriteOnly "process" "4.5 (cgroup v2)" WithObject
+        "Moves a process into a group that eke made.";
+    "group.v1.cgroup.procs" "sys/fs/cgroup/memory/*/cgroup.procs" WriteOnly "process" "2.6.33 (cgroup v1)" WithObject
+        "Moves a process into a group that eke made.";
+    "group.unified.cgroup.procs" "sys/fs/cgroup/unified/*/cgroup.procs" WriteOnly "process" "4.5 (hybrid)" WithObject
+        "Moves a process into the twin of its group, for the pressure figures that cgroup v1 lacks.";
+    "group.subtree_control" "sys/fs/cgroup/*/cgroup.subtree_control" WriteOnly "+controller" "4.5 (cgroup v2)" WithObject
+        "Gives the groups below a group that eke made a controller.";
+    "group.cgroup.kill" "sys/fs/cgroup/*/cgroup.kill" WriteOnly "1" "5.14 (cgroup v2)" Nothing
+        "Kills every process of a group that eke made.";
+}
+
+/// The knob of that name.
+pub fn find(name: &str) -> Option<&'static Knob> {
+    KNOBS.iter().find(|k| k.name == name)
+}
+
+impl Knob {
+    /// Its path with `target` for the `*`; `None` if the target is missing, superfluous or would leave its directory.
+    pub fn path_for(&self, target: &str) -> Option<String> {
+        let wants = self.path.contains('*');
+        let safe = target.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+        match (wants, target.is_empty()) {
+            (false, true) => Some(self.path.to_owned()),
+            (true, false) if safe => Some(self.path.replacen('*', target, 1)),
+            // The root group of cgroup v1 has no name.
+            (true, true) if self.name == "memory.swappiness" => Some(self.path.replacen("/*", "", 1)),
+            _ => None,
+        }
+    }
+}
+
+/// The table as Markdown: the content of `docs/knobs.md`.
+pub fn as_markdown() -> String {
+    let mut out = String::from(
+        "# Every setting that eke can change\n\nGenerated from the table in `crates/kernel/src/knob.rs` (`eke doctor --knobs`); CI compares.\n\n\
+         | Knob | Path | Unit | Since Linux | Comes back | What it does |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for k in KNOBS {
+        let restore = match k.restore {
+            Restore::WriteOld => "old value written back",
+            Restore::WithObject => "goes with its device or group",
+            Restore::Nothing => "nothing is left",
+        };
+        let _ = writeln!(out, "| `{}` | `/{}` | {} | {} | {restore} | {} |", k.name, k.path, k.unit, k.since, k.doc);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        for (i, k) in KNOBS.iter().enumerate() {
+            assert!(!k.path.starts_with('/') && !k.path.contains(".."), "{}", k.name);
+            assert!(k.path.matches('*').count() <= 1, "{}", k.name);
+            assert!(k.doc.ends_with('.') && !k.doc.contains('|'), "{}", k.name);
+            assert!(KNOBS[..i].iter().all(|other| other.name != k.name), "{} stands twice", k.name);
+            assert!(k.restore != Restore::WriteOld || k.codec != Codec::WriteOnly, "{} cannot be restored", k.name);
+        }
+    }
+
+    #[test]
+    fn codecs_read_what_kernels_show() {
+        assert_eq!(Codec::Bracketed.decode("lzo-rle [lz4] zstd\n"), "lz4");
+        assert_eq!(Codec::Bool.decode("Y\n"), Codec::Bool.decode("1"));
+        assert!(Codec::Plain.same("60\n", "60"));
+    }
+
+    #[test]
+    fn targets_cannot_leave_their_directory() {
+        let disksize = find("zram.disksize").unwrap();
+        assert_eq!(disksize.path_for("zram3").as_deref(), Some("sys/block/zram3/disksize"));
+        for bad in ["", "..", "../vda", "/etc", "a//b"] {
+            assert_eq!(disksize.path_for(bad), None, "{bad:?}");
+        }
+        assert_eq!(find("vm.swappiness").unwrap().path_for("x"), None);
+        assert_eq!(find("memory.swappiness").unwrap().path_for("").as_deref(), Some("sys/fs/cgroup/memory/memory.swappiness"));
+    }
+}

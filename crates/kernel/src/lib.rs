@@ -1,0 +1,36 @@
+//! The one crate that changes machine settings, and the readers of `/proc` and `/sys`.
+//!
+//! # Layout
+//! - [`sys`]: the few calls that touch the machine, as a trait; the real one is the only unsafe code
+//! - [`root`]: [`root::Root`], the directory that everything is relative to
+//! - [`knob`]: the table of every setting that eke can change
+//! - [`write`]: the one function that writes a setting
+//! - [`parse`]: text to data, one file for each kernel file
+//! - [`read`]: a [`eke_core::sample::Sample`] from the machine
+//! - [`journal`]: what was changed, from what, to what and why, before it is changed
+//! - [`apply`] and [`revert`]: steps to effects, and back
+//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
+//! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
+//! - [`cgroup`]: groups of processes with little memory
+//!
+//! Invariants: nothing is written to a setting but by [`write::write_value`]; every lasting effect is in a
+//! journal before it happens; every path below is relative to a [`root::Root`].
+
+pub mod apply;
+pub mod cgroup;
+pub mod error;
+pub mod files;
+pub mod headroom;
+pub mod journal;
+pub mod knob;
+pub mod parse;
+pub mod read;
+pub mod revert;
+pub mod root;
+pub mod swap_area;
+pub mod sys;
+pub mod write;
+pub mod zram;
+
+pub use error::Error;
+pub use root::Root;

@@ -1,0 +1,41 @@
+//! `/proc/meminfo` (proc_meminfo(5)). Its "kB" are KiB.
+
+use eke_core::sample::Memory;
+use eke_core::units::Bytes;
+
+/// The figures that eke uses; a line that is missing is zero, or `None` where the type says so.
+pub fn parse(text: &str) -> Memory {
+    let get = |key: &str| field(text, key);
+    let or_zero = |key: &str| get(key).unwrap_or_default();
+    Memory {
+        total: or_zero("MemTotal"),
+        free: or_zero("MemFree"),
+        available: get("MemAvailable").unwrap_or_else(|| or_zero("MemFree") + or_zero("Cached")),
+        anonymous: or_zero("AnonPages"),
+        file_cache: (or_zero("Cached") + or_zero("Buffers")).saturating_sub(or_zero("Shmem")),
+        swap_total: or_zero("SwapTotal"),
+        swap_free: or_zero("SwapFree"),
+        zswap_pool: get("Zswap"),
+        zswap_stored: get("Zswapped"),
+    }
+}
+
+/// One line's value in bytes.
+pub fn field(text: &str, key: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(Bytes(kib.saturating_mul(1024)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_linux_6_shows() {
+        let m = parse("MemTotal:       126976 kB\nMemFree:         1000 kB\nMemAvailable:   50000 kB\nBuffers:  10 kB\nCached: 300 kB\nSwapCached: 7 kB\nAnonPages:       40960 kB\nShmem: 10 kB\nSwapTotal: 9 kB\nZswap:   0 kB\n");
+        assert_eq!(m.total, Bytes::mib(124));
+        assert_eq!(m.file_cache, Bytes(300 << 10));
+        assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));
+    }
+}

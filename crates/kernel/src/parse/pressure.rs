@@ -1,0 +1,31 @@
+//! `/proc/pressure/*` (Documentation/accounting/psi.rst, Linux 4.20).
+
+use eke_core::sample::Pressure;
+
+/// Both lines; `None` if there is no `some` line.
+pub fn parse(text: &str) -> Option<Pressure> {
+    let line = |kind: &str| text.lines().find_map(|l| l.strip_prefix(kind)?.strip_prefix(' '));
+    let some = line("some")?;
+    let full = line("full").unwrap_or_default();
+    Some(Pressure {
+        some_avg10: number(some, "avg10").unwrap_or_default(),
+        some_avg60: number(some, "avg60").unwrap_or_default(),
+        some_total_us: number(some, "total").unwrap_or_default(),
+        full_avg10: number(full, "avg10").unwrap_or_default(),
+        full_total_us: number(full, "total").unwrap_or_default(),
+    })
+}
+
+fn number<T: std::str::FromStr>(line: &str, key: &str) -> Option<T> {
+    line.split_whitespace().find_map(|w| w.strip_prefix(key)?.strip_prefix('='))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reads_both_lines() {
+        let p = super::parse("some avg10=1.50 avg60=0.20 avg300=0.00 total=12345\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=99\n").unwrap();
+        assert_eq!((p.some_avg10, p.some_total_us, p.full_avg10, p.full_total_us), (1.5, 12345, 0.5, 99));
+        assert_eq!(super::parse("nonsense"), None);
+    }
+}

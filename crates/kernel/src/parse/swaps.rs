@@ -1,0 +1,69 @@
+//! `/proc/swaps`: a header, then path, kind, size and used in KiB, priority.
+
+use eke_core::sample::SwapArea;
+use eke_core::units::Bytes;
+
+/// The areas in the kernel's order. A path may hold blanks, which the kernel writes as `\040`;
+/// a deleted file's has ` (deleted)` behind it.
+pub fn parse(text: &str) -> Vec<SwapArea> {
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<SwapArea> {
+    let mut from_right = line.split_whitespace().rev();
+    let priority = from_right.next()?.parse().ok()?;
+    let used: u64 = from_right.next()?.parse().ok()?;
+    let size: u64 = from_right.next()?.parse().ok()?;
+    let kind = from_right.next()?.to_owned();
+    let path = unescape(line.split_whitespace().next()?);
+    Some(SwapArea { path, kind, size: Bytes(size.saturating_mul(1024)), used: Bytes(used.saturating_mul(1024)), priority })
+}
+
+/// Octal escapes of `seq_path` (`\040` for a blank) as what they stand for.
+pub fn unescape(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        match octal(&bytes[i..]) {
+            Some(byte) => {
+                out.push(byte);
+                i += 4;
+            }
+            None => {
+                out.push(bytes[i]);
+                i += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn octal(bytes: &[u8]) -> Option<u8> {
+    let [b'\\', digits @ ..] = bytes.get(..4)? else { return None };
+    let digits = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(digits, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram1                              partition\t65532\t\t8\t\t100\n/var/my\\040swap                         file\t\t1024\t\t0\t\t-2\n";
+
+    #[test]
+    fn reads_devices_and_files_with_blanks() {
+        let areas = parse(TEXT);
+        assert_eq!(areas.len(), 2);
+        assert_eq!((areas[0].zram_name(), areas[0].used, areas[0].priority), (Some("zram1"), Bytes(8192), 100));
+        assert_eq!((areas[1].path.as_str(), areas[1].zram_name()), ("/var/my swap", None));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_areas(text in "(?s).{0,200}") {
+            let _ = parse(&text);
+            let _ = unescape(&text);
+        }
+    }
+}

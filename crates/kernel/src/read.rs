@@ -1,0 +1,79 @@
+//! A [`Sample`] from the machine.
+
+use eke_core::sample::{CpuTicks, Sample, ZramStat};
+use eke_core::units::Bytes;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::Result;
+use crate::knob;
+use crate::parse;
+use crate::root::Root;
+use crate::zram;
+
+/// Milliseconds of the monotonic clock.
+pub fn monotonic_ms() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// Reads everything that a tick needs, at `time_ms` of the caller's clock. `kswapd` are the pids of the kernel's
+/// reclaim threads (see [`kswapd_pids`]), found once.
+///
+/// # Errors
+/// Only where `/proc/meminfo` or `/proc/vmstat` cannot be read; what a kernel lacks is absent from the sample.
+pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
+    Ok(Sample {
+        time_ms,
+        memory: parse::meminfo::parse(&root.read("proc/meminfo")?),
+        vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
+        swaps: swaps(root)?,
+        zram: zram_stats(root)?,
+        pressure: root.read("proc/pressure/memory").ok().and_then(|t| parse::pressure::parse(&t)),
+        cpu: cpu(root, kswapd),
+    })
+}
+
+/// The swap areas.
+///
+/// # Errors
+/// The kernel's answer, unless there is no `/proc/swaps` at all (a kernel without swap): then none.
+pub fn swaps(root: &Root) -> Result<Vec<eke_core::sample::SwapArea>> {
+    Ok(parse::swaps::parse(&root.read_if_there("proc/swaps")?.unwrap_or_default()))
+}
+
+fn zram_stats(root: &Root) -> Result<Vec<ZramStat>> {
+    let all = zram::devices(root)?.into_iter().filter_map(|name| zram_stat(root, &name));
+    Ok(all.filter(|z| z.disksize.0 > 0).collect())
+}
+
+/// One device's figures; `None` if it is gone.
+pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
+    let file = |f: &str| root.read(format!("sys/block/{name}/{f}")).ok();
+    let mut stat = parse::zram::mm_stat(name, &file("mm_stat")?);
+    stat.disksize = Bytes(file("disksize")?.trim().parse().unwrap_or(0));
+    stat.algorithm = knob::bracketed(&file("comp_algorithm")?).unwrap_or_default().to_owned();
+    stat.written_back_pages = file("bd_stat").and_then(|t| parse::zram::bd_count(&t));
+    Some(stat)
+}
+
+fn cpu(root: &Root, kswapd: &[u32]) -> CpuTicks {
+    let (total, idle) = parse::stat::machine(&root.read("proc/stat").unwrap_or_default());
+    let ticks = |pid: &u32| {
+        let text = root.read(format!("proc/{pid}/stat")).ok()?;
+        parse::stat::process(&text).map(|(_, ticks)| ticks)
+    };
+    CpuTicks { total, idle, kswapd: kswapd.iter().filter_map(ticks).sum() }
+}
+
+/// The pids of `kswapd0`, `kswapd1`, ...: one for each memory node.
+pub fn kswapd_pids(root: &Root) -> Vec<u32> {
+    let is_kswapd = |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
+    pids(root).into_iter().filter(is_kswapd).collect()
+}
+
+/// All processes, by number.
+pub fn pids(root: &Root) -> Vec<u32> {
+    let mut pids: Vec<u32> = root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}

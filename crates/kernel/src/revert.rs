@@ -1,0 +1,169 @@
+//! Back to how it was: the journal read backwards, with the agent alive or dead.
+
+use std::fmt::Write as _;
+
+use crate::error::{Error, Result};
+use crate::headroom;
+use crate::journal::Journal;
+use crate::journal::record::{Phase, Undo};
+use crate::journal::replay::Entry;
+use crate::knob;
+use crate::read;
+use crate::root::Root;
+use crate::write::{locate, read_value, write_value};
+use crate::zram;
+
+/// What became of one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it was; the sentence says what was done.
+    Restored(String),
+    /// There was nothing to do: it never happened or its object is gone.
+    AsBefore,
+    /// Somebody else changed it since; it is left alone.
+    Kept(String),
+    /// It cannot be undone now, and stays in the journal.
+    Blocked(String),
+}
+
+/// Undoes everything, newest first, and forgets what is undone. What is blocked or fails stays for the next time.
+///
+/// # Errors
+/// Only where the journal itself fails; a change that cannot be undone is an outcome.
+pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
+    let mut outcomes = Vec::new();
+    for entry in journal.entries()?.into_iter().rev() {
+        let outcome = match one(root, journal, &entry) {
+            Ok(outcome) => outcome,
+            Err(e) => Outcome::Blocked(e.to_string()),
+        };
+        outcomes.push((entry, outcome));
+    }
+    if journal.entries()?.is_empty() {
+        journal.clear()?;
+    }
+    Ok(outcomes)
+}
+
+/// Undoes one change and writes down what became of it.
+///
+/// # Errors
+/// The kernel's answer; the change then stays in the journal.
+pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
+    let outcome = effect(root, entry)?;
+    match &outcome {
+        Outcome::Restored(_) | Outcome::AsBefore => journal.note(entry.seq, Phase::Reverted)?,
+        Outcome::Kept(why) => journal.note(entry.seq, Phase::Kept { why: why.clone() })?,
+        Outcome::Blocked(_) => {}
+    }
+    Ok(outcome)
+}
+
+/// Undoes one change without writing it down.
+pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
+    match &entry.intent.undo {
+        Undo::Write { knob, target, old, new } => write_old(root, knob, target, old, new),
+        Undo::RemoveZram { before, expected } => remove_zram(root, entry.made.as_deref(), before, expected),
+        Undo::SwapOff { path } => off(root, path),
+        Undo::SwapOn { path, priority } => on(root, path, *priority),
+        Undo::Nothing => Ok(Outcome::AsBefore),
+    }
+}
+
+fn write_old(root: &Root, name: &str, target: &str, old: &str, new: &str) -> Result<Outcome> {
+    let (knob, path) = locate(root, name, target)?;
+    let now = match read_value(root, name, target) {
+        Err(e) if e.is_absent() => return Ok(Outcome::AsBefore),
+        other => other?,
+    };
+    if knob.codec.same(&now, old) {
+        return Ok(Outcome::AsBefore);
+    }
+    if !knob.codec.same(&now, new) {
+        let path = path.display();
+        return Ok(Outcome::Kept(format!("{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since")));
+    }
+    write_value(root, name, target, old)?;
+    Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
+}
+
+fn remove_zram(root: &Root, made: Option<&str>, before: &[String], expected: &str) -> Result<Outcome> {
+    let Some(name) = device_to_remove(root, made, before, expected)? else {
+        return Ok(Outcome::AsBefore);
+    };
+    if let Some(why) = swap_off(root, &format!("/dev/{name}"))? {
+        return Ok(Outcome::Blocked(why));
+    }
+    zram::remove(root, &name)?;
+    Ok(Outcome::Restored(format!("{name} is removed")))
+}
+
+/// The device that this change made. If the crash came between `hot_add` and writing its name down, it is the one that
+/// the kernel had to give, and it is not yet set up; a device with a size is somebody else's.
+fn device_to_remove(root: &Root, made: Option<&str>, before: &[String], expected: &str) -> Result<Option<String>> {
+    let now = zram::devices(root)?;
+    let name = made.unwrap_or(expected);
+    let there = now.iter().any(|n| n == name) && !before.iter().any(|n| n == name);
+    let ours = made.is_some() || read_value(root, "zram.disksize", name).is_ok_and(|size| size == "0");
+    Ok((there && ours).then(|| name.to_owned()))
+}
+
+fn off(root: &Root, path: &str) -> Result<Outcome> {
+    let was_on = read::swaps(root)?.iter().any(|a| a.path == path);
+    Ok(match swap_off(root, path)? {
+        Some(why) => Outcome::Blocked(why),
+        None if was_on => Outcome::Restored(format!("{path} is swapped off")),
+        None => Outcome::AsBefore,
+    })
+}
+
+fn on(root: &Root, path: &str, priority: Option<i16>) -> Result<Outcome> {
+    if read::swaps(root)?.iter().any(|a| a.path == path) {
+        return Ok(Outcome::AsBefore);
+    }
+    let at = root.path(path);
+    root.sys().swapon(&at, priority, false).map_err(|e| Error::io("swap on", &at, e))?;
+    Ok(Outcome::Restored(format!("{path} is swapped on again")))
+}
+
+/// Swaps an area off if it is on and there is room for what it holds; `Some(why)` if there is not.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn swap_off(root: &Root, path: &str) -> Result<Option<String>> {
+    let Some(area) = read::swaps(root)?.into_iter().find(|a| a.path == path) else {
+        return Ok(None);
+    };
+    if let Some(why) = headroom::check(root, &area)? {
+        return Ok(Some(why));
+    }
+    let at = root.path(path);
+    root.sys().swapoff(&at).map_err(|e| Error::io("swap off", &at, e))?;
+    Ok(None)
+}
+
+/// The undo of everything in force, newest first, as a shell script.
+pub fn as_shell(entries: &[Entry]) -> String {
+    let mut out = String::from("#!/bin/sh\n# What `eke down` would do now. Run as root.\n");
+    for entry in entries.iter().rev() {
+        let _ = writeln!(out, "# undo of: {}", entry.intent.step);
+        let _ = match &entry.intent.undo {
+            Undo::Write { knob, target, old, .. } => match knob::find(knob).and_then(|k| k.path_for(target)) {
+                Some(path) => writeln!(out, "echo '{old}' > /{path}"),
+                None => Ok(()),
+            },
+            Undo::RemoveZram { expected, .. } => remove_as_shell(&mut out, entry.made.as_ref().unwrap_or(expected)),
+            Undo::SwapOff { path } => writeln!(out, "swapoff '{path}'"),
+            Undo::SwapOn { path, priority: Some(p) } => writeln!(out, "swapon -p {p} '{path}'"),
+            Undo::SwapOn { path, priority: None } => writeln!(out, "swapon '{path}'"),
+            Undo::Nothing => Ok(()),
+        };
+    }
+    out
+}
+
+fn remove_as_shell(out: &mut String, name: &str) -> std::fmt::Result {
+    let number = zram::number(name).unwrap_or_default();
+    writeln!(out, "grep -q '^/dev/{name} ' /proc/swaps && swapoff /dev/{name}")?;
+    writeln!(out, "echo 1 > /sys/block/{name}/reset && echo {number} > /sys/class/zram-control/hot_remove")
+}

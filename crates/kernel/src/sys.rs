@@ -1,0 +1,192 @@
+//! The few calls that touch the machine. Everything above is testable without one.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a machine can be asked. Paths are absolute.
+pub trait Sys: Send + Sync {
+    /// The whole content of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Writes to what exists: no create, no truncate, one `write(2)`.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Appends in one `write(2)`; creates the file with mode 0600.
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Replaces a file as a whole: written beside it, synced, renamed over it.
+    fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes a directory and those above it; one that exists is fine.
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
+    /// Removes an empty directory (or a group of processes).
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// `swapon(2)`; `discard` asks the kernel to tell the device which pages are free.
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()>;
+    /// `swapoff(2)`. It can take minutes.
+    fn swapoff(&self, path: &Path) -> io::Result<()>;
+    /// Waits.
+    fn sleep(&self, time: Duration);
+}
+
+/// The running machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Host;
+
+/// A directory that is not the running machine's root: files only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilesOnly;
+
+macro_rules! files {
+    () => {
+        fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            File::open(path)?.read_to_end(&mut bytes).map(|_| bytes)
+        }
+        fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            write_once(&mut OpenOptions::new().write(true).open(path)?, bytes)
+        }
+        fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            write_once(&mut OpenOptions::new().append(true).create(true).mode(0o600).open(path)?, bytes)
+        }
+        fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+            replace_file(path, bytes, mode)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            fs::remove_file(path)
+        }
+        fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+            fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+        }
+        fn remove_dir(&self, path: &Path) -> io::Result<()> {
+            fs::remove_dir(path)
+        }
+        fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+            let mut names = fs::read_dir(path)?
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect::<io::Result<Vec<_>>>()?;
+            names.sort();
+            Ok(names)
+        }
+        fn sleep(&self, time: Duration) {
+            std::thread::sleep(time);
+        }
+    };
+}
+
+impl Sys for Host {
+    files!();
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()> {
+        swapon(path, priority, discard)
+    }
+
+    fn swapoff(&self, path: &Path) -> io::Result<()> {
+        swapoff_in_child(path)
+    }
+}
+
+impl Sys for FilesOnly {
+    files!();
+
+    fn swapon(&self, _: &Path, _: Option<i16>, _: bool) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+
+    fn swapoff(&self, _: &Path) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+}
+
+fn not_the_machine() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
+}
+
+fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    match file.write(bytes)? {
+        n if n == bytes.len() => Ok(()),
+        n => Err(io::Error::other(format!("only {n} of {} bytes were taken", bytes.len()))),
+    }
+}
+
+fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".eke-new");
+    let beside = Path::new(&beside);
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(beside).and_then(|mut f| {
+        f.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+        f.write_all(bytes)?;
+        f.sync_all()
+    });
+    let renamed = written.and_then(|()| fs::rename(beside, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(beside);
+        return renamed;
+    }
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// From `linux/swap.h`: a priority is given; discard freed pages.
+const SWAP_FLAG_PREFER: i32 = 0x8000;
+const SWAP_FLAG_DISCARD: i32 = 0x10000;
+
+#[expect(unsafe_code, reason = "neither rustix nor nix has swapon(2)")]
+fn swapon(path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()> {
+    let path = c_path(path)?;
+    let mut flags = priority.map_or(0, |p| SWAP_FLAG_PREFER | i32::from(p & 0x7fff));
+    if discard {
+        flags |= SWAP_FLAG_DISCARD;
+    }
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    match unsafe { libc::swapon(path.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// swapoff(2) in a child: while it runs, the kernel makes its caller the OOM killer's first choice
+/// (`oom_flag_origin`, mm/swapfile.c), and that must not be the process that holds the journal.
+#[expect(unsafe_code, reason = "neither rustix nor nix has swapoff(2), and fork(2) is unsafe")]
+fn swapoff_in_child(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the child calls only swapoff(2) and _exit(2), both async-signal-safe, and never returns.
+    let child = unsafe {
+        match libc::fork() {
+            0 => {
+                let failed = libc::swapoff(path.as_ptr()) != 0;
+                libc::_exit(if failed { *libc::__errno_location() } else { 0 });
+            }
+            pid => pid,
+        }
+    };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    wait_for(child)
+}
+
+#[expect(unsafe_code, reason = "a child made by fork(2) is waited for by waitpid(2)")]
+fn wait_for(child: i32) -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the result.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+        (true, 0) => Ok(()),
+        (true, errno) => Err(io::Error::from_raw_os_error(errno)),
+        (false, _) => Err(io::Error::other("the kernel killed it for want of memory; what came back is kept, try again with more free memory")),
+    }
+}

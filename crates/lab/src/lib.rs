@@ -1,0 +1,3 @@
+//! eke-lab
+
+pub mod machine;

@@ -1,0 +1,70 @@
+//! Small acts on the host: the lab's own files, and programs run to their end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::error::{Error, Result, last_lines, on};
+
+/// Writes a file of the lab's own, which no kernel setting is.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the lab's own scratch files; no kernel attribute is under these paths"
+)]
+pub(super) fn write_scratch(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).map_err(on("write", path))
+}
+
+/// Makes a directory and its parents.
+pub(super) fn make_directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(on("make the directory", path))
+}
+
+/// Reads a whole text file.
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(on("read", path))
+}
+
+/// Runs a program to its end and gives its standard output. Fails when it cannot be started or does not succeed.
+pub(super) fn run_to_end(command: &mut Command) -> Result<String> {
+    let line = command_line(command);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| Error::Command {
+        command: line.clone(),
+        answer: format!("did not start: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let answer = format!("ended with {}: {}", output.status, last_lines(&said, 8).join(" | "));
+    Err(Error::Command { command: line, answer })
+}
+
+/// A program by name: in PATH, and in the sbin directories that an ordinary user's PATH lacks.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(sbin).map(|place| place.join(name)).find(|file| file.is_file())
+}
+
+fn command_line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{program, run_to_end};
+    use std::process::Command;
+
+    #[test]
+    fn a_failing_program_is_named_with_what_it_said() {
+        let error = run_to_end(Command::new("sh").args(["-c", "echo no room >&2; exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c echo no room >&2; exit 3` ended with exit status: 3: no room");
+    }
+
+    #[test]
+    fn programs_are_found_by_name() {
+        assert!(program("sh").is_some());
+        assert!(program("no-such-program-here").is_none());
+    }
+}

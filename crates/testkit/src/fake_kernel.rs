@@ -1,0 +1,324 @@
+//! A machine over a directory: the parts of Linux that eke changes, with faults on request.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use eke_kernel::Root;
+use eke_kernel::sys::{FilesOnly, Sys};
+use tempfile::TempDir;
+
+use crate::tree;
+
+/// What goes wrong, and when. Effects are writes, appends, `hot_add` reads, swapon, swapoff, and changes of files.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// The process dies after this many effects: nothing after that reaches the machine.
+    pub crash_after: Option<usize>,
+    /// If the last effect is an append, only half of it arrives.
+    pub torn: bool,
+    /// A path's end, an errno, and how many times it is given.
+    pub errors: Vec<(String, i32, usize)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Faults,
+    effects: usize,
+    areas: BTreeMap<String, (u64, u64, i32)>,
+    sizes: BTreeMap<String, u64>,
+    log: Vec<String>,
+}
+
+/// The machine. Its directory lives as long as it does.
+#[derive(Debug)]
+pub struct FakeKernel {
+    dir: TempDir,
+    state: Mutex<State>,
+}
+
+const ALGORITHMS: [&str; 3] = ["lzo-rle", "lz4", "zstd"];
+const CRASHED: &str = "the process is dead";
+
+impl FakeKernel {
+    /// A machine with 1000 MiB of RAM, one idle zram0, zswap off, swappiness 60.
+    ///
+    /// # Panics
+    /// If no temporary directory can be made.
+    #[expect(clippy::panic, reason = "test code")]
+    pub fn new() -> Arc<Self> {
+        let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("no temporary directory: {e}"));
+        let machine = Self { dir, state: Mutex::default() };
+        for (path, text) in [
+            ("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 500000 kB\nMemAvailable: 600000 kB\nAnonPages: 200000 kB\nCached: 100000 kB\n"),
+            ("proc/vmstat", "pswpin 0\npswpout 0\n"),
+            ("proc/stat", "cpu  10 0 10 100 0 0 0 0 0 0\n"),
+            ("proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n"),
+            ("proc/sys/vm/swappiness", "60\n"),
+            ("proc/sys/vm/page-cluster", "3\n"),
+            ("sys/module/zswap/parameters/enabled", "N\n"),
+            ("sys/module/zswap/parameters/compressor", "lzo\n"),
+            ("sys/module/zswap/parameters/max_pool_percent", "20\n"),
+            ("sys/module/zswap/parameters/accept_threshold_percent", "90\n"),
+            ("sys/class/zram-control/hot_add", ""),
+            ("sys/class/zram-control/hot_remove", ""),
+        ] {
+            tree::put(machine.dir(), path, text);
+        }
+        machine.make_zram(0);
+        machine.show_areas(&machine.state());
+        Arc::new(machine)
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A root on it.
+    pub fn root(self: &Arc<Self>) -> Root {
+        Root::with_sys(self.dir(), Arc::clone(self) as Arc<dyn Sys>)
+    }
+
+    /// From now on these faults; effects are counted anew.
+    pub fn set_faults(&self, faults: Faults) {
+        let mut state = self.state();
+        state.faults = faults;
+        state.effects = 0;
+    }
+
+    /// A swap area that is on.
+    pub fn add_area(&self, path: &str, size_kib: u64, used_kib: u64, priority: i32) {
+        let mut state = self.state();
+        state.areas.insert(path.to_owned(), (size_kib, used_kib, priority));
+        state.sizes.insert(path.to_owned(), size_kib);
+        self.show_areas(&state);
+    }
+
+    /// Writes a file as somebody else would, without counting.
+    pub fn put(&self, path: &str, text: &str) {
+        tree::put(self.dir(), path, text);
+    }
+
+    /// Everything but eke's own run directory.
+    pub fn tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
+        tree::read(self.dir(), &["run"])
+    }
+
+    /// The effects so far, one a line, in order.
+    pub fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn relative(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.dir()).unwrap_or(path).to_owned()
+    }
+
+    /// Counts an effect; an injected error or the crash comes instead of it. `Ok(true)`: the last one before the crash.
+    fn effect(&self, what: &str, path: &Path) -> io::Result<bool> {
+        let mut state = self.state();
+        let relative = self.relative(path).to_string_lossy().into_owned();
+        if let Some(error) = state.injected(&relative) {
+            return Err(error);
+        }
+        if state.is_dead() {
+            return Err(io::Error::other(CRASHED));
+        }
+        state.effects += 1;
+        state.log.push(format!("{what} {relative}"));
+        Ok(state.is_dead())
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.state().is_dead() { Err(io::Error::other(CRASHED)) } else { Ok(()) }
+    }
+
+    fn make_zram(&self, number: u32) {
+        let at = format!("sys/block/zram{number}");
+        for (file, text) in [
+            ("comp_algorithm", "[lzo-rle] lz4 zstd\n"),
+            ("disksize", "0\n"),
+            ("reset", ""),
+            ("mm_stat", "0 0 0 0 0 0 0 0 0\n"),
+            ("recompress", ""),
+            ("writeback", ""),
+            ("idle", ""),
+            ("compact", ""),
+            ("backing_dev", "none\n"),
+            ("recomp_algorithm", ""),
+            ("writeback_limit", "0\n"),
+            ("writeback_limit_enable", "0\n"),
+            ("bd_stat", "0 0 0\n"),
+        ] {
+            tree::put(self.dir(), &format!("{at}/{file}"), text);
+        }
+        tree::put(self.dir(), &format!("dev/zram{number}"), "");
+    }
+
+    fn hot_add(&self) -> Vec<u8> {
+        let free = (0..).find(|n| !self.dir().join(format!("sys/block/zram{n}")).exists()).unwrap_or(0);
+        self.make_zram(free);
+        format!("{free}\n").into_bytes()
+    }
+
+    fn hot_remove(&self, number: &str) -> io::Result<()> {
+        if self.state().areas.contains_key(&format!("/dev/zram{number}")) {
+            return Err(io::Error::from_raw_os_error(16));
+        }
+        fs::remove_file(self.dir().join(format!("dev/zram{number}")))?;
+        fs::remove_dir_all(self.dir().join(format!("sys/block/zram{number}")))
+    }
+
+    fn set_attribute(&self, path: &Path, relative: &str, value: &str) -> io::Result<()> {
+        let file = relative.rsplit('/').next().unwrap_or_default();
+        match file {
+            "hot_remove" => self.hot_remove(value.trim()),
+            "reset" => self.reset(relative),
+            "comp_algorithm" => store(path, &self.algorithm(relative, value)?),
+            "disksize" if read_text(path).trim() != "0" => Err(io::Error::from_raw_os_error(16)),
+            "enabled" | "shrinker_enabled" => store(path, if matches!(value, "1" | "Y") { "Y\n" } else { "N\n" }),
+            _ => store(path, &format!("{}\n", value.trim())),
+        }
+    }
+
+    fn algorithm(&self, relative: &str, value: &str) -> io::Result<String> {
+        let device = relative.trim_end_matches("comp_algorithm");
+        if read_text(&self.dir().join(device).join("disksize")).trim() != "0" {
+            return Err(io::Error::from_raw_os_error(16));
+        }
+        if !ALGORITHMS.contains(&value.trim()) {
+            return Err(io::Error::from_raw_os_error(22));
+        }
+        let shown = ALGORITHMS.map(|a| if a == value.trim() { format!("[{a}]") } else { a.to_owned() });
+        Ok(shown.join(" ") + "\n")
+    }
+
+    fn reset(&self, relative: &str) -> io::Result<()> {
+        let name = relative.split('/').nth(2).unwrap_or_default();
+        if self.state().areas.contains_key(&format!("/dev/{name}")) {
+            return Err(io::Error::from_raw_os_error(16));
+        }
+        self.make_zram(name.trim_start_matches("zram").parse().unwrap_or(0));
+        Ok(())
+    }
+
+    fn show_areas(&self, state: &State) {
+        let mut text = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        for (path, (size, used, priority)) in &state.areas {
+            text += &format!("{path}\tpartition\t{size}\t{used}\t{priority}\n");
+        }
+        tree::put(self.dir(), "proc/swaps", &text);
+    }
+}
+
+impl State {
+    fn is_dead(&self) -> bool {
+        self.faults.crash_after.is_some_and(|n| self.effects >= n)
+    }
+
+    fn injected(&mut self, relative: &str) -> Option<io::Error> {
+        let fault = self.faults.errors.iter_mut().find(|(end, _, times)| *times > 0 && relative.ends_with(end.as_str()))?;
+        fault.2 -= 1;
+        Some(io::Error::from_raw_os_error(fault.1))
+    }
+}
+
+fn read_text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the fake's own file")]
+fn store(path: &Path, text: &str) -> io::Result<()> {
+    fs::metadata(path)?;
+    fs::write(path, text)
+}
+
+impl Sys for FakeKernel {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path.ends_with("zram-control/hot_add") {
+            self.effect("read", path)?;
+            return Ok(self.hot_add());
+        }
+        self.alive()?;
+        FilesOnly.read(path)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let relative = self.relative(path).to_string_lossy().into_owned();
+        let value = String::from_utf8_lossy(bytes).into_owned();
+        let shown = if relative.starts_with("dev/") { "(a page)" } else { value.as_str() };
+        self.effect(&format!("write {shown} to"), path)?;
+        fs::metadata(path)?;
+        if relative.starts_with("dev/") {
+            return FilesOnly.write(path, bytes);
+        }
+        self.set_attribute(path, &relative, &value)
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let last = self.effect("append to", path)?;
+        let half = last && self.state().faults.torn;
+        FilesOnly.append(path, if half { &bytes[..bytes.len() / 2] } else { bytes })
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+        self.effect("replace", path)?;
+        FilesOnly.replace(path, bytes, mode)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        if !path.exists() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.effect("remove", path)?;
+        FilesOnly.remove(path)
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        if path.exists() {
+            return Ok(());
+        }
+        self.effect("make", path)?;
+        FilesOnly.create_dir(path, mode)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.effect("remove", path)?;
+        FilesOnly.remove_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.alive()?;
+        FilesOnly.list(path)
+    }
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, _: bool) -> io::Result<()> {
+        self.effect("swap on", path)?;
+        let name = format!("/{}", self.relative(path).display());
+        let device = name.trim_start_matches("/dev/");
+        let disksize: u64 = read_text(&self.dir().join(format!("sys/block/{device}/disksize"))).trim().parse().unwrap_or(0);
+        let mut state = self.state();
+        let size_kib = state.sizes.get(&name).copied().unwrap_or(disksize / 1024);
+        state.areas.insert(name, (size_kib, 0, priority.map_or(-2, i32::from)));
+        self.show_areas(&state);
+        Ok(())
+    }
+
+    fn swapoff(&self, path: &Path) -> io::Result<()> {
+        self.effect("swap off", path)?;
+        let name = format!("/{}", self.relative(path).display());
+        let mut state = self.state();
+        let removed = state.areas.remove(&name);
+        self.show_areas(&state);
+        removed.map(drop).ok_or_else(|| io::Error::from_raw_os_error(22))
+    }
+
+    fn sleep(&self, _: Duration) {}
+}

@@ -1,0 +1,38 @@
+//! A directory as data.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Every file's content and every directory (as `None`) below `dir` but for `without`, by relative path.
+pub fn read(dir: &Path, without: &[&str]) -> BTreeMap<String, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    collect(dir, "", without, &mut found);
+    found
+}
+
+fn collect(dir: &Path, below: &str, without: &[&str], found: &mut BTreeMap<String, Option<Vec<u8>>>) {
+    for entry in fs::read_dir(dir.join(below)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        if without.contains(&path.as_str()) {
+            continue;
+        }
+        if entry.path().is_dir() {
+            found.insert(path.clone(), None);
+            collect(dir, &path, without, found);
+        } else {
+            found.insert(path, Some(fs::read(entry.path()).unwrap_or_default()));
+        }
+    }
+}
+
+/// Writes a file with the directories above it.
+#[expect(clippy::disallowed_methods, reason = "a fake root must be created")]
+pub fn put(dir: &Path, path: &str, text: &str) {
+    let at = dir.join(path);
+    if let Some(parent) = at.parent() {
+        let _ = fs::create_dir_all(parent);
+    }
+    let _ = fs::write(at, text);
+}
