@@ -11,6 +11,7 @@
 //! - [`apply`] and [`revert`]: steps to effects, and back
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
+//! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory
 //!
 //! Invariants: nothing is written to a setting but by [`write::write_value`]; every lasting effect is in a
@@ -27,6 +28,7 @@ pub mod parse;
 pub mod read;
 pub mod revert;
 pub mod root;
+pub mod settings;
 pub mod swap_area;
 pub mod sys;
 pub mod write;

@@ -19,7 +19,10 @@ pub(super) fn ensure(kit: &Kit, disk: &Disk) -> Result<()> {
     }
     let header = if disk.format == Format::Swap { swap_header(disk.size)? } else { Vec::new() };
     make_image(&disk.image, disk.size, &header)?;
-    if disk.format == Format::Ext4 { make_ext4(kit, &disk.image, None) } else { Ok(()) }
+    if disk.format != Format::Ext4 {
+        return Ok(());
+    }
+    make_ext4(kit, &disk.image, None).inspect_err(|_| drop(std::fs::remove_file(&disk.image)))
 }
 
 /// A new sparse file of `size` bytes that starts with `header`. Fails when the file is there.

@@ -1,0 +1,63 @@
+# eke: `make run` and `make test` do their own set-up. `make help` lists the rest.
+SHELL   := /bin/sh
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CARGO   ?= cargo
+BIN     := target/release
+# The small machine (QEMU): fetch = install and download what it needs, find = use it if it is there, skip
+EKE_VM  ?= fetch
+
+.PHONY: help setup build run test test-host test-vm check docs bench-agent install uninstall clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup:
+	@./scripts/setup build
+
+build: setup ## the programs, optimised
+	$(CARGO) build --release -p eke-cli -p eke-agent
+
+run: build ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
+	@exec $(BIN)/eke run
+
+test: setup check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
+	@./scripts/count-skipped target/test-host.log target/test-vm.log
+
+test-host: setup ## without the small machine
+	@mkdir -p target
+	@./scripts/logged target/test-host.log $(CARGO) test --workspace -- --nocapture --test-threads=2
+
+test-vm: setup ## in the small machine: 124 MB, another kernel
+	@mkdir -p target
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test -p eke-cli --features vm --test vm -- --nocapture --test-threads=1
+
+check: setup ## formatting, lints, generated documents, licences and advisories
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@./scripts/deny
+
+docs: build ## write docs/ anew from the program
+	@./scripts/docs $(BIN)/eke
+
+bench-agent: build ## the agent's resident set and idle CPU
+	@$(BIN)/eke bench agent
+
+install: build ## to PREFIX (/usr/local); DESTDIR for packagers
+	install -Dm755 $(BIN)/eke $(DESTDIR)$(PREFIX)/bin/eke
+	install -Dm755 $(BIN)/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-agent
+	install -Dm644 docs/eke.1 $(DESTDIR)$(PREFIX)/share/man/man1/eke.1
+	install -Dm644 crates/core/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
+	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
+	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
+	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+
+uninstall: ## everything that install put there; refuses while eke is enabled or up
+	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/bin/eke ]; then $(PREFIX)/bin/eke disable && $(PREFIX)/bin/eke down; fi
+	rm -f $(DESTDIR)$(PREFIX)/bin/eke $(DESTDIR)$(PREFIX)/bin/eke-agent $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 \
+	  $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
+	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,46 @@
+//! The user's configuration files.
+
+use eke_core::config::{ConfigError, Settings, Source};
+
+use crate::error::{Error, Result};
+use crate::root::Root;
+
+const MAIN: &str = "etc/eke/eke.toml";
+const DROP_INS: &str = "etc/eke/eke.toml.d";
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] Error),
+    /// A key or value is wrong.
+    #[error(transparent)]
+    Wrong(#[from] ConfigError),
+}
+
+/// The shipped defaults, then `/etc/eke/eke.toml` and `/etc/eke/eke.toml.d/*.toml` in the order of their names; files
+/// that do not exist are fine. `instead` names one file that is read in their place and must exist.
+///
+/// # Errors
+/// A file that cannot be read, or the first wrong key or value with its file and line.
+pub fn load(root: &Root, instead: Option<&str>) -> Result<Settings, SettingsError> {
+    let texts = match instead {
+        Some(path) => vec![(path.to_owned(), root.read(path)?)],
+        None => installed(root)?,
+    };
+    let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| Source { name, text }).collect();
+    Ok(Settings::from_sources(&sources)?)
+}
+
+fn installed(root: &Root) -> Result<Vec<(String, String)>> {
+    let drop_ins = root.list(DROP_INS)?.into_iter().filter(|n| n.ends_with(".toml"));
+    let paths = std::iter::once(MAIN.to_owned()).chain(drop_ins.map(|n| format!("{DROP_INS}/{n}")));
+    let mut texts = Vec::new();
+    for path in paths {
+        if let Some(text) = root.read_if_there(&path)? {
+            texts.push((format!("/{path}"), text));
+        }
+    }
+    Ok(texts)
+}
