@@ -19,7 +19,7 @@ pub struct Model {
     pub pool: Bytes,
     /// `held` - `pool`.
     pub saved: Bytes,
-    /// `held` / `pool`; `None` while nothing is held.
+    /// `held` / `pool`; `None` while less than 1 MiB is held.
     pub effective_ratio: Option<f64>,
     /// Share of the held pages that did not compress, 0..=1; `None` where the kernel does not count them.
     pub incompressible_share: Option<f64>,
@@ -56,7 +56,7 @@ impl Model {
             held,
             pool,
             saved: held.saturating_sub(pool),
-            effective_ratio: (pool.0 > 0).then(|| held.0 as f64 / pool.0 as f64),
+            effective_ratio: (pool.0 > 0 && held >= WORTH_A_RATIO).then(|| held.0 as f64 / pool.0 as f64),
             incompressible_share: incompressible_share(now),
             pages_in_per_s: rate(now.vm.pswpin + now.vm.zswpin, before.vm.pswpin + before.vm.zswpin),
             pages_out_per_s: rate(now.vm.pswpout + now.vm.zswpout, before.vm.pswpout + before.vm.zswpout),
@@ -84,6 +84,9 @@ fn zram_swaps(sample: &Sample) -> impl Iterator<Item = &crate::sample::ZramStat>
 }
 
 const PAGE: u64 = 4096;
+
+/// Below this, the swap header and the allocator's first pages would be all that a ratio is about.
+const WORTH_A_RATIO: Bytes = Bytes(1 << 20);
 
 fn held(sample: &Sample) -> Bytes {
     let zram: Bytes = zram_swaps(sample).map(|z| z.orig_data + Bytes(z.same_pages * PAGE)).sum();

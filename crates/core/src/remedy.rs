@@ -27,8 +27,13 @@ pub trait Remedy {
     /// Measures, bounded in time. What it must change for that is journaled and gone when it returns.
     fn measure(&self, machine: &Self::Machine, facts: &Self::Facts) -> Result<Self::Measured, Self::Error>;
 
-    /// Decides. Pure: the same arguments give the same plan.
-    fn plan(&self, facts: &Self::Facts, measured: &Self::Measured, settings: &Self::Settings) -> Plan;
+    /// Decides. Pure: the same arguments give the same plan. Fails only for a wish that cannot be granted.
+    fn plan(
+        &self,
+        facts: &Self::Facts,
+        measured: &Self::Measured,
+        settings: &Self::Settings,
+    ) -> Result<Plan, Self::Error>;
 
     /// Compares what was predicted with what `model` shows.
     fn report(&self, plan: &Plan, model: &Model) -> Self::Report;

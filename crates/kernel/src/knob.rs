@@ -142,6 +142,12 @@ knobs! {
         "Gives the groups below a group that eke made a controller.";
     "group.cgroup.kill" "sys/fs/cgroup/*/cgroup.kill" WriteOnly "1" "5.14 (cgroup v2)" Nothing
         "Kills every process of a group that eke made.";
+    "group.memory.swap.max" "sys/fs/cgroup/*/memory.swap.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
+        "The most swap of a group that eke made; 0 for an experiment without swap.";
+    "group.memory.memsw.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.memsw.limit_in_bytes" WriteOnly "bytes" "2.6.34 (cgroup v1)" WithObject
+        "The most memory and swap together of a group that eke made; equal to its memory limit for an experiment without swap.";
+    "cgroup.subtree_control" "sys/fs/cgroup/cgroup.subtree_control" WriteOnly "+controller" "4.5 (cgroup v2)" WithObject
+        "Turns the memory controller on for groups where it was off; the last group of eke turns it off again.";
 }
 
 /// The knob of that name.

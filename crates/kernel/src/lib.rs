@@ -11,6 +11,8 @@
 //! - [`apply`] and [`revert`]: steps to effects, and back
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
+//! - [`programs`]: what holds the memory, by program
+//! - [`state`]: small files that eke leaves for itself
 //! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory
 //!
@@ -25,10 +27,12 @@ pub mod headroom;
 pub mod journal;
 pub mod knob;
 pub mod parse;
+pub mod programs;
 pub mod read;
 pub mod revert;
 pub mod root;
 pub mod settings;
+pub mod state;
 pub mod swap_area;
 pub mod sys;
 pub mod write;

@@ -41,7 +41,11 @@ pub fn swaps(root: &Root) -> Result<Vec<eke_core::sample::SwapArea>> {
     Ok(parse::swaps::parse(&root.read_if_there("proc/swaps")?.unwrap_or_default()))
 }
 
-fn zram_stats(root: &Root) -> Result<Vec<ZramStat>> {
+/// The zram devices that are set up.
+///
+/// # Errors
+/// The kernel's answer when `/sys/block` cannot be listed.
+pub fn zram_stats(root: &Root) -> Result<Vec<ZramStat>> {
     let all = zram::devices(root)?.into_iter().filter_map(|name| zram_stat(root, &name));
     Ok(all.filter(|z| z.disksize.0 > 0).collect())
 }
@@ -76,4 +80,26 @@ pub fn pids(root: &Root) -> Vec<u32> {
     let mut pids: Vec<u32> = root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
     pids.sort_unstable();
     pids
+}
+
+/// Every memory group of cgroup v1 below the root one, by its path in the hierarchy; none on cgroup v2.
+///
+/// # Errors
+/// The kernel's answer where a group cannot be listed.
+pub fn groups_v1(root: &Root) -> Result<Vec<String>> {
+    let mut groups = Vec::new();
+    collect_groups(root, "", &mut groups)?;
+    Ok(groups)
+}
+
+fn collect_groups(root: &Root, above: &str, groups: &mut Vec<String>) -> Result<()> {
+    const TOP: &str = "sys/fs/cgroup/memory";
+    for name in root.list(format!("{TOP}/{above}"))? {
+        let group = if above.is_empty() { name } else { format!("{above}/{name}") };
+        if root.exists(format!("{TOP}/{group}/memory.swappiness")) {
+            groups.push(group.clone());
+            collect_groups(root, &group, groups)?;
+        }
+    }
+    Ok(())
 }

@@ -39,10 +39,29 @@ pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
         };
         outcomes.push((entry, outcome));
     }
+    inherited(root, &outcomes)?;
     if journal.entries()?.is_empty() {
         journal.clear()?;
     }
     Ok(outcomes)
+}
+
+/// On cgroup v1 a group that is made takes its parent's swappiness. What was made while eke's value stood there has inherited it,
+/// and goes back with it.
+fn inherited(root: &Root, outcomes: &[(Entry, Outcome)]) -> Result<()> {
+    let restored = outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Restored(_)));
+    let undo = restored.filter_map(|(e, _)| match &e.intent.undo {
+        Undo::Write { knob, old, new, .. } if knob == "vm.swappiness" => Some((old, new)),
+        _ => None,
+    });
+    for (old, new) in undo {
+        for group in read::groups_v1(root)? {
+            if read_value(root, "memory.swappiness", &group).is_ok_and(|now| now == *new) {
+                write_value(root, "memory.swappiness", &group, old)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Undoes one change and writes down what became of it.

@@ -149,6 +149,19 @@ fn swapoff_without_room_in_a_group_is_blocked() {
 }
 
 #[test]
+fn a_group_made_meanwhile_gives_back_what_it_inherited() {
+    let machine = FakeKernel::new();
+    machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
+    machine.put("sys/fs/cgroup/memory/own/memory.swappiness", "10\n");
+    let steps = plan([Step::set("vm.swappiness", 180), Step::set_at("memory.swappiness", "a", 180)]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    machine.put("sys/fs/cgroup/memory/a/child/memory.swappiness", "180\n");
+    down(&machine);
+    let value = |group: &str| machine.root().read(format!("sys/fs/cgroup/memory/{group}/memory.swappiness")).unwrap();
+    assert_eq!([value("a"), value("a/child"), value("own")], ["60\n", "60\n", "10\n"]);
+}
+
+#[test]
 fn the_journal_of_another_boot_is_not_replayed() {
     let machine = FakeKernel::new();
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([Step::set("vm.swappiness", 180)])).unwrap();

@@ -1,3 +1,5 @@
 //! eke-lab
 
+pub mod hog;
 pub mod machine;
+pub mod pen;

@@ -1,0 +1,87 @@
+//! `eke-agent [--root DIR] [--config FILE]`: everything from outside for [`eke_agent::run`].
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use eke_agent::clock::SystemClock;
+use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
+use eke_kernel::{Root, settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+const USAGE: &str = "eke-agent watches what `eke up` applied and answers on /run/eke/agent.sock.\n\
+    Usage: eke-agent [--config FILE]\n\
+    SIGTERM ends it and leaves everything in place; `eke down` puts everything back.";
+
+struct Arguments {
+    root: Root,
+    config: Option<String>,
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().with_target(false).init();
+    let arguments = match arguments(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => {
+            eprintln!("eke-agent: {wrong}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match serve(&arguments) {
+        Ok(ended) => {
+            tracing::info!("{}", farewell(ended));
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            tracing::error!("{e}");
+            ExitCode::from(if matches!(e, Error::Settings(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// `--root` is for tests: the directory that stands for `/`. `None`: help was asked for.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut arguments = Arguments { root: Root::host(), config: None };
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--root" => arguments.root = Root::at(value()?),
+            "--config" => arguments.config = Some(value()?),
+            "-h" | "--help" => return Ok(None),
+            _ => return Err(format!("\"{word}\" is not an option")),
+        }
+    }
+    Ok(Some(arguments))
+}
+
+fn serve(arguments: &Arguments) -> Result<Ended> {
+    let root = &arguments.root;
+    let shutdown = signals().map_err(Error::Wait)?;
+    let _lock = lock::take(root, std::process::id())?;
+    let listener = socket::listen(root)?;
+    protect::this_process(root);
+    let load = || settings::load(root, arguments.config.as_deref());
+    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load);
+    socket::remove(root)?;
+    ended
+}
+
+/// A descriptor that SIGTERM and SIGINT make readable.
+fn signals() -> std::io::Result<UnixStream> {
+    let (readable, written) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
+    }
+    Ok(readable)
+}
+
+fn farewell(ended: Ended) -> &'static str {
+    match ended {
+        Ended::BySignal => "A signal ends the agent; everything that is applied stays in place.",
+        Ended::ByRequest => "The agent was asked to stop; everything that is applied stays in place.",
+    }
+}

@@ -1,0 +1,188 @@
+//! The loop: wait, serve, tick.
+
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixListener;
+
+use eke_core::config::Settings;
+use eke_core::snapshot::{Request, Response};
+use eke_kernel::Root;
+use eke_kernel::settings::SettingsError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::client::{Client, Incoming};
+use crate::clients::Clients;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::pressure::{self, Trigger};
+use crate::request;
+use crate::watch::{Watch, line};
+
+/// Why the agent left. What is applied stays in place either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// `shutdown` became readable: a signal.
+    BySignal,
+    /// Root asked for it on the socket.
+    ByRequest,
+}
+
+/// Where the settings come from, at the start and whenever root asks to reload.
+pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
+
+/// Runs the agent on `root` until `shutdown` becomes readable or root asks it to stop.
+///
+/// # Errors
+/// Settings that cannot be read at the start, and a `poll(2)` that fails.
+pub fn run(root: &Root, listener: &UnixListener, clock: &dyn Clock, shutdown: BorrowedFd<'_>, load: LoadSettings<'_>) -> Result<Ended> {
+    listener.set_nonblocking(true).map_err(Error::Wait)?;
+    let mut agent = Agent {
+        watch: Watch::new(root, clock, load()?),
+        clients: Clients::default(),
+        trigger: trigger(root),
+        listener,
+        clock,
+        shutdown,
+        load,
+        next_tick_ms: clock.monotonic_ms(),
+    };
+    loop {
+        agent.tick_if_due();
+        let ready = agent.wait()?;
+        if ready.shutdown {
+            return Ok(Ended::BySignal);
+        }
+        if agent.serve(&ready) {
+            return Ok(Ended::ByRequest);
+        }
+    }
+}
+
+fn trigger(root: &Root) -> Option<Trigger> {
+    match pressure::watch(root) {
+        Ok(trigger) => Some(trigger),
+        Err(why) => {
+            tracing::warn!("Memory pressure does not wake the agent before its tick: {why}.");
+            None
+        }
+    }
+}
+
+struct Agent<'a> {
+    watch: Watch<'a>,
+    clients: Clients,
+    trigger: Option<Trigger>,
+    listener: &'a UnixListener,
+    clock: &'a dyn Clock,
+    shutdown: BorrowedFd<'a>,
+    load: LoadSettings<'a>,
+    next_tick_ms: u64,
+}
+
+/// What `poll(2)` found.
+struct Ready {
+    shutdown: bool,
+    listener: bool,
+    pressure: PollFlags,
+    clients: Vec<PollFlags>,
+}
+
+impl Agent<'_> {
+    fn tick_if_due(&mut self) {
+        if self.clock.monotonic_ms() >= self.next_tick_ms {
+            self.watch.tick();
+            self.next_tick_ms = self.clock.monotonic_ms() + self.watch.tick_ms();
+        }
+    }
+
+    fn wait(&self) -> Result<Ready> {
+        let now_ms = self.clock.monotonic_ms();
+        let due_ms = self.clients.due_ms(now_ms).map_or(self.next_tick_ms, |due| due.min(self.next_tick_ms));
+        let listen = if self.clients.are_welcome(now_ms) { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN), PollFd::new(self.listener, listen)];
+        fds.extend(self.clients.iter().map(|c| PollFd::new(c, c.waits_for())));
+        fds.extend(self.trigger.as_ref().map(|t| PollFd::new(t, PollFlags::PRI)));
+        match poll(&mut fds, Some(&timespec(due_ms.saturating_sub(now_ms)))) {
+            Ok(_) | Err(Errno::INTR) => Ok(self.ready(&fds)),
+            Err(e) => Err(Error::Wait(e.into())),
+        }
+    }
+
+    fn ready(&self, fds: &[PollFd<'_>]) -> Ready {
+        let found: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        let clients = self.clients.iter().count();
+        Ready {
+            shutdown: !found[0].is_empty(),
+            listener: !found[1].is_empty(),
+            pressure: found.get(2 + clients).copied().unwrap_or(PollFlags::empty()),
+            clients: found[2..2 + clients].to_vec(),
+        }
+    }
+
+    /// Serves everybody who is ready. `true`: root asked the agent to stop, and has the answer.
+    fn serve(&mut self, ready: &Ready) -> bool {
+        self.heed(ready.pressure);
+        let mut clients = std::mem::take(&mut self.clients);
+        let mut stop = false;
+        clients.retain(|number, client| {
+            let is_ready = client.has_line() || ready.clients.get(number).is_some_and(|found| !found.is_empty());
+            let stays = !is_ready || self.exchange(client, &mut stop);
+            stays && !client.is_overdue(self.clock.monotonic_ms())
+        });
+        if ready.listener {
+            clients.accept(self.listener, self.clock.monotonic_ms());
+        }
+        self.clients = clients;
+        stop
+    }
+
+    /// Memory pressure brings the next tick forward; a trigger that failed is given up.
+    fn heed(&mut self, found: PollFlags) {
+        if found.contains(PollFlags::ERR) {
+            tracing::warn!("The kernel ended the trigger for memory pressure; only the timer wakes the agent now.");
+            self.trigger = None;
+        } else if found.contains(PollFlags::PRI) {
+            self.next_tick_ms = self.clock.monotonic_ms();
+        }
+    }
+
+    /// One step of a client's conversation. `false`: it is over.
+    fn exchange(&mut self, client: &mut Client, stop: &mut bool) -> bool {
+        if client.waits_for() == PollFlags::IN {
+            match client.read() {
+                Incoming::Line(request) => self.reply(client, &request, stop),
+                Incoming::TooLong => client.answer(&line(&request::too_long()), true),
+                Incoming::Unfinished => return true,
+                Incoming::Gone => return false,
+            }
+        }
+        client.flush(self.clock.monotonic_ms())
+    }
+
+    fn reply(&mut self, client: &mut Client, request: &[u8], stop: &mut bool) {
+        match request::decode(request, client.is_root()) {
+            Ok(Request::Status) => client.answer(self.watch.status(), false),
+            Ok(Request::Reload) => client.answer(&line(&self.reload()), false),
+            Ok(Request::Stop) => {
+                *stop = true;
+                client.answer(&line(&Response::Done), true);
+            }
+            Err(refusal) => client.answer(&line(&refusal), false),
+        }
+    }
+
+    fn reload(&mut self) -> Response {
+        match (self.load)() {
+            Ok(settings) => {
+                self.watch.reload(settings);
+                self.next_tick_ms = self.clock.monotonic_ms();
+                Response::Done
+            }
+            Err(e) => Response::Refused { reason: format!("{e}; the settings stay as they were"), needs_root: false },
+        }
+    }
+}
+
+fn timespec(ms: u64) -> Timespec {
+    Timespec { tv_sec: i64::try_from(ms / 1_000).unwrap_or(i64::MAX), tv_nsec: (ms % 1_000 * 1_000_000).cast_signed() }
+}

@@ -1,0 +1,293 @@
+//! What a tick does: sample, model, live decisions, snapshot.
+
+use eke_core::config::Settings;
+use eke_core::model::Model;
+use eke_core::sample::{Sample, SwapArea};
+use eke_core::snapshot::{AgentState, Response, Snapshot};
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use eke_kernel::knob::Codec;
+use eke_kernel::read;
+use eke_swap::live::{Live, Moment};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::adopt::{Adopted, adopt};
+use crate::check::Check;
+use crate::clock::Clock;
+use crate::events::Events;
+
+/// A status that is not older than this is answered again as it is.
+const FRESH_MS: u64 = 500;
+
+/// The machine as the agent sees it.
+pub struct Watch<'a> {
+    root: &'a Root,
+    clock: &'a dyn Clock,
+    settings: Settings,
+    kswapd: Vec<u32>,
+    started_ms: u64,
+    /// The sample of the tick before the last: what the last tick's rates are about.
+    before: Option<Sample>,
+    /// The sample of the last tick: what a status' rates are about.
+    last: Option<Sample>,
+    backend: String,
+    model: Model,
+    model_ms: Option<u64>,
+    adopted: Adopted,
+    events: Events,
+    check: Check,
+    live: Live,
+    rendered: Option<Vec<u8>>,
+}
+
+impl<'a> Watch<'a> {
+    /// Adopts what is applied and takes the first sample.
+    pub fn new(root: &'a Root, clock: &'a dyn Clock, settings: Settings) -> Self {
+        let mut watch = Self {
+            root,
+            clock,
+            settings,
+            kswapd: read::kswapd_pids(root),
+            started_ms: clock.monotonic_ms(),
+            before: None,
+            last: None,
+            backend: String::new(),
+            model: Model::default(),
+            model_ms: None,
+            adopted: Adopted::default(),
+            events: Events::default(),
+            check: Check::default(),
+            live: Live::default(),
+            rendered: None,
+        };
+        watch.adopt();
+        watch
+    }
+
+    /// Time between two ticks in milliseconds.
+    pub fn tick_ms(&self) -> u64 {
+        u64::from(self.settings.agent.tick_s) * 1_000
+    }
+
+    /// `eke up` changed the plan, or the user the settings.
+    pub fn reload(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.adopt();
+    }
+
+    fn adopt(&mut self) {
+        self.adopted = adopt(self.root);
+        self.note(self.adopted.sentence());
+    }
+
+    /// Keeps a sentence for the log and for `status`.
+    pub fn note(&mut self, sentence: impl Into<String>) {
+        self.events.push(self.clock.unix_s(), sentence);
+        self.rendered = None;
+    }
+
+    /// Looks, decides and acts.
+    pub fn tick(&mut self) {
+        if let Some(sample) = self.sample() {
+            self.before = self.last.replace(sample);
+            self.show(self.last.clone().unwrap_or_default(), self.before.clone());
+            self.compare();
+            self.maintain();
+        }
+    }
+
+    /// The answer to `Status`, one line. It is of now, or at most half a second old.
+    pub fn status(&mut self) -> &[u8] {
+        let age_ms = self.model_ms.map(|at| self.clock.monotonic_ms().saturating_sub(at));
+        if age_ms.is_none_or(|age| age > FRESH_MS) {
+            if let Some(sample) = self.sample() {
+                self.show(sample, self.last.clone());
+            }
+        }
+        if self.rendered.is_none() {
+            self.rendered = Some(line(&Response::Status(Box::new(self.snapshot()))));
+        }
+        self.rendered.as_deref().unwrap_or_default()
+    }
+
+    fn sample(&mut self) -> Option<Sample> {
+        match read::sample(self.root, self.clock.monotonic_ms(), &self.kswapd) {
+            Ok(sample) => Some(sample),
+            Err(e) => {
+                self.note(format!("The machine cannot be looked at: {e}."));
+                None
+            }
+        }
+    }
+
+    fn show(&mut self, now: Sample, before: Option<Sample>) {
+        self.backend = backend(self.root, &now);
+        self.model = Model::new(&now, before.as_ref());
+        self.model_ms = Some(now.time_ms);
+        self.rendered = None;
+    }
+
+    fn compare(&mut self) {
+        let Some(prediction) = self.adopted.prediction() else { return };
+        if let Some(sentence) = self.check.look(prediction, &self.model, self.clock.monotonic_ms()) {
+            self.note(sentence);
+        }
+    }
+
+    /// Nothing is changed on a machine on which no plan of eke's is applied.
+    fn maintain(&mut self) {
+        let (Some(_), Some(now), Some(before)) = (&self.adopted.applied, &self.last, &self.before) else { return };
+        let moment =
+            Moment { root: self.root, settings: &self.settings.swap, now, before, model: &self.model, unix_s: self.clock.unix_s() };
+        for sentence in self.live.tick(&moment) {
+            self.note(sentence);
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            agent: Some(self.state()),
+            applied: self.adopted.applied.is_some(),
+            backend: self.backend.clone(),
+            prediction: self.adopted.prediction().cloned(),
+            model: self.model.clone(),
+            events: self.events.as_slice().to_vec(),
+        }
+    }
+
+    fn state(&self) -> AgentState {
+        let statm = self.root.read("proc/self/statm").unwrap_or_default();
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        AgentState {
+            pid: std::process::id(),
+            up_s: self.clock.monotonic_ms().saturating_sub(self.started_ms) / 1_000,
+            resident: resident(&statm, rustix::param::page_size()),
+            cpu_ms: u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000 + u64::try_from(cpu.tv_nsec).unwrap_or(0) / 1_000_000,
+        }
+    }
+}
+
+/// A message as one line with its end.
+pub fn line(response: &Response) -> Vec<u8> {
+    // Strings and numbers only; serialising those cannot fail.
+    let mut line = serde_json::to_vec(response).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// The resident set of `/proc/PID/statm` (proc_pid_statm(5)): its second number, in pages.
+fn resident(statm: &str, page_bytes: usize) -> Bytes {
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    Bytes(pages.saturating_mul(page_bytes as u64))
+}
+
+/// The compressed swap in use: zram devices that are swap, or zswap where it is on and has a disk behind it.
+fn backend(root: &Root, sample: &Sample) -> String {
+    let devices: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
+    let mut algorithms: Vec<&str> =
+        sample.zram.iter().filter(|z| devices.contains(&z.name.as_str())).map(|z| z.algorithm.as_str()).collect();
+    algorithms.dedup();
+    let parameter = |name: &str| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default();
+    if !devices.is_empty() {
+        format!("zram ({})", algorithms.join(", "))
+    } else if !sample.swaps.is_empty() && Codec::Bool.same(&parameter("enabled"), "Y") {
+        format!("zswap ({})", parameter("compressor").trim())
+    } else {
+        "none".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use eke_core::snapshot::Applied;
+    use eke_core::step::{Plan, Prediction};
+    use eke_kernel::state;
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Hand(Cell<u64>);
+
+    impl Clock for Hand {
+        fn monotonic_ms(&self) -> u64 {
+            self.0.get()
+        }
+        fn unix_s(&self) -> u64 {
+            1_000_000 + self.0.get() / 1_000
+        }
+    }
+
+    fn snapshot(watch: &mut Watch<'_>) -> Snapshot {
+        match serde_json::from_slice(watch.status()).unwrap() {
+            Response::Status(snapshot) => *snapshot,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn settings() -> Settings {
+        Settings::from_sources(&[]).unwrap()
+    }
+
+    #[test]
+    fn rates_of_a_status_are_about_the_time_since_the_last_tick() {
+        let (machine, clock) = (FakeKernel::new(), Hand::default());
+        let root = machine.root();
+        let mut watch = Watch::new(&root, &clock, settings());
+        watch.tick();
+        machine.put("proc/vmstat", "pswpin 400\npswpout 0\n");
+        clock.0.set(400);
+        assert_eq!(snapshot(&mut watch).model.pages_in_per_s, 0.0, "too early for a rate");
+        clock.0.set(4_000);
+        let model = snapshot(&mut watch).model;
+        assert_eq!((model.pages_in_per_s, model.interval_s), (100.0, 4.0));
+        clock.0.set(8_000);
+        assert_eq!(snapshot(&mut watch).model.pages_in_per_s, 50.0, "a status is no tick");
+    }
+
+    #[test]
+    fn a_status_says_what_is_applied_and_that_the_prediction_is_off() {
+        let (machine, clock) = (FakeKernel::new(), Hand::default());
+        let root = machine.root();
+        let prediction = Prediction { ratio: 3.0, ..Prediction::default() };
+        let plan = Plan { remedy: "swap".into(), prediction: Some(prediction), ..Plan::default() };
+        state::save(&root, state::APPLIED, &Applied { unix_s: 1, plans: vec![plan] }).unwrap();
+        machine.add_area("/dev/zram0", 65_536, 20_480, 100);
+        machine.put("sys/block/zram0/disksize", "67108864\n");
+        machine.put("sys/block/zram0/mm_stat", "20971520 9000000 10485760 0 10485760 0 0 0 0\n");
+        let mut watch = Watch::new(&root, &clock, settings());
+        watch.tick();
+        let shown = snapshot(&mut watch);
+        assert!(shown.applied);
+        assert_eq!(shown.backend, "zram (lzo-rle)");
+        let events: Vec<&str> = shown.events.iter().map(|e| e.text.as_str()).collect();
+        assert_eq!(events[0], "Adopted the applied plan: 0 changes are in force.");
+        assert!(events[1].contains("predicted 3.0, is 2.0"), "{events:?}");
+    }
+
+    #[test]
+    fn a_machine_that_cannot_be_looked_at_is_said_once() {
+        let (machine, clock) = (FakeKernel::new(), Hand::default());
+        let root = machine.root();
+        std::fs::remove_file(machine.dir().join("proc/vmstat")).unwrap();
+        let mut watch = Watch::new(&root, &clock, settings());
+        watch.tick();
+        watch.tick();
+        let events = snapshot(&mut watch).events;
+        assert_eq!(events.len(), 2);
+        assert!(events[1].text.contains("proc/vmstat"), "{events:?}");
+    }
+
+    #[test]
+    fn zswap_is_the_backend_where_it_is_on_and_a_disk_is_behind_it() {
+        let machine = FakeKernel::new();
+        machine.add_area("/dev/vda2", 65_536, 0, -2);
+        let sample = read::sample(&machine.root(), 0, &[]).unwrap();
+        assert_eq!(backend(&machine.root(), &sample), "none");
+        machine.put("sys/module/zswap/parameters/enabled", "Y\n");
+        assert_eq!(backend(&machine.root(), &sample), "zswap (lzo)");
+        assert_eq!(resident("2000 512 300 1 0 99 0\n", 4096), Bytes::mib(2));
+    }
+}

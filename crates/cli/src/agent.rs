@@ -1,0 +1,117 @@
+//! The agent's socket, and starting and stopping the agent.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_core::snapshot::{Request, Response, Snapshot};
+use eke_kernel::Root;
+
+use crate::exit::{Failure, Outcome, Status};
+
+const SOCKET: &str = "run/eke/agent.sock";
+const LOG: &str = "run/eke/agent.log";
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const START_WITHIN: Duration = Duration::from_secs(5);
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks the agent; `None` if no agent listens.
+///
+/// # Errors
+/// The agent listens but does not answer, or refuses.
+pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
+    let Ok(stream) = UnixStream::connect(root.path(SOCKET)) else { return Ok(None) };
+    let answer = exchange(&stream, request).map_err(|e| Failure::new(Status::NoAgent, format!("the agent does not answer on {}: {e}", root.path(SOCKET).display())))?;
+    match answer {
+        Response::Refused { reason, needs_root: true } => Err(Failure::new(Status::NotPermitted, reason)),
+        Response::Refused { reason, needs_root: false } => Err(Failure::new(Status::Failed, reason)),
+        other => Ok(Some(other)),
+    }
+}
+
+fn exchange(mut stream: &UnixStream, request: &Request) -> std::io::Result<Response> {
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    let mut line = serde_json::to_string(request)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
+}
+
+/// The agent's snapshot; `None` if no agent listens.
+///
+/// # Errors
+/// See [`ask`].
+pub fn snapshot(root: &Root) -> Outcome<Option<Snapshot>> {
+    Ok(match ask(root, &Request::Status)? {
+        Some(Response::Status(snapshot)) => Some(*snapshot),
+        _ => None,
+    })
+}
+
+/// The program beside this one, else the one on the path.
+fn program() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-agent")));
+    beside.filter(|p| p.exists()).unwrap_or_else(|| "eke-agent".into())
+}
+
+/// Where the agent's program is, for measuring it.
+pub fn program_path() -> PathBuf {
+    program()
+}
+
+/// Starts the agent in a session of its own and waits until it answers.
+///
+/// # Errors
+/// It cannot be started, or does not answer: with what it logged.
+pub fn start(root: &Root) -> Outcome<u32> {
+    let log_path = root.path(LOG);
+    let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
+    let program = program();
+    let mut command = Command::new(&program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    // A group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
+    let child = command.process_group(0).spawn();
+    let mut child = child.map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))?;
+    let until = Instant::now() + START_WITHIN;
+    while Instant::now() < until {
+        if let Some(snapshot) = snapshot(root)? {
+            return Ok(snapshot.agent.map_or(0, |a| a.pid));
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(Failure::new(Status::Failed, format!("the agent ended at once ({status}); it said: {}", last_words(root))));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(Failure::new(Status::NoAgent, format!("the agent does not answer within {} s; see {}", START_WITHIN.as_secs(), log_path.display())))
+}
+
+fn last_words(root: &Root) -> String {
+    let log = root.read(LOG).unwrap_or_default();
+    log.lines().next_back().unwrap_or("nothing").to_owned()
+}
+
+/// Stops the agent, if one listens, and waits until it is gone. What is applied stays.
+///
+/// # Errors
+/// It refuses (not root) or does not go.
+pub fn stop(root: &Root) -> Outcome<bool> {
+    if ask(root, &Request::Stop)?.is_none() {
+        return Ok(false);
+    }
+    let until = Instant::now() + STOP_WITHIN;
+    while UnixStream::connect(root.path(SOCKET)).is_ok() {
+        if Instant::now() > until {
+            return Err(Failure::new(Status::Failed, "the agent does not go; end it (`pkill eke-agent`) and say `eke down` again"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(true)
+}

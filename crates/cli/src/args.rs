@@ -1,0 +1,198 @@
+//! Every verb and option. Help, completions and the man page come from here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use eke_core::units::Bytes;
+
+const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
+                     Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
+
+/// Find what this machine is short of, pay for it with CPU, undo on request.
+///
+/// Without a verb: what this machine is short of, what eke does about it, what that gained.
+#[derive(Debug, Parser)]
+#[command(name = "eke", version, after_help = AFTER, max_term_width = 100, infer_subcommands = false)]
+pub struct Args {
+    /// Print one JSON document instead of text (schemas: `eke schema`)
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Read this file instead of /etc/eke/eke.toml and /etc/eke/eke.toml.d
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Work on the tree below DIR instead of the running machine
+    #[arg(long, global = true, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Measure and print the plan; leaves every setting as it is
+    #[command(after_help = "Example:\n  eke plan                 the measured table and the plan with its reasons\n  eke plan --size 512M     what if the device were that large")]
+    Plan(Wish),
+    /// Measure, apply the plan and stay: an agent watches it
+    #[command(after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            puts everything back")]
+    Up(Up),
+    /// Like up, shown live; Ctrl-C puts everything back
+    #[command(after_help = "Example:\n  sudo eke run")]
+    Run(Up),
+    /// Put everything back, with the agent alive or dead
+    #[command(after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet, say it again later\n  sudo eke down --print    the undo as a shell script; changes nothing")]
+    Down {
+        /// Print what would be done as a shell script instead of doing it
+        #[arg(long)]
+        print: bool,
+    },
+    /// Apply the plan at every boot
+    #[command(after_help = "Example:\n  sudo eke enable && sudo eke up")]
+    Enable,
+    /// No longer at every boot; what is applied stays until `down`
+    #[command(after_help = "Example:\n  sudo eke disable && sudo eke down")]
+    Disable,
+    /// What is applied, what it gains, and what was predicted
+    #[command(after_help = "Example:\n  eke status\n  eke status --json | jq .model.saved")]
+    Status,
+    /// What this kernel can and cannot do for eke, each line with its reason
+    #[command(after_help = "Example:\n  eke doctor")]
+    Doctor {
+        /// Print the table of every setting that eke can change (docs/knobs.md)
+        #[arg(long)]
+        knobs: bool,
+    },
+    /// What holds this machine's memory, by program, and what closing it returns
+    #[command(after_help = "Example:\n  sudo eke advise          all programs; without root only yours\n  eke advise --most 5")]
+    Advise {
+        /// How many programs
+        #[arg(long, default_value_t = 15, value_name = "N")]
+        most: usize,
+    },
+    /// Run a command in little memory
+    #[command(after_help = "Example:\n  sudo eke box --memory 124M -- evince thesis.pdf\n\nThe compressed pool is charged to the box in proportion to its share of the swapped pages.\nExit status: the command's own; 137 if it was killed for want of memory.")]
+    Box {
+        /// The memory it may have: programs, their file pages and their share of the compressed pool
+        #[arg(long, value_name = "SIZE")]
+        memory: Bytes,
+        /// The command and its arguments
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Before and after, in a minute, in a box on this machine
+    #[command(after_help = "Example:\n  sudo eke demo")]
+    Demo,
+    /// Compressed swap beyond the plan
+    #[command(subcommand)]
+    Swap(Swap),
+    /// An experiment, measured, as a table
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Completions for a shell, on standard output
+    #[command(after_help = "Example:\n  eke completions bash | sudo tee /usr/share/bash-completion/completions/eke")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// The man page, on standard output
+    #[command(after_help = "Example:\n  eke man | man -l -")]
+    Man,
+    /// The JSON schemas of everything that --json prints
+    #[command(after_help = "Example:\n  eke schema status")]
+    Schema {
+        /// One of: plan, status, doctor, advise, box, demo, down, bench; all without it
+        name: Option<String>,
+    },
+    /// A process with pages of its own (for experiments)
+    #[command(hide = true)]
+    Hog {
+        /// What it does, as JSON
+        spec: String,
+    },
+}
+
+/// What the user wishes beyond the configuration, for this once.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct Wish {
+    /// Declare this size instead of the computed one (zram)
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// The most RAM that compressed pages may take, in percent (10 to 90)
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(10..=90))]
+    pub pool_percent: Option<u32>,
+    /// Use this algorithm
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: Option<String>,
+    /// Use this back end
+    #[arg(long, value_enum)]
+    pub backend: Option<Backend>,
+}
+
+/// The back ends by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// By the kind of swap disk
+    Auto,
+    /// A compressed block device in RAM
+    Zram,
+    /// A compressed cache in front of a swap disk
+    Zswap,
+}
+
+/// `up` and `run`.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct Up {
+    /// The wish
+    #[command(flatten)]
+    pub wish: Wish,
+    /// At boot: use the figures of the last measurement, there is little to sample yet
+    #[arg(long, hide = true)]
+    pub boot: bool,
+    /// Start the agent, or leave that to the init system
+    #[arg(long, value_enum, default_value = "spawn", hide = true)]
+    pub agent: AgentStart,
+}
+
+/// Who starts the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum AgentStart {
+    /// `up` does
+    #[default]
+    Spawn,
+    /// Somebody else does
+    None,
+}
+
+/// `eke swap ...`.
+#[derive(Debug, Subcommand)]
+pub enum Swap {
+    /// The same zswap from boot on: kernel command line and initramfs modules
+    #[command(after_help = "Example:\n  eke swap boot-config              prints the changes\n  sudo eke swap boot-config --write makes them (boot loader: grub, systemd-boot, extlinux)\n  sudo eke swap boot-config --undo  puts the files back")]
+    BootConfig {
+        /// Make the changes
+        #[arg(long, conflicts_with = "undo")]
+        write: bool,
+        /// Put the files back as they were
+        #[arg(long)]
+        undo: bool,
+        /// The algorithm instead of the planned one
+        #[arg(long, value_name = "NAME")]
+        compressor: Option<String>,
+        /// The pool instead of the planned one, in percent of RAM
+        #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
+        max_pool_percent: Option<u32>,
+    },
+}
+
+/// `eke bench ...`.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The agent's resident set and idle CPU
+    Agent {
+        /// Seconds of each of the three runs
+        #[arg(long, default_value_t = 20, value_name = "S")]
+        seconds: u64,
+    },
+}

@@ -1,0 +1,140 @@
+//! What a failure is called, and which status it ends with.
+
+use std::process::ExitCode;
+
+use eke_core::config::ConfigError;
+use eke_kernel::settings::SettingsError;
+
+/// The exit statuses, as documented in the README.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// 0
+    Done,
+    /// 1
+    Failed,
+    /// 2
+    Usage,
+    /// 3
+    NoAgent,
+    /// 4
+    NotPermitted,
+    /// 5
+    InPart,
+    /// A command's own status (`eke box`).
+    Of(u8),
+}
+
+impl Status {
+    /// For the shell.
+    pub fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NoAgent => 3,
+            Self::NotPermitted => 4,
+            Self::InPart => 5,
+            Self::Of(status) => status,
+        })
+    }
+}
+
+/// A failure on its way to the user.
+#[derive(Debug)]
+pub struct Failure {
+    status: Status,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+/// `Result` of a verb.
+pub type Outcome<T = Status> = Result<T, Failure>;
+
+impl Failure {
+    /// With a status of its own.
+    pub fn new(status: Status, message: impl Into<String>) -> Self {
+        Self { status, error: anyhow::Error::msg(message.into()), hint: None }
+    }
+
+    /// And what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints `eke: ...` with its causes to standard error, and gives the status.
+    pub fn report(self) -> ExitCode {
+        if is_broken_pipe(&self.error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("eke: {:#}", self.error);
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
+        }
+        self.status.code()
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
+    io.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+impl From<eke_kernel::Error> for Failure {
+    fn from(error: eke_kernel::Error) -> Self {
+        let status = if error.is_permission() { Status::NotPermitted } else { Status::Failed };
+        Self { status, error: error.into(), hint: None }
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self { status: Status::Usage, error: error.into(), hint: None }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { status: Status::Usage, error: error.into(), hint: None }
+    }
+}
+
+impl From<eke_swap::decide::BadWish> for Failure {
+    fn from(error: eke_swap::decide::BadWish) -> Self {
+        Self { status: Status::Usage, error: error.into(), hint: None }
+    }
+}
+
+impl From<eke_swap::Error> for Failure {
+    fn from(error: eke_swap::Error) -> Self {
+        match error {
+            eke_swap::Error::Kernel(e) => e.into(),
+            other => Self { status: Status::Failed, error: other.into(), hint: None },
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self { status: Status::Failed, error: error.into(), hint: None }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self { status: Status::Failed, error: error.into(), hint: None }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { status: Status::Failed, error, hint: None }
+    }
+}
+
+/// Prints what clap has to say; help and version are no failures.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { Status::Usage.code() } else { ExitCode::SUCCESS }
+}

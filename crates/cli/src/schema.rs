@@ -1,0 +1,40 @@
+//! The JSON schemas of everything that `--json` prints, from the types themselves.
+
+use std::collections::BTreeMap;
+
+use schemars::{Schema, schema_for};
+
+use crate::exit::{Failure, Outcome, Status};
+use crate::verbs;
+
+/// By verb.
+fn all() -> BTreeMap<&'static str, Schema> {
+    BTreeMap::from([
+        ("status", schema_for!(eke_core::snapshot::Snapshot)),
+        ("plan", schema_for!(verbs::PlanDocument)),
+        ("down", schema_for!(verbs::DownDocument)),
+        ("doctor", schema_for!(verbs::DoctorDocument)),
+        ("advise", schema_for!(verbs::AdviseDocument)),
+        //("box", schema_for!(eke_lab::pen::Report)),
+        //("demo", schema_for!(eke_lab::demo::DemoReport)),
+    ])
+}
+
+/// One schema, or an object of all.
+pub fn print(name: Option<&str>) -> Outcome {
+    let all = all();
+    let text = match name {
+        None => serde_json::to_string_pretty(&all)?,
+        Some(name) => match all.get(name) {
+            Some(schema) => serde_json::to_string_pretty(schema)?,
+            None => return Err(unknown(name, &all)),
+        },
+    };
+    println!("{text}");
+    Ok(Status::Done)
+}
+
+fn unknown(name: &str, all: &BTreeMap<&str, Schema>) -> Failure {
+    let names: Vec<&str> = all.keys().copied().collect();
+    Failure::new(Status::Usage, format!("\"{name}\" has no schema; there are: {}", names.join(", ")))
+}

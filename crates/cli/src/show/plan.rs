@@ -1,0 +1,138 @@
+//! The measured table and the plan, as text.
+
+use std::fmt::Write as _;
+
+use eke_core::step::{Plan, PlannedStep, Step};
+use eke_swap::decide::algorithm::Verdict;
+use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
+
+use super::table::Table;
+use crate::verbs::PlanDocument as Document;
+
+/// Everything of a plan.
+pub fn text(document: &Document) -> String {
+    let mut out = sample(&document.measured);
+    out += &table(document);
+    out += &disks(&document.measured);
+    let _ = writeln!(out, "\n{}.", document.decision.backend_reason.text);
+    out += &steps(&document.decision.plan);
+    out += &prediction(&document.decision.plan);
+    out
+}
+
+fn sample(m: &Measured) -> String {
+    let p = &m.pages;
+    let share = |n: u64| 100.0 * n as f64 / p.sampled.max(1) as f64;
+    let kind = if m.estimated { "Estimated in user space" } else { "Measured" };
+    format!(
+        "{kind} on {} pages of {} processes of this machine in {:.1} s ({:.0} % zero, {:.0} % same-filled):\n\n",
+        p.sampled,
+        p.processes,
+        m.took_ms as f64 / 1e3,
+        share(p.zero),
+        share(p.same_filled)
+    )
+}
+
+fn table(document: &Document) -> String {
+    let mut table = Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"]);
+    let verdicts = document.decision.choice.as_ref().map(|c| c.verdicts.as_slice()).unwrap_or_default();
+    for (i, row) in document.measured.algorithms.iter().enumerate() {
+        table.row(cells(row, verdicts.get(i)));
+    }
+    table.to_string()
+}
+
+fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
+    let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
+    let said = verdict.map_or(String::new(), |v| said(v));
+    if let Some(why) = &row.unusable {
+        return vec![name, "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), why.clone()];
+    }
+    vec![
+        name,
+        format!("{:.2}", row.ratio),
+        format!("{:.2}", row.ratio_low),
+        format!("{:.1} %", 100.0 * row.incompressible_share),
+        row.store_p50.to_string(),
+        row.store_p99.to_string(),
+        row.load_p50.to_string(),
+        row.load_p99.to_string(),
+        said,
+    ]
+}
+
+fn said(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Chosen => "chosen".into(),
+        Verdict::FreesLess => "frees less".into(),
+        Verdict::TooSlowToLoad => "loads too slowly".into(),
+        Verdict::TooMuchCpu { cpu_percent } => format!("{cpu_percent:.0} % CPU"),
+        Verdict::NotThere => "not offered".into(),
+        Verdict::Unmeasured => "no figures".into(),
+        Verdict::NotWanted => "not asked for".into(),
+    }
+}
+
+fn disks(m: &Measured) -> String {
+    let mut out = String::new();
+    if m.algorithms.iter().any(|a| a.estimated) {
+        out += "  * estimated in user space\n";
+    }
+    for (what, disk) in [("a page of a file", &m.file_read), ("a page from the swap disk", &m.swap_disk)] {
+        if let Some(d) = disk {
+            let _ = writeln!(out, "  {}", disk_line(what, d));
+        }
+    }
+    for missing in &m.unmeasured {
+        let _ = writeln!(out, "  not measured: {}: {}", missing.what, missing.why);
+    }
+    out
+}
+
+fn disk_line(what: &str, d: &DiskFigures) -> String {
+    let past = if d.direct { "" } else { ", through the page cache" };
+    format!("{what}: {} (p99 {}), {} random reads of {}{past}", d.p50, d.p99, d.reads, d.what)
+}
+
+fn steps(plan: &Plan) -> String {
+    let mut out = String::new();
+    for (i, group) in grouped(&plan.steps).into_iter().enumerate() {
+        let first = group[0];
+        let others = if group.len() > 1 { format!(", and of {} more groups", group.len() - 1) } else { String::new() };
+        let _ = writeln!(out, "\n{:>3}. {}{others}", i + 1, first.step);
+        let _ = writeln!(out, "     {}", first.reason.text);
+    }
+    out
+}
+
+/// Steps that differ in their target alone count as one line: a machine can have hundreds of groups.
+fn grouped(steps: &[PlannedStep]) -> Vec<Vec<&PlannedStep>> {
+    let mut groups: Vec<Vec<&PlannedStep>> = Vec::new();
+    for step in steps {
+        match groups.last_mut() {
+            Some(group) if alike(&group[0].step, &step.step) => group.push(step),
+            _ => groups.push(vec![step]),
+        }
+    }
+    groups
+}
+
+fn alike(a: &Step, b: &Step) -> bool {
+    match (a, b) {
+        (Step::Set { knob: a, target: t, value: v }, Step::Set { knob: b, target: u, value: w }) => a == b && v == w && !t.is_empty() && !u.is_empty(),
+        _ => false,
+    }
+}
+
+fn prediction(plan: &Plan) -> String {
+    let mut out = String::new();
+    if let Some(p) = &plan.prediction {
+        let (p50, p99) = (eke_core::units::Nanos(p.load_p50_ns), eke_core::units::Nanos(p.load_p99_ns));
+        let _ = writeln!(out, "\nPrediction: this machine will hold about {:.1} times its RAM; a page comes back in {p50}, p99 {p99}.", p.holds_times_ram);
+    }
+    for advice in &plan.advice {
+        let _ = writeln!(out, "Note: {}.", advice.text);
+    }
+    out + "\n"
+}

@@ -1,0 +1,134 @@
+//! `eke doctor`: what this kernel can and cannot do for eke, each line with its reason.
+
+use eke_core::remedy::Remedy;
+use eke_kernel::knob;
+use eke_swap::Swap;
+use eke_swap::facts::Facts;
+use serde::Serialize;
+
+use super::Context;
+use crate::agent;
+use crate::exit::{Outcome, Status};
+use crate::show::table::Table;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Document {
+    /// `uname -r`.
+    pub kernel: String,
+    /// One line for each thing.
+    pub lines: Vec<Line>,
+}
+
+/// One thing that eke could use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Line {
+    /// What.
+    pub what: String,
+    /// Is it there?
+    pub there: bool,
+    /// What is there, or why it is not and what would bring it.
+    pub why: String,
+}
+
+/// The verb.
+pub fn run(context: &Context, knobs: bool) -> Outcome {
+    if knobs {
+        print!("{}", knob::as_markdown());
+        return Ok(Status::Done);
+    }
+    let facts = Swap.probe(&context.root)?;
+    let agent = agent::snapshot(&context.root)?.is_some();
+    let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let document = Document { kernel, lines: lines(context, &facts, agent) };
+    if context.json {
+        context.print_json(&document)?;
+    } else {
+        show(&document);
+    }
+    Ok(Status::Done)
+}
+
+fn show(document: &Document) {
+    println!("Linux {}\n", document.kernel);
+    let mut table = Table::new(&[]);
+    for line in &document.lines {
+        table.row([format!("{} {:<22} {}", if line.there { "yes" } else { "no " }, line.what, line.why)]);
+    }
+    print!("{}", table.to_string().trim_start_matches('\n'));
+}
+
+fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
+    let mut lines = vec![root_line(facts), line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)")];
+    lines.extend(zram_lines(facts));
+    lines.extend(zswap_lines(facts));
+    lines.extend(kernel_lines(context));
+    lines.extend(found_lines(facts));
+    for missing in &facts.missing {
+        if !lines.iter().any(|l| l.what == missing.what) {
+            lines.push(Line { what: missing.what.clone(), there: false, why: missing.why.clone() });
+        }
+    }
+    lines
+}
+
+fn line(what: &str, there: bool, yes: impl Into<String>, no: impl Into<String>) -> Line {
+    Line { what: what.into(), there, why: if there { yes.into() } else { no.into() } }
+}
+
+fn why(facts: &Facts, what: &str, otherwise: &str) -> String {
+    facts.missing.iter().find(|m| m.what == what).map_or(otherwise.to_owned(), |m| m.why.clone())
+}
+
+fn root_line(facts: &Facts) -> Line {
+    line("root", facts.is_root, "settings can be changed", "figures are estimates and nothing can be applied (sudo)")
+}
+
+fn zram_lines(facts: &Facts) -> Vec<Line> {
+    let mut lines = vec![line("zram", facts.zram.control, "devices can be made (hot_add)", why(facts, "zram", "no /sys/class/zram-control"))];
+    let Some(f) = &facts.zram.features else { return lines };
+    lines.push(line("zram algorithms", !f.algorithms.is_empty(), f.algorithms.join(", "), "none"));
+    lines.push(line("zram parameters", f.algorithm_params, "levels can be set and are measured", "no algorithm_params (Linux 6.12)"));
+    lines.push(line("zram recompression", f.recompression, "what compresses badly is tried again with a stronger algorithm", "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)"));
+    lines.push(line("zram writeback", f.writeback, "pages that do not compress can move to a disk (writeback_device)", "no backing_dev (Linux 4.14, CONFIG_ZRAM_WRITEBACK)"));
+    lines
+}
+
+fn zswap_lines(facts: &Facts) -> Vec<Line> {
+    let Some(z) = &facts.zswap else {
+        return vec![line("zswap", false, "", why(facts, "zswap", "no /sys/module/zswap (CONFIG_ZSWAP)"))];
+    };
+    let state = format!("{}, {}, at most {} % of RAM", if z.enabled { "on" } else { "off" }, z.compressor, z.max_pool_percent.unwrap_or(0));
+    vec![
+        line("zswap", true, state, ""),
+        line("zswap algorithms", !z.compressors.is_empty(), z.compressors.join(", "), "none"),
+        line("zswap shrinker", z.shrinker.is_some(), "cold pages can move on early", "no shrinker_enabled (Linux 6.8)"),
+    ]
+}
+
+fn kernel_lines(context: &Context) -> Vec<Line> {
+    let has = |path: &str| context.root.exists(path);
+    let v2 = context.root.read("sys/fs/cgroup/cgroup.controllers").is_ok_and(|c| c.split_whitespace().any(|w| w == "memory"));
+    let v1 = has("sys/fs/cgroup/memory/memory.limit_in_bytes");
+    let groups = if v2 { "cgroup v2" } else { "cgroup v1 (the box charges the compressed pool itself)" };
+    vec![
+        line("pressure (PSI)", has("proc/pressure/memory"), "the agent is woken by memory pressure", "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent looks by the clock"),
+        line("memory groups", v1 || v2, groups, "no memory controller: `eke box` and `eke demo` cannot run"),
+        line("MGLRU", has("sys/kernel/mm/lru_gen/enabled"), "min_ttl_ms can guard against freezes", "no /sys/kernel/mm/lru_gen (Linux 6.1, CONFIG_LRU_GEN)"),
+        line("systemd", has("run/systemd/system"), "`eke enable` installs a unit", "not running here; `eke enable` uses the init that is"),
+    ]
+}
+
+fn found_lines(facts: &Facts) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for area in &facts.areas {
+        lines.push(line("swap", true, format!("{}: {} used of {}, priority {}", area.path, area.used, area.size, area.priority), ""));
+    }
+    for manager in &facts.managers {
+        lines.push(line("also here", true, format!("{} ({})", manager.name, manager.found.join(", ")), ""));
+    }
+    if let Some(h) = &facts.hibernation {
+        lines.push(line("hibernation", true, format!("to {} (from {})", h.resume, h.source), ""));
+    }
+    lines
+}

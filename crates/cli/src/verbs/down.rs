@@ -1,0 +1,74 @@
+//! `eke down`: everything back, with the agent alive or dead.
+
+use eke_kernel::journal::{self, Journal};
+use eke_kernel::revert::{self, Outcome as Undone};
+use eke_kernel::{cgroup, state};
+use serde::Serialize;
+
+use super::Context;
+use crate::agent;
+use crate::exit::{Outcome, Status};
+
+/// What `--json` prints.
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
+pub struct Document {
+    /// What is as it was again.
+    pub restored: Vec<String>,
+    /// What somebody else changed since, and was left alone.
+    pub kept: Vec<String>,
+    /// What could not be undone now; `eke down` again tries again.
+    pub blocked: Vec<String>,
+}
+
+/// The verb.
+pub fn run(context: &Context, print: bool) -> Outcome {
+    context.need_root("`eke down` puts kernel settings back, which needs root")?;
+    if print {
+        print!("{}", revert::as_shell(&journal::entries(&context.root)?));
+        return Ok(Status::Done);
+    }
+    let document = everything(context)?;
+    if context.json {
+        context.print_json(&document)?;
+    } else {
+        show(&document);
+    }
+    Ok(if document.blocked.is_empty() { Status::Done } else { Status::InPart })
+}
+
+/// Stops the agent and undoes everything.
+pub fn everything(context: &Context) -> Outcome<Document> {
+    agent::stop(&context.root)?;
+    cgroup::sweep(&context.root)?;
+    let mut document = Document::default();
+    let journal = Journal::open(&context.root)?;
+    for (entry, outcome) in revert::all(&context.root, &journal)? {
+        match outcome {
+            Undone::Restored(text) => document.restored.push(text),
+            Undone::AsBefore => {}
+            Undone::Kept(why) => document.kept.push(why),
+            Undone::Blocked(why) => document.blocked.push(format!("{}: {why}", entry.intent.step)),
+        }
+    }
+    if document.blocked.is_empty() {
+        state::forget(&context.root, state::APPLIED)?;
+    }
+    Ok(document)
+}
+
+fn show(document: &Document) {
+    for line in &document.restored {
+        println!("{line}");
+    }
+    for line in &document.kept {
+        println!("left alone: {line}");
+    }
+    for line in &document.blocked {
+        println!("not yet undone: {line}");
+    }
+    match (document.restored.len() + document.kept.len(), document.blocked.len()) {
+        (0, 0) => println!("Nothing to undo: eke has changed nothing on this machine."),
+        (_, 0) => println!("Everything is as it was before eke."),
+        _ => println!("Done in part. `eke down` again tries the rest again."),
+    }
+}

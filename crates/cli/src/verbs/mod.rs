@@ -1,0 +1,83 @@
+//! The verbs, one file each.
+
+mod advise;
+mod bench;
+mod boot_config;
+mod demo;
+mod doctor;
+mod down;
+mod enable;
+mod overview;
+mod pages;
+mod pen;
+mod plan;
+mod run;
+mod status;
+mod up;
+
+pub use advise::Document as AdviseDocument;
+pub use doctor::Document as DoctorDocument;
+pub use down::Document as DownDocument;
+pub use plan::Document as PlanDocument;
+
+use eke_core::config::Settings;
+use eke_kernel::{Root, settings};
+use serde::Serialize;
+
+use crate::args::{Args, Bench, Swap, Verb};
+use crate::exit::{Failure, Outcome, Status};
+
+/// What every verb needs.
+pub struct Context {
+    /// The machine.
+    pub root: Root,
+    /// Print JSON.
+    pub json: bool,
+    /// The user's settings.
+    pub settings: Settings,
+}
+
+impl Context {
+    /// Prints one JSON document.
+    pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
+        println!("{}", serde_json::to_string_pretty(value)?);
+        Ok(())
+    }
+
+    /// Refuses those who are not root, in words that say why root is needed.
+    pub fn need_root(&self, why: &str) -> Outcome<()> {
+        if rustix::process::geteuid().is_root() || !self.root.is_host() {
+            return Ok(());
+        }
+        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo; `eke plan` and `eke doctor` work without"))
+    }
+}
+
+/// Does what the arguments say.
+pub fn run(args: Args) -> Outcome {
+    let root = Root::at(&args.root);
+    let settings = settings::load(&root, args.config.as_deref())?;
+    let context = Context { root, json: args.json, settings };
+    match args.verb {
+        None => overview::run(&context),
+        Some(Verb::Plan(wish)) => plan::run(&context, &wish),
+        Some(Verb::Up(up)) => up::run(&context, &up),
+        Some(Verb::Run(up)) => run::run(&context, &up),
+        Some(Verb::Down { print }) => down::run(&context, print),
+        Some(Verb::Enable) => enable::enable(&context),
+        Some(Verb::Disable) => enable::disable(&context),
+        Some(Verb::Status) => status::run(&context),
+        Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
+        Some(Verb::Advise { most }) => advise::run(&context, most),
+        Some(Verb::Box { memory, command }) => pen::run(&context, memory, command),
+        Some(Verb::Demo) => demo::run(&context),
+        Some(Verb::Swap(Swap::BootConfig { write, undo, compressor, max_pool_percent })) => {
+            boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
+        }
+        Some(Verb::Bench(Bench::Agent { seconds })) => bench::agent(&context, seconds),
+        Some(Verb::Completions { shell }) => pages::completions(shell),
+        Some(Verb::Man) => pages::man(),
+        Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
+        Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
+    }
+}

@@ -1,0 +1,16 @@
+//! `eke` without a verb: what this machine is short of, what eke does about it, what that gained.
+
+use super::{Context, status};
+use crate::exit::{Outcome, Status};
+use crate::show;
+
+/// The verb. Useful without root, and no error where no agent runs.
+pub fn run(context: &Context) -> Outcome {
+    let snapshot = status::snapshot(context)?;
+    if context.json {
+        context.print_json(&snapshot)?;
+    } else {
+        print!("{}", show::overview::text(&snapshot));
+    }
+    Ok(Status::Done)
+}

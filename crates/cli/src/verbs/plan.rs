@@ -1,0 +1,73 @@
+//! `eke plan`: measure and print; every setting stays as it is.
+
+use eke_core::remedy::Remedy;
+use eke_core::step::Plan;
+use eke_swap::Swap;
+use eke_swap::decide::{self, Decision};
+use eke_swap::facts::Facts;
+use eke_swap::measure::figures::Measured;
+use serde::Serialize;
+
+use super::Context;
+use crate::args;
+use crate::exit::{Outcome, Status};
+use crate::show;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Document {
+    /// What the machine has and lacks.
+    pub facts: Facts,
+    /// What was measured.
+    pub measured: Measured,
+    /// What would be done and why.
+    pub decision: Decision,
+}
+
+/// The verb.
+pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
+    let wish = wished(context, wish);
+    let document = make(context, &wish)?;
+    if context.json {
+        context.print_json(&document)?;
+    } else {
+        print!("{}", show::plan::text(&document));
+        println!("{}", closing(&document.decision.plan));
+    }
+    Ok(Status::Done)
+}
+
+fn closing(plan: &Plan) -> &'static str {
+    match (plan.steps.is_empty(), rustix::process::geteuid().is_root()) {
+        (true, _) => "Nothing to change.",
+        (false, true) => "Nothing was changed. `eke up` applies this, `eke down` puts everything back.",
+        (false, false) => "Nothing was changed. `sudo eke up` measures exactly and applies, `sudo eke down` puts everything back.",
+    }
+}
+
+/// The settings with what the command line says for this once.
+pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
+    use eke_core::config::BackendChoice;
+    let mut settings = context.settings.swap.clone();
+    if let Some(percent) = wish.pool_percent {
+        settings.pool_percent = percent;
+    }
+    if let Some(name) = &wish.algorithm {
+        settings.algorithm.clone_from(name);
+    }
+    match wish.backend {
+        Some(args::Backend::Zram) => settings.backend = BackendChoice::Zram,
+        Some(args::Backend::Zswap) => settings.backend = BackendChoice::Zswap,
+        Some(args::Backend::Auto) => settings.backend = BackendChoice::Auto,
+        None => {}
+    }
+    decide::Wish { settings, size: wish.size }
+}
+
+/// Probes, measures and decides.
+pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<Document> {
+    let facts = Swap.probe(&context.root)?;
+    let measured = Swap.measure(&context.root, &facts)?;
+    let decision = decide::decide(&facts, &measured, wish)?;
+    Ok(Document { facts, measured, decision })
+}

@@ -1,0 +1,85 @@
+//! `eke run`: like up, shown live; Ctrl-C puts everything back.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Context, down, up};
+use crate::agent;
+use crate::args::Up;
+use crate::exit::{Failure, Outcome, Status};
+use crate::show;
+
+const BETWEEN_LINES: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The verb.
+pub fn run(context: &Context, options: &Up) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return without_root(context, options);
+    }
+    up::refuse_if_up(context)?;
+    let stop = stop_flag()?;
+    let applied = up::apply(context, options);
+    let shown = applied.and_then(|document| if document.decision.plan.steps.is_empty() { Ok(()) } else { watch(context, &stop) });
+    let undone = down::everything(context)?;
+    println!();
+    for line in undone.restored.iter().chain(&undone.kept).chain(&undone.blocked) {
+        println!("{line}");
+    }
+    shown?;
+    if undone.blocked.is_empty() {
+        println!("Everything is as it was before eke.");
+        return Ok(Status::Done);
+    }
+    Ok(Status::InPart)
+}
+
+/// Shows what can be shown, and says what the rest would need.
+fn without_root(context: &Context, options: &Up) -> Outcome {
+    super::plan::run(context, &options.wish)?;
+    Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; all of it goes back with Ctrl-C")
+        .hint("sudo make run, or sudo eke run"))
+}
+
+/// Set by Ctrl-C, a hang-up or SIGTERM.
+pub fn stop_flag() -> Outcome<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
+    println!("\nApplied. Ctrl-C puts everything back; `eke demo` in another terminal shows what it does.\n");
+    if context.root.is_host() {
+        println!("{}", show::status::live_header());
+    }
+    let mut next = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        if Instant::now() >= next {
+            show_line(context)?;
+            next += BETWEEN_LINES;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// On a terminal one line that changes, otherwise a line each time.
+fn show_line(context: &Context) -> Outcome<()> {
+    let Some(snapshot) = agent::snapshot(&context.root)? else {
+        return Err(Failure::new(Status::NoAgent, "the agent is gone"));
+    };
+    let line = show::status::live_line(&snapshot);
+    let mut out = std::io::stdout();
+    if out.is_terminal() {
+        write!(out, "\r{line}\x1b[K")?;
+    } else {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}

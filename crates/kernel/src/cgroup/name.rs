@@ -1,0 +1,96 @@
+//! A group's name: `LABEL-PID-START`. The start time tells the owner from a later process with its number.
+
+use crate::error::{Error, Result};
+use crate::root::Root;
+
+/// A process: its number and when it started, in clock ticks since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Its number.
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)).
+    pub start_ticks: u64,
+}
+
+/// The name of a group that this process makes now.
+///
+/// # Errors
+/// `Refused` for a label that is not letters and digits; the kernel's answer where `/proc/self` cannot be read.
+pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
+    if label.is_empty() || !label.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return Err(Error::Refused(format!("\"{label}\" is not a label for a group: give letters and digits")));
+    }
+    let pid = std::process::id();
+    let start_ticks = start(root, pid)?.ok_or_else(|| Error::Malformed {
+        path: root.path(format!("proc/{pid}/stat")),
+        message: "found no start time; is /proc mounted?".to_owned(),
+    })?;
+    Ok(format!("{label}-{}", Owner { pid, start_ticks }))
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.pid, self.start_ticks)
+    }
+}
+
+/// The owner in a name that ends in `-PID-START`; `None` for a name that eke did not give.
+pub fn owner(name: &str) -> Option<Owner> {
+    let (rest, start) = name.rsplit_once('-')?;
+    let (label, pid) = rest.rsplit_once('-')?;
+    let owner = Owner { pid: pid.parse().ok()?, start_ticks: start.parse().ok()? };
+    (!label.is_empty()).then_some(owner)
+}
+
+/// Does the owner still run?
+///
+/// # Errors
+/// The kernel's answer; then it must be taken to run.
+pub fn is_alive(root: &Root, owner: Owner) -> Result<bool> {
+    Ok(start(root, owner.pid)? == Some(owner.start_ticks))
+}
+
+fn start(root: &Root, pid: u32) -> Result<Option<u64>> {
+    match root.read(format!("proc/{pid}/stat")) {
+        Ok(text) => Ok(start_ticks(&text)),
+        // A process that ends while it is read answers ESRCH.
+        Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(e) if e.is_absent() => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`; the name before may hold blanks and brackets.
+fn start_ticks(text: &str) -> Option<u64> {
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gives_its_owner_back() {
+        let o = Owner { pid: 12, start_ticks: 345 };
+        assert_eq!(owner(&format!("box-{o}")), Some(o));
+        for other in ["box", "box-12", "-12-345", "box-x-345", "box-12-x", "12-345", ""] {
+            assert_eq!(owner(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_start_time_is_field_22() {
+        let text = "42 (a) b (c) S 1 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 98765 1 1";
+        assert_eq!(start_ticks(text), Some(98_765));
+        assert_eq!(start_ticks("garbage"), None);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_number_with_another_start_is_not() {
+        let root = Root::host();
+        let me = owner(&of_this_process(&root, "test").unwrap()).unwrap();
+        assert!(is_alive(&root, me).unwrap());
+        assert!(!is_alive(&root, Owner { start_ticks: me.start_ticks + 1, ..me }).unwrap());
+        assert!(of_this_process(&root, "a/b").is_err());
+    }
+}

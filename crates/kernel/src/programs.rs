@@ -1,0 +1,58 @@
+//! What holds the memory, by program.
+
+use std::collections::BTreeMap;
+
+use eke_core::units::Bytes;
+use serde::Serialize;
+
+use crate::parse::meminfo::field;
+use crate::read;
+use crate::root::Root;
+
+/// All processes of one program.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Program {
+    /// The name of its file, or of its thread for the kernel's.
+    pub name: String,
+    /// How many processes.
+    pub processes: usize,
+    /// Its proportional share of RAM (`Pss`, Linux 2.6.25).
+    pub pss: Bytes,
+    /// Its proportional share of swap (`SwapPss`, Linux 4.3).
+    pub swap_pss: Bytes,
+    /// What ending it returns at once: its private pages (`Private_*`).
+    pub private: Bytes,
+}
+
+/// Every program whose processes can be read (all for root, one's own otherwise), the largest first, and how many
+/// processes could not be read.
+pub fn programs(root: &Root) -> (Vec<Program>, usize) {
+    let mut by_name: BTreeMap<String, Program> = BTreeMap::new();
+    let mut unreadable = 0;
+    for pid in read::pids(root) {
+        // Linux 4.14; kernel threads read as empty
+        match root.read(format!("proc/{pid}/smaps_rollup")) {
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => add(by_name.entry(name(root, pid)).or_default(), &text),
+            Err(e) if e.is_permission() => unreadable += 1,
+            Err(_) => {}
+        }
+    }
+    let mut all: Vec<Program> = by_name.into_iter().map(|(name, p)| Program { name, ..p }).collect();
+    all.sort_by_key(|p| std::cmp::Reverse(p.pss + p.swap_pss));
+    (all, unreadable)
+}
+
+fn add(program: &mut Program, smaps_rollup: &str) {
+    let get = |key| field(smaps_rollup, key).unwrap_or_default();
+    program.processes += 1;
+    program.pss = program.pss + get("Pss");
+    program.swap_pss = program.swap_pss + get("SwapPss");
+    program.private = program.private + get("Private_Clean") + get("Private_Dirty");
+}
+
+fn name(root: &Root, pid: u32) -> String {
+    let exe = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok();
+    let file = exe.as_ref().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
+    file.unwrap_or_else(|| root.read(format!("proc/{pid}/comm")).unwrap_or_default().trim().to_owned())
+}

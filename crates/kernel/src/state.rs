@@ -1,0 +1,43 @@
+//! Small files that eke leaves for itself: what is applied, what was measured.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::root::Root;
+
+/// The plan as applied ([`eke_core::snapshot::Applied`]): for the agent and `status`, gone with the boot.
+pub const APPLIED: &str = "run/eke/applied.json";
+/// The figures of the last measurement, for the next boot.
+pub const MEASURED: &str = "var/lib/eke/measured.json";
+
+/// Writes `value` as JSON, readable for everybody, replaced as a whole.
+///
+/// # Errors
+/// The kernel's answer, with the path.
+pub fn save<T: Serialize>(root: &Root, relative: &str, value: &T) -> Result<()> {
+    let path = root.path(relative);
+    let io = |e| Error::io("write", &path, e);
+    if let Some(dir) = path.parent() {
+        root.sys().create_dir(dir, 0o755).map_err(io)?;
+    }
+    let bytes = serde_json::to_vec(value).map_err(|e| io(e.into()))?;
+    root.sys().replace(&path, &bytes, 0o644).map_err(io)
+}
+
+/// Reads it back; `None` if there is none or an older eke wrote it otherwise.
+pub fn load<T: DeserializeOwned>(root: &Root, relative: &str) -> Option<T> {
+    serde_json::from_str(&root.read(relative).ok()?).ok()
+}
+
+/// Removes it.
+///
+/// # Errors
+/// The kernel's answer; one that is not there is fine.
+pub fn forget(root: &Root, relative: &str) -> Result<()> {
+    let path = root.path(relative);
+    match root.sys().remove(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,165 @@
+//! What a page of the hog holds: bytes that do not compress, then a phrase over and over.
+
+/// Eight words of text, repeated in the part of a page that compresses.
+const PHRASE: &[u8; 64] = b"to eke out: to make a small supply last, page by page by page.\n ";
+/// What an LZ compressor needs for the repeated phrase: the phrase once, and the length of its repetition.
+const PHRASE_COMPRESSED_BYTES: f64 = 88.0;
+const WORDS: usize = 512;
+/// The last word counts touches and is not part of the content.
+const CONTENT_WORDS: usize = WORDS - 1;
+
+/// One page of 4 KiB, aligned as the kernel's are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C, align(4096))]
+pub struct Page([u64; WORDS]);
+
+impl Page {
+    /// Reads it and changes it, away from its content.
+    pub fn touch(&mut self) {
+        self.0[WORDS - 1] = self.0[WORDS - 1].wrapping_add(1);
+    }
+
+    /// Its first word.
+    pub fn first(&self) -> u64 {
+        self.0[0]
+    }
+
+    /// Its 4096 bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+}
+
+/// How pages are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Recipe {
+    seed: u64,
+    random_words: usize,
+}
+
+impl Recipe {
+    /// Pages that compress `ratio` to 1 with lz4, lzo, deflate or zstd; `ratio` is 1 to 40.
+    ///
+    /// # Errors
+    /// A sentence about a ratio that cannot be.
+    pub fn new(seed: u64, ratio: f64) -> Result<Self, String> {
+        if !(1.0..=40.0).contains(&ratio) {
+            return Err(format!("a ratio of {ratio} is not between 1 and 40"));
+        }
+        let compressed = WORDS as f64 * 8.0 / ratio;
+        let words = ((compressed - PHRASE_COMPRESSED_BYTES).max(8.0) / 8.0).round() as usize;
+        let random_words = if ratio < 1.02 { CONTENT_WORDS } else { words.min(CONTENT_WORDS) };
+        Ok(Self { seed, random_words })
+    }
+
+    /// Page number `index`. No two are equal: the first word is a different one for every index.
+    pub fn page(&self, index: u64) -> Page {
+        let mut words = [0; WORDS];
+        let mut state = mix(self.seed) ^ index;
+        words[0] = mix(state);
+        state = words[0];
+        for word in &mut words[1..self.random_words.max(1)] {
+            *word = next(&mut state);
+        }
+        for (word, text) in words[self.random_words.max(1)..CONTENT_WORDS].iter_mut().zip(PHRASE.chunks_exact(8).cycle()) {
+            *word = text.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+        }
+        Page(words)
+    }
+}
+
+/// A sum over the content; one changed bit changes it.
+pub fn sum(page: &Page) -> u64 {
+    page.0[..CONTENT_WORDS].iter().fold(0, |h, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+}
+
+/// The numbers below `count` (at most `u32::MAX`) in a random order (Fisher and Yates).
+pub fn order(count: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
+    let mut state = mix(seed);
+    for last in (1..order.len()).rev() {
+        let other = next(&mut state) % (last as u64 + 1);
+        order.swap(last, other as usize);
+    }
+    order
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): the finaliser is a bijection of 64 bits.
+fn mix(z: u64) -> u64 {
+    let z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn next(state: &mut u64) -> u64 {
+    let out = mix(*state);
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn pages_compress_about_as_asked() {
+        for ratio in [1.5, 2.0, 3.0, 4.0, 8.0] {
+            let recipe = Recipe::new(7, ratio).unwrap();
+            let pages: Vec<Vec<u8>> = (0..64).map(|i| recipe.page(i).bytes()).collect();
+            let with = |compress: fn(&[u8]) -> Vec<u8>| {
+                let compressed: usize = pages.iter().map(|p| compress(p).len()).sum();
+                64.0 * 4096.0 / compressed as f64
+            };
+            let lz4 = with(|p| lz4_flex::block::compress(p));
+            let zstd = with(|p| zstd::bulk::compress(p, 3).unwrap());
+            assert!((lz4 / ratio - 1.0).abs() < 0.06, "lz4 gives {lz4} for {ratio}");
+            assert!((zstd / ratio - 1.0).abs() < 0.08, "zstd gives {zstd} for {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_of_one_does_not_compress() {
+        let page = Recipe::new(7, 1.0).unwrap().page(3).bytes();
+        assert!(lz4_flex::block::compress(&page).len() > 4070);
+    }
+
+    #[test]
+    fn no_two_pages_are_equal_and_none_is_of_one_word() {
+        for ratio in [1.0, 3.0, 40.0] {
+            let recipe = Recipe::new(1, ratio).unwrap();
+            let pages: Vec<Page> = (0..2000).map(|i| recipe.page(i)).collect();
+            let sums: HashSet<u64> = pages.iter().map(sum).collect();
+            assert_eq!(sums.len(), 2000);
+            assert!(pages.iter().all(|p| p.0.iter().any(|w| *w != p.0[0])));
+        }
+    }
+
+    #[test]
+    fn the_seed_decides_the_content() {
+        let page = |seed| Recipe::new(seed, 3.0).unwrap().page(5);
+        assert_eq!(page(1), page(1));
+        assert_ne!(page(1), page(2));
+    }
+
+    #[test]
+    fn touching_leaves_the_sum_and_a_flipped_bit_changes_it() {
+        let mut page = Recipe::new(1, 3.0).unwrap().page(0);
+        let before = sum(&page);
+        page.touch();
+        assert_eq!(sum(&page), before);
+        page.0[300] ^= 1;
+        assert_ne!(sum(&page), before);
+    }
+
+    #[test]
+    fn the_order_holds_every_page_once() {
+        let mut all = order(1000, 3);
+        assert_ne!(all, order(1000, 4));
+        assert!(all.windows(2).filter(|w| w[1] == w[0] + 1).count() < 20);
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1000));
+        assert!(order(0, 1).is_empty());
+    }
+}

@@ -1,0 +1,58 @@
+//! Knobs from measured costs, not from folklore.
+
+use eke_core::units::Nanos;
+
+/// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap
+/// costs 1/k of a page from a file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal.
+pub fn swappiness(swap_in: Nanos, file_read: Nanos) -> u32 {
+    let k = file_read.0.max(1) as f64 / swap_in.0.max(1) as f64;
+    (200.0 * k / (1.0 + k)).round().clamp(1.0, 200.0) as u32
+}
+
+/// zswap's pool in percent of RAM: the kernel's default of 20 before a disk that answers within 100 µs, the whole
+/// `most_percent` before one that takes 10 ms (a seek), in between by the logarithm.
+pub fn zswap_pool_percent(disk_p50: Nanos, most_percent: u32) -> u32 {
+    const FAST_NS: f64 = 100e3;
+    const SLOW_NS: f64 = 10e6;
+    let least = 20.0_f64.min(f64::from(most_percent));
+    let slow = ((disk_p50.0.max(1) as f64).ln() - FAST_NS.ln()) / (SLOW_NS.ln() - FAST_NS.ln());
+    (least + (f64::from(most_percent) - least) * slow.clamp(0.0, 1.0)).round() as u32
+}
+
+/// zswap's accept threshold in percent of the pool: the gap between "full" and "takes pages again" stays the 2 % of RAM
+/// that the kernel's defaults (20 % and 90 %) give, whatever the pool's size.
+pub fn zswap_accept_percent(pool_percent: u32) -> u32 {
+    let gap = 200.0 / f64::from(pool_percent.max(1));
+    (100.0 - gap).round().clamp(50.0, 99.0) as u32
+}
+
+/// What a page from swap costs with zswap before a disk: nine of ten from the pool. The tenth is an assumption: how many
+/// miss depends on what runs; it is stated with the figure.
+pub fn zswap_swap_in(load: Nanos, disk: Nanos) -> Nanos {
+    Nanos((load.0 * 9 + disk.0) / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swappiness_is_the_documents() {
+        let k = |k: u64| swappiness(Nanos(1000), Nanos(1000 * k));
+        assert_eq!([k(1), k(2), k(5), k(10), k(20)], [100, 133, 167, 182, 190]);
+        assert_eq!(swappiness(Nanos(1000), Nanos(0)), 1);
+    }
+
+    #[test]
+    fn the_slower_the_disk_the_larger_the_pool() {
+        let at = |us| zswap_pool_percent(Nanos::micros(us), 50);
+        assert_eq!([at(20), at(100), at(1_000), at(10_000), at(90_000)], [20, 20, 35, 50, 50]);
+        assert_eq!(zswap_pool_percent(Nanos::micros(10_000), 90), 90);
+        assert_eq!(zswap_pool_percent(Nanos::micros(50), 10), 10);
+    }
+
+    #[test]
+    fn the_gap_stays_two_percent_of_ram() {
+        assert_eq!([20, 50, 90].map(zswap_accept_percent), [90, 96, 98]);
+    }
+}

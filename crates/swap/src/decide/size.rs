@@ -1,0 +1,127 @@
+//! How much to declare, and what that will hold.
+
+use eke_core::units::Bytes;
+
+use super::{BadWish, Wish};
+use crate::facts::Facts;
+use crate::measure::figures::AlgorithmFigures;
+
+/// Where the sample is too small to be believed, no better ratio than this is counted on.
+const UNTRUSTED_RATIO: f64 = 2.0;
+
+/// The kernel's own overhead per declared byte: the table of slots (zram.rst says 0.1 %).
+const SLOT_OVERHEAD: f64 = 0.001;
+
+/// Whatever was measured, what is swapped later may compress worse: the first device is not declared larger than this
+/// many times RAM (Documentation/admin-guide/blockdev/zram.rst advises against more than twice). The agent adds another
+/// one while the real cost stays below its share.
+const MOST_TIMES_RAM: f64 = 2.0;
+
+/// No pool may take more of RAM than this, whatever is wished.
+const MOST_OF_RAM: f64 = 0.9;
+
+/// A size and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size {
+    /// The pool's share of RAM when it is full, by the conservative ratio, 0..=1.
+    pub pool_share: f64,
+    /// zram's disksize; for zswap what its pool will hold.
+    pub holds: Bytes,
+    /// How many times its RAM the machine holds then, by the measured ratio.
+    pub times_ram: f64,
+    /// The ratio that the size was computed with.
+    pub ratio_used: f64,
+}
+
+/// The size for `figures`' algorithm: what fits into the pool's share of RAM at the conservative ratio, whole MiB.
+///
+/// # Errors
+/// A wished size of 0 or one that would take more than 90 % of RAM.
+pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: bool) -> Result<Size, BadWish> {
+    let low = if figures.ratio_low >= 1.0 { figures.ratio_low } else { figures.ratio.max(1.0) };
+    let ratio_used = if trusted { low } else { low.min(UNTRUSTED_RATIO) };
+    let share = f64::from(wish.settings.pool_percent) / 100.0;
+    let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
+    let holds = match wish.size {
+        Some(bytes) => checked(bytes, facts.ram, cost_per_byte)?,
+        None => Bytes((facts.ram.0 as f64 * (share / cost_per_byte).min(MOST_TIMES_RAM)) as u64 >> 20 << 20),
+    };
+    let pool_share = holds.0 as f64 * cost_per_byte / facts.ram.0.max(1) as f64;
+    Ok(Size { pool_share, holds, times_ram: times_ram(facts.ram, holds, figures.ratio), ratio_used })
+}
+
+fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWish> {
+    let page = 4096;
+    if bytes.0 < page {
+        return Err(BadWish(format!("a size of {bytes} cannot hold a single page; give for example {}", ram.scaled(1.0))));
+    }
+    let cost = Bytes((bytes.0 as f64 * cost_per_byte) as u64);
+    let most = ram.scaled(MOST_OF_RAM);
+    if cost > most {
+        let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
+        return Err(BadWish(format!("{bytes} of swap would take {cost} when it is full, and this machine has {ram}: at most {possible} make sense")));
+    }
+    Ok(Bytes(bytes.0 / page * page))
+}
+
+fn times_ram(ram: Bytes, holds: Bytes, ratio: f64) -> f64 {
+    let pool = holds.0 as f64 * (1.0 / ratio.max(1.0) + SLOT_OVERHEAD);
+    let ram = ram.0.max(1) as f64;
+    (ram - pool + holds.0 as f64) / ram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts { ram: Bytes::mib(1000), ..Facts::default() }
+    }
+
+    fn figures(ratio: f64, low: f64) -> AlgorithmFigures {
+        AlgorithmFigures { ratio, ratio_low: low, ..AlgorithmFigures::default() }
+    }
+
+    fn wish(pool_percent: u32, size: Option<Bytes>) -> Wish {
+        let mut settings = eke_core::config::Settings::from_sources(&[]).unwrap().swap;
+        settings.pool_percent = pool_percent;
+        Wish { settings, size }
+    }
+
+    #[test]
+    fn a_full_device_costs_at_most_its_share() {
+        let s = size(&facts(), &figures(3.0, 2.5), &wish(50, None), true).unwrap();
+        assert!(s.pool_share <= 0.5 && s.pool_share > 0.49, "{s:?}");
+        assert_eq!(s.holds, Bytes::mib(1246));
+        assert!((s.times_ram - 1.83).abs() < 0.01, "{s:?}");
+    }
+
+    #[test]
+    fn an_excellent_ratio_is_not_bet_on() {
+        let s = size(&facts(), &figures(9.0, 8.0), &wish(50, None), true).unwrap();
+        assert_eq!(s.holds, Bytes::mib(2000));
+        assert!(s.pool_share < 0.26, "{s:?}");
+    }
+
+    #[test]
+    fn few_pages_are_not_believed() {
+        let s = size(&facts(), &figures(9.0, 8.0), &wish(50, None), false).unwrap();
+        assert_eq!(s.holds, Bytes::mib(998));
+    }
+
+    #[test]
+    fn zero_and_more_than_ram_are_refused() {
+        assert!(size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes(0))), true).unwrap_err().0.contains("single page"));
+        let error = size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
+        assert!(error.contains("this machine has 1000 MiB: at most"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_share_is_kept_for_any_ratio(low in 1.0f64..20.0, more in 1.0f64..2.0, percent in 10u32..=90) {
+            let s = size(&facts(), &figures(low * more, low), &wish(percent, None), true).unwrap();
+            proptest::prop_assert!(s.pool_share <= f64::from(percent) / 100.0 + 1e-9);
+            proptest::prop_assert!(s.times_ram >= 0.99);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What compression gives on this machine's own pages, and what its disks take.
+//!
+//! # Layout
+//! - [`figures`], [`limits`]: the result, and how much it may take, as data
+//! - `decode`, `quota`, `sampler`, `buffer`: which pages, and their copy in locked memory
+//! - [`scratch`]: zram devices for the length of a measurement
+//! - `variants`, `zram`, [`ratio`]: the sample on each algorithm, and what the readings mean
+//! - `estimate`: algorithms in user space, for what no zram device offers
+//! - `disk`: random reads
+
+mod buffer;
+mod decode;
+mod disk;
+mod estimate;
+pub mod figures;
+pub mod limits;
+mod quota;
+mod random;
+pub mod ratio;
+mod sampler;
+pub mod scratch;
+mod variants;
+mod zram;
+
+use std::time::{Duration, Instant};
+
+use eke_kernel::Root;
+
+pub use figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
+pub use limits::Limits;
+pub use scratch::{NoScratch, Scratch, Unjournaled};
+
+use crate::error::Result;
+use crate::facts::{Facts, Missing, ZramFeatures};
+use crate::probe;
+use random::Random;
+use sampler::Sample;
+
+/// Measures this machine within `limits`. Scratch devices are made and removed through `scratch`; without root or
+/// without zram none is made, and everything is estimated and marked so. What cannot be measured is in
+/// [`Measured::unmeasured`], not an error.
+///
+/// # Errors
+/// No memory for the sample, or a scratch device that could not be removed.
+pub fn measure(root: &Root, facts: &Facts, limits: &Limits, scratch: &mut dyn Scratch) -> Result<Measured> {
+    let started = Instant::now();
+    let mut random = Random::from_kernel();
+    let sample = sampler::sample(root, limits.pages_with(facts.available), started + limits.sampling, &mut random)?;
+    let mut out = Measured { pages: sample.counts, zram_features: facts.zram.features.clone(), ..Measured::default() };
+    let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
+    estimates(facts, limits.estimates, &sample, overhead, &mut out);
+    disks(root, facts, limits.disk, &mut random, &mut out);
+    out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
+    out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(out)
+}
+
+/// Why zram cannot be measured here; `None` if it can.
+fn no_zram(facts: &Facts, sample: &Sample) -> Option<&'static str> {
+    if !facts.is_root {
+        Some("a scratch device needs root (try with sudo); the figures are estimates in user space")
+    } else if !facts.zram.control {
+        Some("there is no zram in this kernel (see `eke doctor`); the figures are estimates in user space")
+    } else if sample.len() == 0 {
+        Some("no anonymous page of another process could be read: there is nothing to compress")
+    } else {
+        None
+    }
+}
+
+/// Fills in zram's rows and gives the allocator's overhead, where there was something to measure.
+fn on_zram(
+    root: &Root,
+    facts: &Facts,
+    time: Duration,
+    scratch: &mut dyn Scratch,
+    sample: &Sample,
+    random: &mut Random,
+    out: &mut Measured,
+) -> Result<Option<f64>> {
+    if let Some(why) = no_zram(facts, sample) {
+        out.unmeasured.push(Missing::new("zram", why));
+        return Ok(None);
+    }
+    let Some(features) = zram_features(root, scratch, out)? else { return Ok(None) };
+    let variants = variants::variants(&features.algorithms, features.algorithm_params);
+    let mut bench = zram::Bench { root, scratch, sample, random, overhead: zram::Overhead::default() };
+    for variant in &variants {
+        let mut row = bench.figures(variant, time / u32::try_from(variants.len()).unwrap_or(1))?;
+        row.in_zswap = variant.params.is_none() && zswap_offers(facts).contains(&variant.name);
+        out.algorithms.push(row);
+    }
+    Ok(bench.overhead.factor())
+}
+
+fn zram_features(root: &Root, scratch: &mut dyn Scratch, out: &mut Measured) -> Result<Option<ZramFeatures>> {
+    if out.zram_features.is_none() {
+        match zram::discover(root, scratch) {
+            Ok(found) => out.zram_features = Some(found),
+            Err(e @ crate::Error::LeftBehind { .. }) => return Err(e),
+            Err(e) => out.unmeasured.push(Missing::new("zram", e.to_string())),
+        }
+    }
+    Ok(out.zram_features.clone())
+}
+
+fn zswap_offers(facts: &Facts) -> &[String] {
+    facts.zswap.as_ref().map_or(&[], |z| &z.compressors)
+}
+
+/// Estimates everything that was not tried on zram: zswap's other algorithms, or all of both.
+fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f64>, out: &mut Measured) {
+    let in_zram = out.zram_features.as_ref().map(|f| f.algorithms.clone()).unwrap_or_default();
+    let in_zswap = zswap_offers(facts);
+    let mut names: Vec<&String> = in_zram.iter().chain(in_zswap.iter().filter(|n| !in_zram.contains(n))).collect();
+    names.retain(|n| !out.algorithms.iter().any(|a| a.name == **n));
+    let share = time / u32::try_from(names.len().max(1)).unwrap_or(1);
+    for name in names {
+        match estimate::figures(name, sample, overhead, Instant::now() + share) {
+            Ok(mut row) => {
+                row.in_zram = in_zram.contains(name);
+                row.in_zswap = in_zswap.contains(name);
+                out.algorithms.push(row);
+            }
+            Err(why) => out.unmeasured.push(Missing::new(name.as_str(), why)),
+        }
+    }
+}
+
+/// Fills in the two disks.
+fn disks(root: &Root, facts: &Facts, time: Duration, random: &mut Random, out: &mut Measured) {
+    let mut on_disk: Vec<_> = facts.areas.iter().filter(|a| a.zram_name().is_none()).collect();
+    on_disk.sort_by_key(|a| std::cmp::Reverse(a.priority));
+    if let Some(area) = on_disk.first() {
+        let device = facts.disk_areas.iter().find(|d| d.path == area.path).and_then(|d| d.device.clone());
+        match disk::swap_area(root, area, Instant::now() + time, random) {
+            Ok(figures) => out.swap_disk = Some(DiskFigures { device, ..figures }),
+            Err(e) => out.unmeasured.push(Missing::new("swap disk", e.to_string())),
+        }
+    }
+    match disk::files(root, Instant::now() + time, random) {
+        Ok(figures) => out.file_read = Some(DiskFigures { device: probe::disks::below_path(root, "/usr"), ..figures }),
+        Err(e) => out.unmeasured.push(Missing::new("file read latency", e.to_string())),
+    }
+}

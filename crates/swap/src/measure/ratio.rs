@@ -1,0 +1,156 @@
+//! From readings of `mm_stat` to a ratio and what it is at least. Pure.
+//!
+//! The allocator (zsmalloc) keeps one partly filled group of pages for each size of object. In a sample of a few
+//! thousand pages these make up a tenth of its memory; in a device in use they do not count. So the first part of
+//! the sample (a quarter, from all processes alike) only fills them, and the figures are about what comes *after*: the cost
+//! of a page is the growth of `mem_used_total` per page stored.
+//!
+//! The rest is stored in batches in the order of the processes, so that the batches differ as programs do. With the batches'
+//! costs c_1..c_n, their standard deviation s and t the 95 % quantile of Student's distribution for n - 1:
+//!
+//! ```text
+//! ratio     = page / (q * c)                     c: growth of all batches / pages of all batches
+//! ratio_low = page / (q * (c + t * s / sqrt n))  q: share of pages that are not same-filled (those are free)
+//! ```
+//!
+//! It works on costs and not on ratios because memory adds up by cost. No page costs less than [`TABLE_BYTES`].
+
+/// What zram's table takes for each page, stored or not (`struct zram_table_entry`, 64-bit): no ratio can be better than
+/// a page by this.
+pub const TABLE_BYTES: f64 = 16.0;
+
+/// Without batches to compare: what is taken off a ratio to call it conservative.
+const UNKNOWN_SPREAD: f64 = 0.9;
+
+/// One reading while pages are stored; all since the device was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checkpoint {
+    /// Pages stored.
+    pub pages: usize,
+    /// `mem_used_total`.
+    pub mem_used_bytes: u64,
+    /// `compr_data_size`.
+    pub compressed_bytes: u64,
+    /// `huge_pages`.
+    pub huge_pages: u64,
+}
+
+/// What the readings say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Bytes held per byte of memory.
+    pub ratio: f64,
+    /// What it is at least.
+    pub ratio_low: f64,
+    /// Share of all pages, same-filled included, that did not compress.
+    pub incompressible_share: f64,
+}
+
+/// The ratio from readings in order of time, the first of them after the warming up. `stored_share` (0..=1) is the share of
+/// the sampled pages that are not same-filled. With fewer than two batches it is the total's, too low by what the partly
+/// filled groups take. `None` if nothing was stored.
+pub fn from_checkpoints(readings: &[Checkpoint], stored_share: f64, page_bytes: usize) -> Option<Ratio> {
+    let last = readings.last().filter(|c| c.pages > 0)?;
+    let batches: Vec<f64> = readings.windows(2).filter_map(|w| cost(&w[0], &w[1])).collect();
+    let share = last.huge_pages as f64 / last.pages as f64 * stored_share;
+    let (cost_bytes, margin_bytes) = match (readings.first(), batches.len()) {
+        (Some(first), 2..) => (cost(first, last)?, margin(&batches)),
+        _ => {
+            let total = cost(&Checkpoint::default(), last)?;
+            (total, total / UNKNOWN_SPREAD - total)
+        }
+    };
+    let ratio = |cost: f64| page_bytes as f64 / (stored_share * cost).max(TABLE_BYTES);
+    Some(Ratio { ratio: ratio(cost_bytes), ratio_low: ratio(cost_bytes + margin_bytes), incompressible_share: share })
+}
+
+/// Same-filled pages and no other: what the table takes.
+pub fn of_same_filled(page_bytes: usize) -> Ratio {
+    let ratio = page_bytes as f64 / TABLE_BYTES;
+    Ratio { ratio, ratio_low: ratio, incompressible_share: 0.0 }
+}
+
+/// Bytes of memory per page stored between two readings. The allocator may shrink in between; never below the data.
+fn cost(from: &Checkpoint, to: &Checkpoint) -> Option<f64> {
+    let pages = to.pages.checked_sub(from.pages).filter(|n| *n > 0)?;
+    let grown = to.mem_used_bytes.saturating_sub(from.mem_used_bytes);
+    let data = to.compressed_bytes.saturating_sub(from.compressed_bytes);
+    Some(grown.max(data) as f64 / pages as f64)
+}
+
+/// t * s / sqrt n.
+fn margin(costs: &[f64]) -> f64 {
+    let n = costs.len() as f64;
+    let mean = costs.iter().sum::<f64>() / n;
+    let variance = costs.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    student_95(costs.len() - 1) * (variance / n).sqrt()
+}
+
+/// One-sided 95 % quantile of Student's distribution.
+fn student_95(degrees: usize) -> f64 {
+    const TABLE: [f64; 10] = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
+    TABLE.get(degrees.saturating_sub(1)).copied().unwrap_or(1.645)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn readings(costs: &[u64]) -> Vec<Checkpoint> {
+        let mut at = Checkpoint { pages: 100, mem_used_bytes: 500_000, compressed_bytes: 100_000, huge_pages: 0 };
+        let mut all = vec![at];
+        for cost in costs {
+            at.pages += 100;
+            at.mem_used_bytes += 100 * cost;
+            at.compressed_bytes += 90 * cost;
+            all.push(at);
+        }
+        all
+    }
+
+    #[test]
+    fn warming_up_does_not_count() {
+        let r = from_checkpoints(&readings(&[1024, 1024, 1024]), 1.0, 4096).unwrap();
+        assert_eq!((r.ratio, r.ratio_low), (4.0, 4.0));
+    }
+
+    #[test]
+    fn same_filled_pages_are_free() {
+        let r = from_checkpoints(&readings(&[1024, 1024]), 0.5, 4096).unwrap();
+        assert_eq!(r.ratio, 8.0);
+    }
+
+    #[test]
+    fn batches_that_differ_lower_the_safe_ratio() {
+        let even = from_checkpoints(&readings(&[1000, 1100, 1000, 1100]), 1.0, 4096).unwrap();
+        let uneven = from_checkpoints(&readings(&[100, 2000, 100, 2000]), 1.0, 4096).unwrap();
+        assert!((even.ratio - uneven.ratio).abs() < 1e-9);
+        assert!(uneven.ratio_low < even.ratio_low && even.ratio_low < even.ratio, "{even:?} {uneven:?}");
+    }
+
+    #[test]
+    fn one_reading_gives_the_total_and_a_margin() {
+        let one = Checkpoint { pages: 10, mem_used_bytes: 20_480, compressed_bytes: 9_000, huge_pages: 2 };
+        let r = from_checkpoints(&[one], 1.0, 4096).unwrap();
+        assert_eq!((r.ratio, r.incompressible_share), (2.0, 0.2));
+        assert!((r.ratio_low - 1.8).abs() < 1e-9);
+        assert_eq!(from_checkpoints(&[], 1.0, 4096), None);
+        assert_eq!(from_checkpoints(&[Checkpoint::default()], 1.0, 4096), None);
+    }
+
+    proptest! {
+        #[test]
+        fn always_finite_and_low_is_never_above(
+            raw in proptest::collection::vec((0usize..10_000, 0u64..1 << 40, 0u64..1 << 40, 0u64..10_000), 0..12), share in 0.0f64..=1.0
+        ) {
+            let readings: Vec<Checkpoint> = raw.into_iter()
+                .map(|(pages, mem_used_bytes, compressed_bytes, huge_pages)| Checkpoint { pages, mem_used_bytes, compressed_bytes, huge_pages })
+                .collect();
+            if let Some(r) = from_checkpoints(&readings, share, 4096) {
+                prop_assert!(r.ratio.is_finite() && r.ratio_low.is_finite());
+                prop_assert!(r.ratio_low <= r.ratio * (1.0 + 1e-9));
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Copies anonymous pages of running processes into a [`Buffer`].
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use eke_kernel::{Root, read};
+
+use super::buffer::Buffer;
+use super::decode::{self, Content, PagemapEntry};
+use super::figures::PageCounts;
+use super::quota::quotas;
+use super::random::Random;
+use crate::error::{Error, Result};
+
+/// Pages whose pagemap entries are read at once: 512 are what one page table holds.
+const CHUNK_PAGES: u64 = 512;
+/// The most chunks looked at in one process; a sparse address space ends here (8,192 chunks are 16 GiB of it).
+const CHUNKS: usize = 8192;
+
+/// Other programs' pages, ordered by process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
+pub(crate) struct Sample {
+    pages: Buffer,
+    kept: usize,
+    /// What was looked at.
+    pub(crate) counts: PageCounts,
+}
+
+impl Sample {
+    /// How many pages are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.kept
+    }
+
+    /// Page `index`, below [`Sample::len`].
+    pub(crate) fn page(&self, index: usize) -> &[u8] {
+        self.pages.page(index)
+    }
+
+    /// Share of the sampled pages that are in it: not same-filled. 1 for an empty sample.
+    pub(crate) fn stored_share(&self) -> f64 {
+        if self.counts.sampled == 0 { 1.0 } else { self.kept as f64 / self.counts.sampled as f64 }
+    }
+}
+
+struct Process {
+    pid: u32,
+    status: decode::Status,
+}
+
+impl Process {
+    fn resident_pages(&self) -> u64 {
+        self.status.anonymous_bytes.unwrap_or(0) / rustix::param::page_size() as u64
+    }
+}
+
+/// A page that was present when the pagemap was read.
+#[derive(Clone, Copy)]
+struct Place {
+    address: u64,
+    exclusive: bool,
+}
+
+/// Samples `wanted` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random
+/// within each. Left out: eke's own processes, kernel threads, locked memory, shared memory, the kernel's shared zero
+/// page. A process that ends in between is skipped. At `deadline` it goes on with what it has found.
+///
+/// # Errors
+/// Only where there is no memory for the copy. What cannot be read is counted, not an error.
+pub(crate) fn sample(root: &Root, wanted: usize, deadline: Instant, random: &mut Random) -> Result<Sample> {
+    let mut processes = candidates(root);
+    random.shuffle(&mut processes);
+    let resident: Vec<u64> = processes.iter().map(Process::resident_pages).collect();
+    let caps: Vec<usize> = resident.iter().map(|n| *n as usize).collect();
+    let first = quotas(&resident, &caps, wanted);
+    let mut unreadable_processes = 0;
+    let mut places = Vec::new();
+    for (process, quota) in processes.iter().zip(&first) {
+        let found = if Instant::now() < deadline { scan(root, process, enough(*quota), deadline, random) } else { Ok(vec![]) };
+        unreadable_processes += u64::from(found.as_ref().is_err_and(is_refusal));
+        places.push(found.unwrap_or_default());
+    }
+    let found: Vec<usize> = places.iter().map(Vec::len).collect();
+    let quotas = quotas(&resident, &found, wanted);
+    let mut sample = Sample { pages: Buffer::new(quotas.iter().sum())?, kept: 0, counts: PageCounts::default() };
+    for ((process, places), quota) in processes.iter().zip(&mut places).zip(quotas) {
+        random.shuffle(places);
+        unreadable_processes += u64::from(copy(root, process.pid, &places[..quota], &mut sample).is_err_and(|e| is_refusal(&e)));
+    }
+    sample.counts.unreadable_processes = unreadable_processes;
+    Ok(sample)
+}
+
+/// More than the quota, so that others' shortfall can be made up for and the choice is from more than a few chunks.
+fn enough(quota: usize) -> usize {
+    if quota == 0 { 0 } else { quota * 4 + 256 }
+}
+
+fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Kernel(e) => e.is_permission(),
+        Error::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}
+
+fn candidates(root: &Root) -> Vec<Process> {
+    let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+    let others = read::pids(root).into_iter().filter(|pid| *pid != own || !root.is_host());
+    let process = |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
+    others.filter_map(process).filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name)).collect()
+}
+
+/// Finds about `enough` private anonymous pages in chunks of the address space taken at random.
+fn scan(root: &Root, process: &Process, enough: usize, deadline: Instant, random: &mut Random) -> Result<Vec<Place>> {
+    if enough == 0 {
+        return Ok(Vec::new());
+    }
+    let pid = process.pid;
+    let mut ranges = decode::private_ranges(&root.read(format!("proc/{pid}/maps"))?);
+    if process.status.locked_bytes > 0 {
+        let pinned = decode::pinned_ranges(&root.read(format!("proc/{pid}/smaps"))?);
+        ranges.retain(|r| !pinned.contains(r));
+    }
+    let mut chunks = chunks(&ranges, rustix::param::page_size() as u64);
+    random.shuffle(&mut chunks);
+    let path = root.path(format!("proc/{pid}/pagemap"));
+    let pagemap = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
+    let mut places = Vec::new();
+    for chunk in chunks.into_iter().take(CHUNKS) {
+        if places.len() >= enough || Instant::now() >= deadline {
+            break;
+        }
+        places.extend(present(&pagemap, chunk).map_err(|e| Error::io("read", &path, e))?);
+    }
+    Ok(places)
+}
+
+fn chunks(ranges: &[Range<u64>], page_bytes: u64) -> Vec<Range<u64>> {
+    let step = CHUNK_PAGES * page_bytes;
+    let pieces = |r: &Range<u64>| {
+        let end = r.end;
+        (r.start..end).step_by(step as usize).take(CHUNKS * 8).map(move |s| s..end.min(s.saturating_add(step)))
+    };
+    ranges.iter().flat_map(pieces).collect()
+}
+
+/// The private anonymous pages of a chunk. A file that ends early (an address that a process cannot have) has none.
+fn present(pagemap: &File, chunk: Range<u64>) -> io::Result<Vec<Place>> {
+    let page_bytes = rustix::param::page_size() as u64;
+    let mut raw = [0; CHUNK_PAGES as usize * 8];
+    let wanted = ((chunk.end - chunk.start) / page_bytes * 8) as usize;
+    let got = pagemap.read_at(&mut raw[..wanted.min(CHUNK_PAGES as usize * 8)], chunk.start / page_bytes * 8)?;
+    let entry = |bytes: &[u8]| PagemapEntry(bytes.try_into().map_or(0, u64::from_ne_bytes));
+    let entries = raw[..got].chunks_exact(8).map(entry).zip(chunk.step_by(page_bytes as usize));
+    Ok(entries
+        .filter(|(e, _)| e.is_private_anonymous())
+        .map(|(e, address)| Place { address, exclusive: e.is_exclusive() })
+        .collect())
+}
+
+/// Copies the pages at `places`; those that are gone by now are skipped.
+///
+/// # Errors
+/// The process's memory cannot be opened.
+fn copy(root: &Root, pid: u32, places: &[Place], sample: &mut Sample) -> Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let path = root.path(format!("proc/{pid}/mem"));
+    let memory = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
+    let before = sample.counts.sampled;
+    for place in places {
+        let slot = sample.pages.page_mut(sample.kept);
+        if memory.read_exact_at(slot, place.address).is_ok() {
+            let content = decode::content(slot);
+            count(sample, content, place.exclusive);
+        }
+    }
+    sample.counts.processes += u64::from(sample.counts.sampled > before);
+    Ok(())
+}
+
+/// A zero page that no process has to itself is the kernel's shared one: it takes no memory and is not counted.
+fn count(sample: &mut Sample, content: Content, exclusive: bool) {
+    let counts = &mut sample.counts;
+    match content {
+        Content::Zero if !exclusive => return,
+        Content::Zero => counts.zero += 1,
+        Content::SameFilled => counts.same_filled += 1,
+        Content::Mixed => sample.kept += 1,
+    }
+    counts.sampled += 1;
+}

@@ -1,0 +1,166 @@
+//! zram devices for the length of a measurement.
+
+use eke_core::step::ZramSpec;
+use eke_kernel::{Root, zram};
+
+use crate::error::{Error, Result};
+
+/// Makes scratch devices and removes them. The agent's one writes each into the journal first, so that
+/// `eke down` removes what a killed measurement left.
+pub trait Scratch {
+    /// Makes a device as `spec` says, without swap on it, and gives its name (`zram1`). If it fails nothing is left.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String>;
+
+    /// Resets and removes the device.
+    ///
+    /// # Errors
+    /// The kernel's refusal; the device may still exist then.
+    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()>;
+}
+
+/// Devices without a journal: for trials and tests only, a kill leaves them behind.
+#[derive(Debug)]
+pub struct Unjournaled {
+    root: Root,
+}
+
+impl Unjournaled {
+    /// On this machine.
+    pub fn new(root: &Root) -> Self {
+        Self { root: root.clone() }
+    }
+}
+
+impl Scratch for Unjournaled {
+    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+        let name = zram::hot_add(&self.root)?;
+        if let Err(why) = zram::configure(&self.root, &name, spec) {
+            zram::remove(&self.root, &name)?;
+            return Err(why);
+        }
+        Ok(name)
+    }
+
+    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+        zram::remove(&self.root, name)
+    }
+}
+
+/// Refuses: for a measurement that must not touch the machine, so that everything is estimated.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoScratch;
+
+impl Scratch for NoScratch {
+    fn add(&mut self, _: &ZramSpec) -> eke_kernel::error::Result<String> {
+        Err(eke_kernel::Error::Refused("no scratch device is to be made".into()))
+    }
+
+    fn remove(&mut self, _: &str) -> eke_kernel::error::Result<()> {
+        Ok(())
+    }
+}
+
+/// A scratch device that is removed when it goes, on every path.
+pub(crate) struct Device<'a> {
+    scratch: &'a mut dyn Scratch,
+    /// The device, and before it a `zram0` that had to be taken to get past it.
+    names: Vec<String>,
+}
+
+impl<'a> Device<'a> {
+    /// A device that is never `zram0`: programs such as zram-generator take that name for theirs. If the kernel
+    /// hands it out, it is held and a second one is made.
+    pub(crate) fn add(scratch: &'a mut dyn Scratch, spec: &ZramSpec) -> Result<Self> {
+        let mut device = Self { scratch, names: Vec::new() };
+        for _ in 0..2 {
+            let name = device.scratch.add(spec)?;
+            device.names.push(name);
+            if device.name() != "zram0" {
+                break;
+            }
+        }
+        Ok(device)
+    }
+
+    /// `zram1`.
+    pub(crate) fn name(&self) -> &str {
+        self.names.last().map_or("", String::as_str)
+    }
+
+    /// Removes it, and says if that fails; dropping does the same in silence.
+    ///
+    /// # Errors
+    /// The device stays behind.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.remove_all()
+    }
+
+    fn remove_all(&mut self) -> Result<()> {
+        let mut failure = None;
+        while let Some(device) = self.names.pop() {
+            if let Err(source) = self.scratch.remove(&device) {
+                failure = Some(Error::LeftBehind { device, source });
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Device<'_> {
+    fn drop(&mut self) {
+        let _ = self.remove_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out the given names; an empty one is a refusal.
+    struct Names {
+        next: Vec<&'static str>,
+        removed: Vec<String>,
+    }
+
+    impl Scratch for Names {
+        fn add(&mut self, _: &ZramSpec) -> eke_kernel::error::Result<String> {
+            match self.next.remove(0) {
+                "" => Err(eke_kernel::Error::Refused("no".into())),
+                name => Ok(name.into()),
+            }
+        }
+
+        fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+            self.removed.push(name.into());
+            Ok(())
+        }
+    }
+
+    fn spec() -> ZramSpec {
+        ZramSpec {
+            algorithm: "lz4".into(),
+            params: None,
+            recompress_with: None,
+            backing_dev: None,
+            disksize: eke_core::units::Bytes::mib(1),
+            swap_priority: None,
+        }
+    }
+
+    #[test]
+    fn zram0_is_held_and_another_is_used() {
+        let mut names = Names { next: vec!["zram0", "zram1"], removed: vec![] };
+        assert_eq!(Device::add(&mut names, &spec()).unwrap().name(), "zram1");
+        assert_eq!(names.removed, ["zram1", "zram0"]);
+    }
+
+    #[test]
+    fn a_refusal_in_the_middle_leaves_nothing() {
+        let mut names = Names { next: vec!["zram0", ""], removed: vec![] };
+        assert!(Device::add(&mut names, &spec()).is_err());
+        assert_eq!(names.removed, ["zram0"]);
+    }
+}

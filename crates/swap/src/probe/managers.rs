@@ -1,0 +1,123 @@
+//! Other programs that set up compressed swap.
+
+use eke_kernel::Root;
+
+use super::parse;
+use crate::facts::Manager;
+
+/// How to know one.
+struct Known {
+    name: &'static str,
+    /// Any of these makes it installed.
+    programs: &'static [&'static str],
+    /// Any of these beside the program makes it act at boot.
+    switches: &'static [&'static str],
+    /// Files that name its devices in their sections.
+    sections: &'static [&'static str],
+    /// The device that it takes if its files name none.
+    device: Option<&'static str>,
+}
+
+const GENERATOR_CONF: [&str; 4] = [
+    "etc/systemd/zram-generator.conf",
+    "run/systemd/zram-generator.conf",
+    "usr/local/lib/systemd/zram-generator.conf",
+    "usr/lib/systemd/zram-generator.conf",
+];
+
+/// Every one that is known. Files by each project's own packaging.
+const KNOWN: &[Known] = &[
+    Known {
+        name: "zram-generator",
+        programs: &["usr/lib/systemd/system-generators/zram-generator", "lib/systemd/system-generators/zram-generator"],
+        switches: &GENERATOR_CONF,
+        sections: &GENERATOR_CONF,
+        device: None,
+    },
+    Known {
+        name: "zram-tools",
+        programs: &["usr/sbin/zramswap", "etc/default/zramswap"],
+        switches: &["etc/systemd/system/multi-user.target.wants/zramswap.service", "etc/rc2.d/S01zramswap"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "rpi-swap",
+        programs: &["usr/lib/systemd/system-generators/rpi-swap-generator", "etc/rpi/swap.conf", "usr/lib/rpi/swap.conf"],
+        switches: &["usr/lib/systemd/system-generators/rpi-swap-generator"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "zram-config (Ubuntu)",
+        programs: &["usr/bin/init-zram-swapping"],
+        switches: &["etc/systemd/system/multi-user.target.wants/zram-config.service", "lib/systemd/system/zram-config.service"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "zram-config (ztab)",
+        programs: &["etc/ztab", "usr/local/sbin/zram-config"],
+        switches: &["etc/systemd/system/multi-user.target.wants/zram-config.service", "etc/systemd/system/zram-config.service"],
+        sections: &[],
+        device: None,
+    },
+    Known {
+        name: "systemd-swap",
+        programs: &["usr/bin/systemd-swap", "etc/systemd/swap.conf"],
+        switches: &["etc/systemd/system/multi-user.target.wants/systemd-swap.service"],
+        sections: &[],
+        device: None,
+    },
+    Known {
+        name: "zram-init",
+        programs: &["etc/conf.d/zram-init", "sbin/zram-init", "usr/sbin/zram-init"],
+        switches: &["etc/runlevels/boot/zram-init", "etc/runlevels/default/zram-init"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "zramd",
+        programs: &["usr/bin/zramd", "etc/default/zramd"],
+        switches: &["etc/systemd/system/multi-user.target.wants/zramd.service"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "pop-zram",
+        programs: &["usr/bin/pop-zram-config", "etc/default/pop-zram"],
+        switches: &["usr/bin/pop-zram-config"],
+        sections: &[],
+        device: Some("zram0"),
+    },
+    Known {
+        name: "zswap-cli",
+        programs: &["usr/bin/zswap-cli", "etc/zswap-cli.conf"],
+        switches: &["etc/systemd/system/multi-user.target.wants/zswap-cli.service"],
+        sections: &[],
+        device: None,
+    },
+];
+
+/// Those that are installed here.
+pub(crate) fn installed(root: &Root) -> Vec<Manager> {
+    KNOWN.iter().filter_map(|known| detect(root, known)).collect()
+}
+
+fn detect(root: &Root, known: &Known) -> Option<Manager> {
+    // Units are enabled by links, whose targets need not be below this root.
+    let there = |file: &&&str| root.path(file).symlink_metadata().is_ok();
+    let programs: Vec<&&str> = known.programs.iter().filter(there).collect();
+    let switches: Vec<&&str> = known.switches.iter().filter(there).collect();
+    let mut found: Vec<String> = programs.iter().chain(&switches).map(|f| format!("/{f}")).collect();
+    found.dedup();
+    let active = !programs.is_empty() && !switches.is_empty();
+    (!found.is_empty()).then(|| Manager { name: known.name.into(), found, active, devices: devices(root, known) })
+}
+
+/// The first of the files that exists counts, as in systemd's order of directories; its drop-ins are not read.
+fn devices(root: &Root, known: &Known) -> Vec<String> {
+    let text = known.sections.iter().find_map(|f| root.read(f).ok());
+    let named = text.map(|t| parse::zram_sections(&t)).unwrap_or_default();
+    if named.is_empty() { known.device.map(str::to_owned).into_iter().collect() } else { named }
+}

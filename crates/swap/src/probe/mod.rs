@@ -1,0 +1,62 @@
+//! The facts of a machine, read through a [`Root`]; nothing is changed.
+//!
+//! # Layout
+//! - `parse`: text to data
+//! - [`zram`]: what zram and zswap can do
+//! - [`disks`]: the disk below an area, and its kind
+//! - `hibernation`, `managers`, `surroundings`: who else has a say
+
+pub(crate) mod disks;
+mod hibernation;
+mod managers;
+mod parse;
+mod surroundings;
+pub(crate) mod zram;
+
+use eke_kernel::{Root, parse as kernel_parse, read};
+
+use crate::error::Result;
+use crate::facts::{Facts, Missing};
+
+/// Reads what the machine has. What it lacks is in [`Facts::missing`], each with its reason.
+///
+/// # Errors
+/// The kernel's answer where `/proc/meminfo` or `/proc/swaps` cannot be read.
+pub fn probe(root: &Root) -> Result<Facts> {
+    let memory = kernel_parse::meminfo::parse(&root.read("proc/meminfo")?);
+    let areas = read::swaps(root)?;
+    let hibernation = hibernation::place(root);
+    let mut missing = Vec::new();
+    if !root.exists("proc/swaps") {
+        missing.push(Missing::new("swap", "no /proc/swaps: this kernel was built without CONFIG_SWAP, nothing of this can work"));
+    }
+    let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");
+    if min_ttl_ms.is_none() {
+        missing.push(Missing::new("min_ttl_ms", "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN"));
+    }
+    Ok(Facts {
+        ram: memory.total,
+        available: memory.available,
+        cpus: parse::cpu_count(&root.read("sys/devices/system/cpu/online").unwrap_or_default()).max(1),
+        disk_areas: disks::areas(root, &areas, hibernation.as_ref()),
+        areas,
+        zram: zram::zram(root, &mut missing),
+        zram_in_use: zram::in_use(root),
+        zswap: zram::zswap(root, &mut missing),
+        memory_groups_v1: surroundings::groups_v1(root),
+        swappiness: number(root, "proc/sys/vm/swappiness"),
+        page_cluster: number(root, "proc/sys/vm/page-cluster"),
+        managers: managers::installed(root),
+        hibernation,
+        on_battery: surroundings::on_battery(root),
+        oom_daemons: surroundings::oom_daemons(root),
+        min_ttl_ms,
+        container: surroundings::container(root),
+        is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),
+        missing,
+    })
+}
+
+fn number(root: &Root, file: &str) -> Option<u32> {
+    root.read(file).ok()?.trim().parse().ok()
+}

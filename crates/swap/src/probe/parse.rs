@@ -1,0 +1,159 @@
+//! Text of kernel and configuration files as data. Takes text, never paths.
+
+use eke_kernel::parse::swaps::unescape;
+
+/// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
+pub(crate) fn cpu_count(text: &str) -> usize {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(last.checked_sub(first)?.saturating_add(1))
+    };
+    text.split(',').filter_map(count).fold(0, usize::saturating_add)
+}
+
+/// One mount of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    pub point: String,
+    pub kind: String,
+    pub source: String,
+}
+
+/// All mounts, in the kernel's order.
+pub(crate) fn mounts(mountinfo: &str) -> Vec<Mount> {
+    let mount = |line: &str| {
+        let (front, back) = line.split_once(" - ")?;
+        let mut back = back.split(' ');
+        let (kind, source) = (back.next()?.to_owned(), unescape(back.next()?));
+        Some(Mount { point: unescape(front.split(' ').nth(4)?), kind, source })
+    };
+    mountinfo.lines().filter_map(mount).collect()
+}
+
+/// The mount that holds `path`: the longest mount point above it, the last of equals.
+pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+    let holds = |m: &&Mount| {
+        let point = m.point.trim_end_matches('/');
+        path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    mounts.iter().filter(holds).max_by_key(|m| m.point.len())
+}
+
+/// Does a network lie below this kind of file system?
+pub(crate) fn is_network(kind: &str) -> bool {
+    ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs", "virtiofs"].contains(&kind)
+}
+
+/// The value of `key=` on the kernel's command line, the last of several; blanks in quotes are not honoured.
+pub(crate) fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
+    cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).next_back()
+}
+
+/// The value of `KEY=` in a shell-like file, without quotes; comments do not count.
+pub(crate) fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let line = text.lines().filter_map(|l| l.trim().strip_prefix(key)?.trim_start().strip_prefix('=')).next_back()?;
+    Some(line.trim().trim_matches(['"', '\'']))
+}
+
+/// The sections of an INI file that name a zram device: `[zram0]`.
+pub(crate) fn zram_sections(text: &str) -> Vec<String> {
+    let name = |l: &str| Some(l.trim().strip_prefix('[')?.strip_suffix(']')?.trim().to_owned());
+    text.lines().filter_map(name).filter(|n| eke_kernel::zram::number(n).is_some()).collect()
+}
+
+/// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`.
+pub(crate) fn crypto_compressors(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in text.split("\n\n") {
+        let field = |key: &str| entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim);
+        let compresses = matches!(field("type"), Some("compression" | "scomp" | "acomp"));
+        if let Some(name) = field("name").filter(|n| compresses && !names.iter().any(|have| have == n)) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Those of `known` that are in a list of modules (`modules.builtin`, `modules.dep`), where they are `.../crypto/NAME.ko`.
+pub(crate) fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
+    let module = |line: &str| {
+        let path = line.split(':').next()?;
+        let (dir, file) = path.rsplit_once('/')?;
+        let stem = file.split(".ko").next()?;
+        dir.ends_with("crypto").then(|| stem.to_owned())
+    };
+    let names: Vec<String> = list.lines().filter_map(module).collect();
+    known.iter().filter(|k| names.iter().any(|n| n == *k)).map(|k| (*k).to_owned()).collect()
+}
+
+/// Is `option` set (`y` or `m`) in a kernel's configuration?
+pub(crate) fn config_has(config: &str, option: &str) -> bool {
+    config.lines().any(|l| l.strip_prefix(option).is_some_and(|rest| rest == "=y" || rest == "=m"))
+}
+
+/// Effective uid 0 and `CAP_SYS_ADMIN` (bit 21) by `/proc/self/status`.
+pub(crate) fn is_root(status: &str) -> bool {
+    let words = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::split_ascii_whitespace);
+    let uid = words("Uid").and_then(|mut w| w.nth(1)) == Some("0");
+    let capabilities = words("CapEff").and_then(|mut w| u64::from_str_radix(w.next()?, 16).ok());
+    uid && capabilities.is_none_or(|c| c >> 21 & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n30 27 8:1 / /home rw shared:2 - btrfs /dev/sda1 rw\n31 27 0:40 / /mnt/my\\040disk rw - nfs4 server:/x rw\n";
+
+    #[test]
+    fn the_longest_mount_point_holds_a_path() {
+        let m = mounts(MOUNTS);
+        let source = |path| mount_of(&m, path).map(|m| m.source.as_str());
+        assert_eq!(source("/home/swapfile"), Some("/dev/sda1"));
+        assert_eq!(source("/homework"), Some("/dev/vda"));
+        assert_eq!(source("/mnt/my disk/swap"), Some("server:/x"));
+        assert!(is_network(&mount_of(&m, "/mnt/my disk").unwrap().kind));
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!([cpu_count("0-3,6\n"), cpu_count("0\n"), cpu_count(""), cpu_count("3-1")], [5, 1, 0, 0]);
+    }
+
+    #[test]
+    fn crypto_keeps_each_compressor_once() {
+        let text = "name : lzo\ndriver : lzo-scomp\ntype         : scomp\n\nname : lzo\ntype : compression\n\nname : sha256\ntype : shash\n\nname         : deflate\ntype : scomp\n";
+        assert_eq!(crypto_compressors(text), ["lzo", "deflate"]);
+    }
+
+    #[test]
+    fn modules_give_what_could_be_loaded() {
+        let list = "kernel/crypto/zstd.ko.zst: kernel/lib/zstd/zstd_compress.ko.zst\nkernel/drivers/block/zram/zram.ko\nkernel/lib/842/842_compress.ko\nkernel/crypto/842.ko\n";
+        assert_eq!(crypto_modules(list, &["deflate", "zstd", "842"]), ["zstd", "842"]);
+    }
+
+    #[test]
+    fn values_of_command_line_and_shell() {
+        assert_eq!(cmdline_value("quiet resume=UUID=ab resume=/dev/sda2 resume_offset=5", "resume"), Some("/dev/sda2"));
+        assert_eq!(shell_value("# RESUME=no\nRESUME=\"UUID=ab\"\n", "RESUME"), Some("UUID=ab"));
+        assert_eq!(zram_sections("# [zram9]\n[zram0]\nzram-size = ram\n[zram1]\n[other]\n"), ["zram0", "zram1"]);
+        assert!(config_has("CONFIG_ZRAM=m\n", "CONFIG_ZRAM") && !config_has("# CONFIG_ZRAM is not set\nCONFIG_ZRAM_X=y\n", "CONFIG_ZRAM"));
+    }
+
+    #[test]
+    fn root_needs_its_capability() {
+        assert!(is_root("Uid:\t1000\t0\t0\t0\nCapEff:\t000001fffeffffff\n"));
+        assert!(!is_root("Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\n"));
+        assert!(!is_root("Uid:\t1000\t1000\t1000\t1000\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
+            let _ = (cpu_count(&text), mounts(&text), crypto_compressors(&text), zram_sections(&text), is_root(&text));
+            let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What runs around eke: groups of processes, OOM daemons, the battery, a container.
+
+use eke_kernel::{Root, read};
+
+use super::number;
+use crate::facts::GroupSwappiness;
+
+const V1: &str = "sys/fs/cgroup/memory";
+/// More groups than this are not looked at.
+const GROUPS: usize = 4096;
+
+/// The memory groups of cgroup v1 with their swappiness, from the root down; none on cgroup v2.
+pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
+    let mut found = Vec::new();
+    let mut waiting = vec![String::new()];
+    while let Some(group) = waiting.pop() {
+        let dir = if group.is_empty() { V1.to_owned() } else { format!("{V1}/{group}") };
+        let Some(swappiness) = number(root, &format!("{dir}/memory.swappiness")) else { continue };
+        if found.len() >= GROUPS {
+            break;
+        }
+        let children = root.list(&dir).unwrap_or_default().into_iter().filter(|c| root.path(format!("{dir}/{c}")).is_dir());
+        waiting.extend(children.map(|c| if group.is_empty() { c } else { format!("{group}/{c}") }));
+        found.push(GroupSwappiness { group, swappiness });
+    }
+    found.sort_by(|a, b| a.group.cmp(&b.group));
+    found
+}
+
+/// User-space OOM killers that run. Names are cut to 15 bytes by the kernel.
+pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
+    const KNOWN: [&str; 6] = ["systemd-oomd", "earlyoom", "nohang", "oomd", "low-memory-moni", "psi-monitor"];
+    let comm = |pid: u32| root.read(format!("proc/{pid}/comm")).ok().map(|c| c.trim().to_owned());
+    let mut found: Vec<String> = read::pids(root).into_iter().filter_map(comm).filter(|c| KNOWN.contains(&c.as_str())).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count.
+pub(crate) fn on_battery(root: &Root) -> Option<bool> {
+    const DIR: &str = "sys/class/power_supply";
+    let text = |supply: &str, file: &str| root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned();
+    let supplies: Vec<String> = root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
+    let plugged = supplies.iter().any(|s| text(s, "type") != "Battery" && text(s, "online") == "1");
+    let discharging = supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
+    (!supplies.is_empty()).then_some(discharging && !plugged)
+}
+
+/// What says that this is a container. Where process 2 is the kernel's `kthreadd` it is none, whatever an image that was made
+/// for one left in the root directory: a container's own process numbers have no kernel threads.
+pub(crate) fn container(root: &Root) -> Option<String> {
+    if root.read("proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+        return None;
+    }
+    for file in ["run/systemd/container", "run/.containerenv", ".dockerenv"] {
+        if root.exists(file) {
+            let kind = root.read(file).unwrap_or_default();
+            let word = kind.split_whitespace().next().filter(|_| file == "run/systemd/container").unwrap_or_default();
+            return Some(format!("/{file} {word}").trim_end().to_owned());
+        }
+    }
+    let environment = root.read("proc/1/environ").ok()?;
+    environment.split('\0').find(|v| v.starts_with("container=")).map(|v| format!("/proc/1/environ {v}"))
+}

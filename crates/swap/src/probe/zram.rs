@@ -1,0 +1,126 @@
+//! What this kernel's zram and zswap can do.
+
+use eke_core::sample::ZramStat;
+use eke_kernel::error::Result;
+use eke_kernel::knob::Codec;
+use eke_kernel::{Root, parse as kernel_parse, read, zram};
+
+use super::parse;
+use crate::facts::{Missing, ZramFacts, ZramFeatures, ZswapFacts};
+
+/// The kernel's compression modules below `crypto/` (Linux 6.18 has them all still).
+const CRYPTO_MODULES: [&str; 6] = ["deflate", "lzo", "lzo-rle", "842", "lz4", "lz4hc"];
+/// zstd is in `crypto/zstd.ko` since Linux 4.18.
+const ZSTD: &str = "zstd";
+
+/// zram, and what of it is missing.
+pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
+    let control = root.exists("sys/class/zram-control/hot_add");
+    let devices = zram::devices(root).unwrap_or_default();
+    let config = kernel_config(root);
+    if !control {
+        missing.push(Missing::new("zram", why_no_zram(config.as_deref())));
+    }
+    let features = devices.last().and_then(|name| features(root, name).ok());
+    let idle_age = config.map(|c| {
+        parse::config_has(&c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME") || parse::config_has(&c, "CONFIG_ZRAM_MEMORY_TRACKING")
+    });
+    if let Some(f) = &features {
+        missing.extend(absent_features(f));
+    } else if control {
+        missing.push(Missing::new("zram algorithms", "no zram device exists yet that would name them; the measurement makes one"));
+    }
+    ZramFacts { control, devices, features, idle_age }
+}
+
+/// The devices that have a disksize.
+pub(crate) fn in_use(root: &Root) -> Vec<ZramStat> {
+    let stats = zram::devices(root).unwrap_or_default().into_iter().filter_map(|name| read::zram_stat(root, &name));
+    stats.filter(|z| z.disksize.0 > 0).collect()
+}
+
+fn why_no_zram(config: Option<&str>) -> &'static str {
+    match config {
+        Some(c) if parse::config_has(c, "CONFIG_ZRAM") => "no /sys/class/zram-control: the module is not loaded (modprobe zram)",
+        Some(_) => "no /sys/class/zram-control: this kernel was built without CONFIG_ZRAM",
+        None => {
+            "no /sys/class/zram-control: the kernel was built without CONFIG_ZRAM, or the module is not loaded (modprobe zram)"
+        }
+    }
+}
+
+fn absent_features(f: &ZramFeatures) -> Vec<Missing> {
+    let all = [
+        (f.algorithm_params, "zram algorithm parameters", "no algorithm_params: the kernel is older than 6.12"),
+        (f.recompression, "zram recompression", "no recomp_algorithm: the kernel was built without CONFIG_ZRAM_MULTI_COMP (Linux 6.2)"),
+        (f.writeback, "zram writeback", "no backing_dev: the kernel was built without CONFIG_ZRAM_WRITEBACK (Linux 4.14)"),
+    ];
+    all.iter().filter(|(there, ..)| !there).map(|(_, what, why)| Missing::new(*what, *why)).collect()
+}
+
+/// What device `name` offers.
+///
+/// # Errors
+/// The kernel's answer when its `comp_algorithm` cannot be read.
+pub(crate) fn features(root: &Root, name: &str) -> Result<ZramFeatures> {
+    let has = |file: &str| root.exists(format!("sys/block/{name}/{file}"));
+    Ok(ZramFeatures {
+        algorithms: kernel_parse::zram::algorithms(&root.read(format!("sys/block/{name}/comp_algorithm"))?),
+        algorithm_params: has("algorithm_params"),
+        recompression: has("recomp_algorithm"),
+        writeback: has("backing_dev"),
+        idle: has("idle"),
+        max_comp_streams: has("max_comp_streams"),
+    })
+}
+
+/// zswap, and why it is missing.
+pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFacts> {
+    let text = |file: &str| root.read(format!("sys/module/zswap/parameters/{file}")).ok().map(|t| t.trim().to_owned());
+    let number = |file: &str| text(file)?.parse().ok();
+    let yes = |t: String| Codec::Bool.same(&t, "Y");
+    let Some(enabled) = text("enabled").map(yes) else {
+        missing.push(Missing::new("zswap", "no /sys/module/zswap: this kernel was built without CONFIG_ZSWAP"));
+        return None;
+    };
+    let shrinker = text("shrinker_enabled").map(yes);
+    if shrinker.is_none() {
+        missing.push(Missing::new("zswap shrinker", "no shrinker_enabled: the kernel is older than 6.8"));
+    }
+    Some(ZswapFacts {
+        enabled,
+        compressor: text("compressor").unwrap_or_default(),
+        max_pool_percent: number("max_pool_percent"),
+        accept_threshold_percent: number("accept_threshold_percent"),
+        shrinker,
+        zpool: text("zpool"),
+        compressors: compressors(root),
+    })
+}
+
+/// Registered now, then those that the kernel can load.
+fn compressors(root: &Root) -> Vec<String> {
+    let mut names = parse::crypto_compressors(&root.read("proc/crypto").unwrap_or_default());
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
+    for list in ["modules.builtin", "modules.dep"] {
+        let text = root.read(format!("lib/modules/{}/{list}", release.trim())).unwrap_or_default();
+        for name in parse::crypto_modules(&text, &known) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// The running kernel's configuration: `/proc/config.gz` (`CONFIG_IKCONFIG_PROC`) or `/boot/config-RELEASE`.
+fn kernel_config(root: &Root) -> Option<String> {
+    if let Ok(packed) = root.read_bytes("proc/config.gz") {
+        let mut text = String::new();
+        let read = std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text);
+        return read.is_ok().then_some(text);
+    }
+    let release = root.read("proc/sys/kernel/osrelease").ok()?;
+    root.read(format!("boot/config-{}", release.trim())).ok()
+}

@@ -1,0 +1,105 @@
+//! The stages of the swap remedy in one place.
+
+use eke_core::model::Model;
+use eke_core::remedy::Remedy;
+use eke_core::step::{Plan, Reason, ZramSpec};
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use eke_kernel::apply::Session;
+use serde::{Deserialize, Serialize};
+
+use crate::decide::{self, Wish};
+use crate::error::{Error, Result};
+use crate::facts::Facts;
+use crate::measure::figures::Measured;
+use crate::measure::{self, Limits, NoScratch, Scratch};
+use crate::probe;
+
+/// In whose name scratch devices stand in the journal.
+pub const MEASURE: &str = "measure";
+
+/// Compressed swap.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Swap;
+
+/// What was predicted beside what is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report {
+    /// RAM saved net of the pool.
+    pub saved: Bytes,
+    /// Bytes held per byte of pool, as predicted.
+    pub predicted_ratio: Option<f64>,
+    /// As it is; `None` while nothing is held.
+    pub real_ratio: Option<f64>,
+}
+
+impl Remedy for Swap {
+    type Machine = Root;
+    type Facts = Facts;
+    type Measured = Measured;
+    type Settings = Wish;
+    type Report = Report;
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        decide::REMEDY
+    }
+
+    fn probe(&self, root: &Root) -> Result<Facts> {
+        probe::probe(root)
+    }
+
+    /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
+    fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
+        if !facts.is_root || !facts.zram.control {
+            return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
+        }
+        let mut scratch = Journaled::open(root)?;
+        let measured = measure::measure(root, facts, &Limits::default(), &mut scratch);
+        scratch.close()?;
+        measured
+    }
+
+    fn plan(&self, facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Plan> {
+        Ok(decide::decide(facts, measured, wish)?.plan)
+    }
+
+    fn report(&self, plan: &Plan, model: &Model) -> Report {
+        Report { saved: model.saved, predicted_ratio: plan.prediction.as_ref().map(|p| p.ratio), real_ratio: model.effective_ratio }
+    }
+}
+
+/// Scratch devices that stand in the journal while they exist, so that `down` finds what a `kill -9` left.
+struct Journaled {
+    session: Session,
+}
+
+impl Journaled {
+    /// Removes first what a killed measurement left.
+    fn open(root: &Root) -> Result<Self> {
+        let mut session = Session::open(root, MEASURE)?;
+        for entry in session.journal().entries()?.iter().rev().filter(|e| e.intent.owner == MEASURE) {
+            session.undo(entry.seq)?;
+        }
+        Ok(Self { session })
+    }
+
+    fn close(self) -> Result<()> {
+        let journal = self.session.journal();
+        if journal.entries()?.is_empty() {
+            journal.clear()?;
+        }
+        Ok(())
+    }
+}
+
+impl Scratch for Journaled {
+    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+        self.session.scratch_zram(spec, Reason::new("to measure compression on this machine's own pages"))
+    }
+
+    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+        self.session.remove_scratch(name)
+    }
+}
