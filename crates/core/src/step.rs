@@ -69,6 +69,14 @@ pub enum Step {
         /// The value in the knob's unit.
         value: String,
     },
+    /// Load a kernel module that is not loaded (`zram` is one on most distributions).
+    LoadModule {
+        /// Its name.
+        name: String,
+        /// Its parameters: `num_devices=0`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        params: String,
+    },
     /// Ask for a new zram device (`hot_add`), set it up, and swap on it if the spec says so.
     AddZram(ZramSpec),
     /// Swap on an area that exists.
@@ -102,6 +110,7 @@ impl fmt::Display for Step {
         match self {
             Self::Set { knob, target, value } if target.is_empty() => write!(f, "set {knob} to {value}"),
             Self::Set { knob, target, value } => write!(f, "set {knob} of {target} to {value}"),
+            Self::LoadModule { name, .. } => write!(f, "load the kernel module {name}"),
             Self::AddZram(z) => match z.swap_priority {
                 Some(p) => write!(f, "swap on a new zram device: {}, {}, priority {p}", z.algorithm, z.disksize),
                 None => write!(f, "add a scratch zram device: {}, {}", z.algorithm, z.disksize),

@@ -140,6 +140,10 @@ impl Session {
     fn inverse(&self, step: &Step) -> Result<Option<Undo>> {
         match step {
             Step::Set { knob, target, value } => self.inverse_of_set(knob, target, value),
+            Step::LoadModule { name, .. } => {
+                let loaded = self.root.exists(format!("sys/module/{name}"));
+                Ok((!loaded).then(|| Undo::UnloadModule { name: name.clone() }))
+            }
             Step::AddZram(_) => {
                 let before = zram::devices(&self.root)?;
                 let expected = zram::next_name(&before);
@@ -169,6 +173,10 @@ impl Session {
     fn perform(&self, seq: u64, step: &Step) -> Result<Option<String>> {
         match step {
             Step::Set { knob, target, value } => write_value(&self.root, knob, target, value).map(|()| None),
+            Step::LoadModule { name, params } => {
+                let at = self.root.path(format!("sys/module/{name}"));
+                self.root.sys().load_module(name, params).map_err(|e| Error::io("load the module of", &at, e)).map(|()| None)
+            }
             Step::AddZram(spec) => self.add_zram(seq, spec).map(Some),
             Step::SwapOn { path, priority } => {
                 let at = self.root.path(path);

@@ -10,6 +10,7 @@
 //! - [`journal`]: what was changed, from what, to what and why, before it is changed
 //! - [`apply`] and [`revert`]: steps to effects, and back
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
+//! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
 //! - [`state`]: small files that eke leaves for itself
@@ -20,6 +21,7 @@
 //! journal before it happens; every path below is relative to a [`root::Root`].
 
 pub mod apply;
+pub mod boot;
 pub mod cgroup;
 pub mod error;
 pub mod files;

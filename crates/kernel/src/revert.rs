@@ -82,6 +82,7 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
 pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
         Undo::Write { knob, target, old, new } => write_old(root, knob, target, old, new),
+        Undo::UnloadModule { name } => Ok(unload(root, name)),
         Undo::RemoveZram { before, expected } => remove_zram(root, entry.made.as_deref(), before, expected),
         Undo::SwapOff { path } => off(root, path),
         Undo::SwapOn { path, priority } => on(root, path, *priority),
@@ -104,6 +105,17 @@ fn write_old(root: &Root, name: &str, target: &str, old: &str, new: &str) -> Res
     }
     write_value(root, name, target, old)?;
     Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
+}
+
+/// A module that something uses by now stays: that something is not eke's.
+fn unload(root: &Root, name: &str) -> Outcome {
+    if !root.exists(format!("sys/module/{name}")) {
+        return Outcome::AsBefore;
+    }
+    match root.sys().unload_module(name) {
+        Ok(()) => Outcome::Restored(format!("the module {name} is unloaded")),
+        Err(e) => Outcome::Kept(format!("the module {name} stays loaded: {e}")),
+    }
 }
 
 fn remove_zram(root: &Root, made: Option<&str>, before: &[String], expected: &str) -> Result<Outcome> {
@@ -171,6 +183,7 @@ pub fn as_shell(entries: &[Entry]) -> String {
                 Some(path) => writeln!(out, "echo '{old}' > /{path}"),
                 None => Ok(()),
             },
+            Undo::UnloadModule { name } => writeln!(out, "modprobe -r '{name}'"),
             Undo::RemoveZram { expected, .. } => remove_as_shell(&mut out, entry.made.as_ref().unwrap_or(expected)),
             Undo::SwapOff { path } => writeln!(out, "swapoff '{path}'"),
             Undo::SwapOn { path, priority: Some(p) } => writeln!(out, "swapon -p {p} '{path}'"),

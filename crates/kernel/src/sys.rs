@@ -30,6 +30,14 @@ pub trait Sys: Send + Sync {
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()>;
     /// `swapoff(2)`. It can take minutes.
     fn swapoff(&self, path: &Path) -> io::Result<()>;
+    /// Loads a kernel module and what it needs; `params` as on modprobe's command line.
+    fn load_module(&self, _name: &str, _params: &str) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+    /// Unloads a kernel module that nothing uses.
+    fn unload_module(&self, _name: &str) -> io::Result<()> {
+        Err(not_the_machine())
+    }
     /// Waits.
     fn sleep(&self, time: Duration);
 }
@@ -89,6 +97,14 @@ impl Sys for Host {
     fn swapoff(&self, path: &Path) -> io::Result<()> {
         swapoff_in_child(path)
     }
+
+    fn load_module(&self, name: &str, params: &str) -> io::Result<()> {
+        modprobe(std::iter::once(name).chain(params.split_whitespace()))
+    }
+
+    fn unload_module(&self, name: &str) -> io::Result<()> {
+        modprobe(["-r", name])
+    }
 }
 
 impl Sys for FilesOnly {
@@ -105,6 +121,19 @@ impl Sys for FilesOnly {
 
 fn not_the_machine() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
+}
+
+/// Dependencies, aliases, compression and signatures of modules are modprobe's business (kmod or busybox).
+fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+    let mut command = std::process::Command::new("modprobe");
+    // A service's path may lack where modprobe is.
+    command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    let output = command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("modprobe said: {}", said.trim())))
 }
 
 fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {

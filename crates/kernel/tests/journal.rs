@@ -119,6 +119,24 @@ fn a_step_that_fails_undoes_the_ones_before() {
 }
 
 #[test]
+fn a_full_disk_below_the_journal_changes_nothing() {
+    let machine = FakeKernel::new();
+    let before = machine.tree();
+    for intents_that_fit in 0..4 {
+        let mut session = Session::open(&machine.root(), "swap").unwrap();
+        for _ in 0..intents_that_fit {
+            session.apply_plan(&plan([Step::set("vm.page-cluster", 0)])).unwrap();
+        }
+        machine.set_faults(Faults { errors: vec![("journal.jsonl".into(), 28, 1)], ..Faults::default() });
+        let error = session.apply_plan(&plan([Step::set("vm.swappiness", 180)])).unwrap_err().to_string();
+        assert!(error.contains("journal.jsonl") && error.contains("no space is left"), "{error}");
+        drop(session);
+        down(&machine);
+        assert_eq!(machine.tree(), before);
+    }
+}
+
+#[test]
 fn an_algorithm_that_the_kernel_lacks_names_those_that_it_has() {
     let machine = FakeKernel::new();
     let spec = ZramSpec { algorithm: "brotli".into(), params: None, recompress_with: None, backing_dev: None, disksize: Bytes::mib(1), swap_priority: None };
@@ -188,6 +206,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         (1u64..200, prop::option::of(0i16..200)).prop_map(|(mib, priority)| zram(mib, priority)),
         Just(Step::SwapOff { path: "/dev/vda2".into() }),
         Just(Step::SwapOn { path: "/dev/vda2".into(), priority: Some(7) }),
+        Just(Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() }),
         Just(Step::set("vm.no-such-knob", 1)),
     ]
 }

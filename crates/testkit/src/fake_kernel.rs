@@ -320,5 +320,17 @@ impl Sys for FakeKernel {
         removed.map(drop).ok_or_else(|| io::Error::from_raw_os_error(22))
     }
 
+    fn load_module(&self, name: &str, _: &str) -> io::Result<()> {
+        let at = self.dir().join(format!("sys/module/{name}"));
+        self.effect("load", &at)?;
+        FilesOnly.create_dir(&at, 0o755)
+    }
+
+    fn unload_module(&self, name: &str) -> io::Result<()> {
+        let at = self.dir().join(format!("sys/module/{name}"));
+        self.effect("unload", &at)?;
+        FilesOnly.remove_dir(&at)
+    }
+
     fn sleep(&self, _: Duration) {}
 }

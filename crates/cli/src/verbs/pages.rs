@@ -15,10 +15,16 @@ pub fn completions(shell: clap_complete::Shell) -> Outcome {
 pub fn man() -> Outcome {
     let mut out = Vec::new();
     let command = Args::command().disable_help_subcommand(true);
-    clap_mangen::Man::new(command.clone()).render(&mut out)?;
+    let page = clap_mangen::Man::new(command.clone());
+    page.render_title(&mut out)?;
+    page.render_name_section(&mut out)?;
+    page.render_synopsis_section(&mut out)?;
+    page.render_description_section(&mut out)?;
+    page.render_options_section(&mut out)?;
     for verb in command.get_subcommands().filter(|v| !v.is_hide_set()) {
         section(verb, &mut out)?;
     }
+    page.render_extra_section(&mut out)?;
     std::io::Write::write_all(&mut std::io::stdout(), &out)?;
     Ok(Status::Done)
 }

@@ -74,6 +74,11 @@ pub enum Undo {
         /// What eke set.
         new: String,
     },
+    /// Unload the module that was loaded.
+    UnloadModule {
+        /// Its name.
+        name: String,
+    },
     /// Remove the zram device that was made.
     RemoveZram {
         /// The devices that there were before.

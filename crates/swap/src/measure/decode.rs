@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn smaps_names_the_pinned() {
         let text = "1000-2000 rw-p 00000000 00:00 0 [heap]\nRss:  4 kB\nVmFlags: rd wr mr lo\n3000-4000 rw-p 00000000 00:00 0\nVmFlags: rd wr ac\n";
-        assert_eq!(pinned_ranges(text), [0x1000..0x2000]);
+        assert_eq!(pinned_ranges(text), vec![Range { start: 0x1000, end: 0x2000 }]);
     }
 
     #[test]

@@ -194,3 +194,105 @@ fn count(sample: &mut Sample, content: Content, exclusive: bool) {
     }
     counts.sampled += 1;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::{Seek, SeekFrom, Write};
+    use std::path::Path;
+    use std::time::Duration;
+
+    /// A process in a fake root: one page of memory for each of `entries`, filled with (number, number + 1, ...).
+    struct Fake<'a> {
+        root: &'a Path,
+        pid: u32,
+        name: &'a str,
+        locked_kib: u64,
+    }
+
+    const START: u64 = 16 << 20;
+    const PRESENT: u64 = 1 << 63 | 1 << 56;
+
+    impl Fake<'_> {
+        fn write(&self, file: &str, offset: u64, bytes: &[u8]) {
+            let path = self.root.join(format!("proc/{}/{file}", self.pid));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let mut f = fs::OpenOptions::new().create(true).truncate(true).write(true).open(path).unwrap();
+            f.seek(SeekFrom::Start(offset)).unwrap();
+            f.write_all(bytes).unwrap();
+        }
+
+        fn with(&self, entries: &[u64], page: fn(usize) -> Vec<u8>) {
+            let size = rustix::param::page_size();
+            let (kib, end) = (entries.len() * size / 1024, START + (entries.len() * size) as u64);
+            self.write("status", 0, format!("Name:\t{}\nVmLck:\t{} kB\nRssAnon:\t{kib} kB\n", self.name, self.locked_kib).as_bytes());
+            let map = format!("{START:x}-{end:x} rw-p 00000000 00:00 0 [heap]\n");
+            self.write("maps", 0, map.as_bytes());
+            self.write("smaps", 0, format!("{map}VmFlags: rd wr lo\n").as_bytes());
+            let raw: Vec<u8> = entries.iter().flat_map(|e| e.to_ne_bytes()).collect();
+            self.write("pagemap", START / size as u64 * 8, &raw);
+            let memory: Vec<u8> = (0..entries.len()).flat_map(page).collect();
+            self.write("mem", START, &memory);
+        }
+    }
+
+    fn mixed(n: usize) -> Vec<u8> {
+        (0..rustix::param::page_size()).map(|i| (n + i / 3) as u8).collect()
+    }
+
+    fn zeros(_: usize) -> Vec<u8> {
+        vec![0; rustix::param::page_size()]
+    }
+
+    fn take(root: &Path, wanted: usize) -> Sample {
+        sample(&Root::at(root), wanted, Instant::now() + Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
+    }
+
+    #[test]
+    fn takes_what_is_wanted_in_proportion() {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, pages) in [(10, 300), (11, 900)] {
+            Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&vec![PRESENT; pages], mixed);
+        }
+        let s = take(dir.path(), 400);
+        assert_eq!((s.counts.sampled, s.len(), s.counts.processes), (400, 400, 2));
+        assert_eq!(take(dir.path(), 5000).len(), 1200);
+    }
+
+    #[test]
+    fn leaves_out_swapped_shared_and_absent_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = [PRESENT, 1 << 62, 1 << 63 | 1 << 61, 0, PRESENT];
+        Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&entries, mixed);
+        assert_eq!(take(dir.path(), 100).len(), 2);
+    }
+
+    #[test]
+    fn leaves_out_its_own_and_locked_memory_and_kernel_threads() {
+        let dir = tempfile::tempdir().unwrap();
+        Fake { root: dir.path(), pid: 10, name: "eke-agent", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
+        Fake { root: dir.path(), pid: 11, name: "gpg", locked_kib: 64 }.with(&[PRESENT; 9], mixed);
+        Fake { root: dir.path(), pid: 12, name: "kswapd0", locked_kib: 0 }.write("status", 0, b"Name:\tkswapd0\n");
+        assert_eq!(take(dir.path(), 100).counts, PageCounts::default());
+    }
+
+    #[test]
+    fn zero_pages_count_apart_and_the_kernels_own_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&[PRESENT, PRESENT, 1 << 63], zeros);
+        Fake { root: dir.path(), pid: 11, name: "shop", locked_kib: 0 }
+            .with(&[PRESENT; 2], |_| vec![0xa5; rustix::param::page_size()]);
+        let s = take(dir.path(), 100);
+        assert_eq!((s.counts.sampled, s.counts.zero, s.counts.same_filled, s.len()), (4, 2, 2, 0));
+        assert_eq!(s.stored_share(), 0.0);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_by_now_is_skipped() {
+        let dir = tempfile::tempdir().unwrap();
+        Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
+        fs::remove_file(dir.path().join("proc/10/mem")).unwrap();
+        assert_eq!(take(dir.path(), 100).counts, PageCounts::default());
+    }
+}

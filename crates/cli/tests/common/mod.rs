@@ -1,0 +1,107 @@
+//! What the tests of the built program share.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// What a run of `eke` gave.
+#[derive(Debug)]
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: Option<i32>,
+}
+
+impl Ran {
+    /// All three, for a snapshot.
+    pub fn shown(&self) -> String {
+        format!("{}--- stderr\n{}--- status {}", self.stdout, self.stderr, self.status.map_or("none".into(), |s| s.to_string()))
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}): {}{}", self.stdout, self.stderr))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(o: Output) -> Self {
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        Self { stdout: text(&o.stdout), stderr: text(&o.stderr), status: o.status.code() }
+    }
+}
+
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eke"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+pub fn eke(args: &[&str]) -> Ran {
+    command(args).output().expect("eke starts").into()
+}
+
+/// The two programs where nobody may run them from.
+pub struct Public {
+    dir: tempfile::TempDir,
+}
+
+impl Public {
+    pub fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        std::fs::copy(env!("CARGO_BIN_EXE_eke"), dir.path().join("eke")).expect("copy");
+        Self { dir }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("eke")
+    }
+
+    /// As nobody; only root can become that one.
+    pub fn as_nobody(&self, args: &[&str]) -> Ran {
+        let mut command = Command::new(self.path());
+        command.args(args).stdin(Stdio::null()).current_dir("/").uid(65534).gid(65534);
+        command.output().expect("eke starts").into()
+    }
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The agent's program, which cargo does not build for this crate's tests.
+pub fn build_agent() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        let exe = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "-p", "eke-agent"]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        if exe.parent().is_some_and(|d| d.ends_with("release")) {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo runs").success(), "the agent does not build");
+    });
+}
+
+/// Everything that eke may change, as text.
+pub fn machine() -> String {
+    let mut out = String::new();
+    let read = |p: &std::path::Path| std::fs::read_to_string(p).unwrap_or_default();
+    for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
+        out += &format!("{file}: {}", read(file.as_ref()));
+    }
+    for dir in ["/sys/module/zswap/parameters", "/sys/block"] {
+        let mut entries: Vec<PathBuf> = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        entries.sort();
+        for entry in entries {
+            out += &format!("{}: {}\n", entry.display(), read(&entry).trim());
+        }
+    }
+    let mounts = read("/proc/mounts".as_ref());
+    // Used shrinks and grows by itself
+    let swaps: Vec<String> = read("/proc/swaps".as_ref()).lines().map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" ")).collect();
+    out + &swaps.join("\n") + "\n" + &mounts
+}

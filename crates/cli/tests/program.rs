@@ -1,0 +1,127 @@
+//! The built program: what it prints, its standard error, its exit status.
+
+mod common;
+
+use common::{Public, eke, is_root};
+use eke_testkit::real::skip;
+
+#[test]
+fn help_reads_like_the_readme() {
+    insta::assert_snapshot!(eke(&["--help"]).shown());
+}
+
+#[test]
+fn every_verb_has_an_example_or_is_one_itself() {
+    for verb in ["plan", "up", "run", "down", "enable", "disable", "status", "doctor", "advise", "box", "demo", "completions", "man", "schema"] {
+        let help = eke(&[verb, "--help"]);
+        assert_eq!(help.status, Some(0), "{verb}");
+        assert!(help.stdout.contains("Example:"), "{verb} has no example");
+    }
+    assert!(eke(&["swap", "boot-config", "--help"]).stdout.contains("Example:"));
+}
+
+#[test]
+fn wrong_arguments_say_what_would_be_right() {
+    insta::assert_snapshot!("unknown_verb", eke(&["upp"]).shown());
+    insta::assert_snapshot!("bad_size", eke(&["box", "--memory", "lots", "--", "true"]).shown());
+    insta::assert_snapshot!("no_command", eke(&["box", "--memory", "124M"]).shown());
+    insta::assert_snapshot!("percent_out_of_range", eke(&["plan", "--pool-percent", "95"]).shown());
+}
+
+fn config(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::io::Write::write_all(&mut &*file.as_file(), text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn a_wrong_configuration_names_file_line_and_valid_keys() {
+    let file = config("[swap]\nalgorythm = \"lz4\"\n");
+    let ran = eke(&["plan", "--config", file.path().to_str().unwrap()]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains(".toml:2: unknown field `algorythm`, expected one of `backend`, `algorithm`"), "{}", ran.stderr);
+    let ran = eke(&["plan", "--config", "/nonexistent/eke.toml"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("/nonexistent/eke.toml: No such file"), "{}", ran.stderr);
+}
+
+#[test]
+fn without_root_it_still_serves_and_says_what_it_would_need() {
+    if !is_root() {
+        return skip("without_root", "only root can become nobody");
+    }
+    let public = Public::new();
+    assert_eq!(public.as_nobody(&[]).status, Some(0));
+    assert_eq!(public.as_nobody(&["doctor"]).status, Some(0));
+    let plan = public.as_nobody(&["plan", "--json"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert_eq!(plan.json()["measured"]["estimated"], true);
+    for verb in [&["up"][..], &["down"], &["enable"], &["disable"], &["demo"], &["box", "--memory", "64M", "--", "true"]] {
+        let ran = public.as_nobody(verb);
+        assert_eq!(ran.status, Some(4), "{verb:?}: {}", ran.shown());
+        assert!(ran.stderr.contains("root"), "{verb:?}: {}", ran.stderr);
+    }
+    let run = public.as_nobody(&["run"]);
+    assert_eq!(run.status, Some(4));
+    assert!(run.stdout.contains("Estimated in user space") && run.stderr.contains("sudo"), "{}", run.shown());
+}
+
+#[test]
+fn a_kernel_without_zram_is_told_so() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"), ("proc/vmstat", "pswpin 0\n"), ("proc/swaps", "Filename\n")] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let at = root.path().to_str().unwrap();
+    let plan = eke(&["plan", "--root", at]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert!(plan.stdout.contains("no /sys/class/zram-control") && plan.stdout.contains("Nothing to change."), "{}", plan.stdout);
+    let doctor = eke(&["doctor", "--root", at]);
+    assert!(doctor.stdout.contains("no  zram"), "{}", doctor.stdout);
+}
+
+#[test]
+fn wishes_that_make_no_sense_are_refused_with_what_would() {
+    if let Some(why) = eke_testkit::real::lacking(&["/sys/class/zram-control"]) {
+        return skip("wishes", &why);
+    }
+    let _machine = eke_testkit::real::lock_machine();
+    for (args, part) in [
+        (&["plan", "--size", "0"][..], "cannot hold a single page"),
+        (&["plan", "--size", "900T"], "at most"),
+        (&["plan", "--algorithm", "brotli"], "is not offered by this kernel; it offers: "),
+    ] {
+        let ran = eke(args);
+        assert_eq!(ran.status, Some(2), "{}", ran.shown());
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_is_generated_is_up_to_date() {
+    let docs = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    for (file, args) in [("knobs.md", &["doctor", "--knobs"][..]), ("eke.1", &["man"]), ("schemas.json", &["schema"])] {
+        let now = eke(args).stdout;
+        let kept = std::fs::read_to_string(docs.join(file)).unwrap_or_default();
+        assert!(now == kept, "docs/{file} is not what `eke {}` prints: run `make docs`", args.join(" "));
+    }
+}
+
+#[test]
+fn completions_come_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(eke(&["completions", shell]).stdout.contains("boot-config"), "{shell}");
+    }
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let status = eke(&["status", "--json"]).json();
+    let schema = eke(&["schema", "status"]).json();
+    for key in schema["required"].as_array().unwrap() {
+        assert!(!status[key.as_str().unwrap()].is_null() || status.get(key.as_str().unwrap()).is_some(), "status lacks {key}");
+    }
+    assert!(eke(&["doctor", "--json"]).json()["lines"].as_array().unwrap().len() > 5);
+    assert!(eke(&["advise", "--json"]).json()["programs"].is_array());
+    assert_eq!(eke(&["schema", "nonsense"]).status, Some(2));
+}

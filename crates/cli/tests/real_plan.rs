@@ -1,0 +1,171 @@
+//! Plans and their application on the real kernel.
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{build_agent, eke, machine};
+use eke_testkit::real::{lacking, lock_machine, skip};
+
+const ZRAM: &[&str] = &["/sys/class/zram-control"];
+
+/// `down` at the end, whatever the test does.
+struct Down;
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        eke(&["down"]);
+    }
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < until, "waited 30 s for {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+fn zram_is_on() -> bool {
+    std::fs::read_to_string("/proc/swaps").unwrap().contains("/dev/zram")
+}
+
+#[test]
+fn plan_leaves_everything_as_it_was() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("plan_leaves_everything_as_it_was", &why);
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let plan = eke(&["plan", "--json"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert_eq!(machine(), before);
+    assert_eq!(plan.json()["measured"]["estimated"], false);
+    assert!(plan.json()["decision"]["plan"]["steps"].is_array());
+}
+
+#[test]
+fn up_and_down_and_each_of_them_twice() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("up_and_down", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert!(eke(&["down"]).stdout.contains("Nothing to undo"));
+    let up = eke(&["up", "--size", "64M"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    assert!(up.stdout.contains("chosen") && zram_is_on());
+    let status = eke(&["status", "--json"]);
+    assert_eq!(status.status, Some(0), "{}", status.shown());
+    assert!(status.json()["agent"]["pid"].as_u64().unwrap() > 1 && status.json()["applied"] == true);
+    let again = eke(&["up"]);
+    assert!(again.stdout.contains("is up already") && again.status == Some(0), "{}", again.shown());
+    assert!(eke(&["down", "--print"]).stdout.contains("hot_remove"));
+    assert!(zram_is_on(), "--print changes nothing");
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+    assert_eq!(eke(&["status"]).status, Some(3));
+}
+
+#[test]
+fn a_killed_agent_is_no_obstacle() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("a_killed_agent", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let pid = eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32;
+    signal(pid, "-KILL");
+    wait_for("the agent to be gone", || eke(&["status"]).status == Some(3));
+    assert!(zram_is_on());
+    let again = eke(&["up"]);
+    assert_eq!(again.status, Some(0), "{}", again.shown());
+    assert_eq!(eke(&["status"]).status, Some(0), "a new agent adopts");
+    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-KILL");
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn sigterm_to_the_agent_leaves_what_is_applied() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("sigterm", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-TERM");
+    wait_for("the agent to be gone", || eke(&["status"]).status == Some(3));
+    assert!(zram_is_on());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("run_ctrl_c", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    let child = common::command(&["run", "--size", "64M"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("zram swap", zram_is_on);
+    wait_for("the agent", || eke(&["status"]).status == Some(0));
+    signal(child.id(), "-INT");
+    let ran: common::Ran = child.wait_with_output().unwrap().into();
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert!(ran.stdout.contains("Ctrl-C puts everything back") && ran.stdout.contains("Everything is as it was before eke."), "{}", ran.shown());
+    assert_eq!(machine(), before);
+}
+
+/// `kill -9` of `eke run` at many moments: while it measures, applies, watches.
+#[test]
+fn kill_9_at_any_moment_and_down_puts_everything_back() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("kill_9", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    for after_ms in [30, 150, 400, 700, 900, 1100, 1300, 1600, 2200, 3000] {
+        let mut child = common::command(&["run", "--size", "64M"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(after_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let down = eke(&["down"]);
+        assert_eq!(down.status, Some(0), "{}", down.shown());
+        assert_eq!(machine(), before, "killed after {after_ms} ms");
+    }
+}
+
+#[test]
+fn two_agents_at_once_are_one_too_many() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("two_agents", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let agent = std::path::Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
+    let second: common::Ran = Command::new(agent).output().unwrap().into();
+    assert_eq!(second.status, Some(1), "{}", second.shown());
+    let pid = eke(&["status", "--json"]).json()["agent"]["pid"].to_string();
+    assert!(second.stderr.contains(&pid), "{}", second.stderr);
+}

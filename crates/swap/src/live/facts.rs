@@ -1,0 +1,150 @@
+//! The devices and the machine's mood, as data.
+
+use eke_core::config::SwapSettings;
+use eke_core::model::Model;
+use eke_core::sample::{Sample, ZramStat};
+use eke_core::step::ZramSpec;
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+
+/// One zram device that is swap.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Device {
+    /// `zram1`.
+    pub name: String,
+    /// Its swap area's size.
+    pub size: Bytes,
+    /// What of it is used.
+    pub used: Bytes,
+    /// Its swap priority.
+    pub priority: i32,
+    /// Did eke make it? Others' devices count for the room there is and are not touched.
+    pub own: bool,
+    /// Pages that did not compress.
+    pub huge_pages: u64,
+    /// The priorities of its secondary algorithms (1 to 3), weakest first; empty where it cannot recompress.
+    pub recompress_priorities: Vec<u32>,
+    /// Has it a backing device and a limit for it?
+    pub writeback: bool,
+    /// Can its pages be marked idle?
+    pub idle: bool,
+}
+
+/// What the decisions need beside the figures.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Facts {
+    /// The zram devices that are swap.
+    pub devices: Vec<Device>,
+    /// Is the machine running on its battery, and must maintenance then wait?
+    pub waits_for_mains: bool,
+    /// May pages be recompressed.
+    pub recompress: bool,
+    /// The most that may be written back a day.
+    pub writeback_a_day: Bytes,
+    /// May a device be added.
+    pub grow: bool,
+    /// The most RAM that the pool may take, in percent.
+    pub pool_percent: u32,
+}
+
+/// The figures that gates and sizes follow.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Figures {
+    /// Some task waited for memory: percent of the last 10 s; `None` where the kernel does not keep it.
+    pub waiting_avg10_percent: Option<f64>,
+    /// Anonymous pages taken by reclaim, a second.
+    pub anonymous_reclaim_per_s: f64,
+    /// Idle CPU, share of all.
+    pub idle_cpu_share: f64,
+    /// Available memory, share of RAM.
+    pub available_share: f64,
+}
+
+impl Figures {
+    /// From the two samples of a tick and their model.
+    pub fn new(now: &Sample, before: &Sample, model: &Model) -> Self {
+        let stolen = now.vm.pgsteal_anon.saturating_sub(before.vm.pgsteal_anon) as f64;
+        let steal_per_s = if model.interval_s > 0.0 { stolen / model.interval_s } else { 0.0 };
+        Self {
+            waiting_avg10_percent: now.pressure.map(|p| p.some_avg10),
+            // pgsteal_anon is there since Linux 5.10; what was swapped out says the same before that.
+            anonymous_reclaim_per_s: steal_per_s.max(model.pages_out_per_s),
+            idle_cpu_share: model.idle_cpu_share,
+            available_share: if model.ram.0 > 0 { model.available.0 as f64 / model.ram.0 as f64 } else { 0.0 },
+        }
+    }
+}
+
+/// Reads the devices' abilities; `own` are those that eke made.
+pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(String, ZramSpec)]) -> Facts {
+    let devices = sample.swaps.iter().filter_map(|area| {
+        let name = area.zram_name()?;
+        let stat = sample.zram.iter().find(|z| z.name == name)?;
+        let own = own.iter().any(|(n, _)| n == name);
+        Some(Device { size: area.size, used: area.used, priority: area.priority, ..device(root, stat, own) })
+    });
+    Facts {
+        devices: devices.collect(),
+        waits_for_mains: !settings.on_battery && crate::probe::on_battery(root) == Some(true),
+        recompress: settings.recompress,
+        writeback_a_day: Bytes::mib(settings.writeback_mib_per_day.into()),
+        grow: settings.grow,
+        pool_percent: settings.pool_percent,
+    }
+}
+
+/// What a device can is told by the files that it has.
+fn device(root: &Root, stat: &ZramStat, own: bool) -> Device {
+    let has = |file: &str| root.exists(format!("sys/block/{}/{file}", stat.name));
+    let text = |file: &str| root.read(format!("sys/block/{}/{file}", stat.name)).unwrap_or_default();
+    let recompress_priorities = if has("recompress") { recompress_priorities(&text("recomp_algorithm")) } else { Vec::new() };
+    Device {
+        name: stat.name.clone(),
+        own,
+        huge_pages: stat.huge_pages,
+        recompress_priorities,
+        writeback: has("writeback") && has("writeback_limit") && is_backed(&text("backing_dev")),
+        idle: has("idle"),
+        ..Device::default()
+    }
+}
+
+/// The priorities in `recomp_algorithm` (Linux 6.2): a line `#1: lzo lz4 [zstd]` for each that is set up.
+pub fn recompress_priorities(text: &str) -> Vec<u32> {
+    let number = |line: &str| line.strip_prefix('#')?.split_once(':')?.0.trim().parse().ok();
+    text.lines().filter(|line| line.contains('[')).filter_map(number).filter(|p| (1..=3).contains(p)).collect()
+}
+
+/// `backing_dev` reads `none` where there is none.
+fn is_backed(text: &str) -> bool {
+    !matches!(text.trim(), "" | "none")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secondary_algorithms_are_found_by_their_lines() {
+        assert_eq!(recompress_priorities("#1: lzo-rle lz4 [zstd]\n#2: lzo [deflate] zstd\n"), [1, 2]);
+        assert_eq!(recompress_priorities(""), [] as [u32; 0]);
+        assert_eq!(recompress_priorities("#1: lzo lz4 zstd\n#x: [a]\n#9: [a]\n"), [] as [u32; 0]);
+        assert!(is_backed("/dev/loop0\n") && !is_backed("none\n") && !is_backed(""));
+    }
+
+    #[test]
+    fn reclaim_is_told_by_either_counter() {
+        let (mut now, mut model) = (Sample::default(), Model { interval_s: 10.0, ..Model::default() });
+        now.vm.pgsteal_anon = 5_000;
+        assert_eq!(Figures::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 500.0);
+        model.pages_out_per_s = 700.0;
+        assert_eq!(Figures::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 700.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_priorities(text in "(?s)[#0-9: \\[a-z\\]\n]{0,60}") {
+            proptest::prop_assert!(recompress_priorities(&text).iter().all(|p| (1..=3).contains(p)));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Whether a further zram device is worth its memory. A disksize cannot be changed while the device is in use.
+
+use eke_core::model::Model;
+use eke_core::step::{PlannedStep, Reason, Step, ZramSpec};
+use eke_core::units::{Bytes, MIB};
+
+use super::facts::{Device, Facts};
+
+/// The areas must be this full, by declared size.
+pub const FULL: f64 = 0.85;
+/// Beyond this, maintenance is not waited for.
+pub const URGENT: f64 = 0.95;
+/// Below this much held the ratio is that of a few pages.
+const HELD_AT_LEAST: Bytes = Bytes::mib(16);
+/// What the pool may take is kept by this margin, and the ratio is trusted by that one.
+const SHARE_MARGIN: f64 = 0.95;
+const RATIO_MARGIN: f64 = 0.9;
+/// No device is smaller, nor smaller than this share of RAM.
+const SMALLEST: Bytes = Bytes::mib(16);
+const SMALLEST_SHARE: f64 = 0.02;
+/// zram's table takes 16 bytes for each page of 4 KiB of the declared size (`struct zram_table_entry`), used or not.
+const TABLE_SHARE: f64 = 16.0 / 4096.0;
+
+/// The device to add, like `like`, or `None`. `may_wait`: maintenance is about to free memory and may do so first.
+pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> Option<PlannedStep> {
+    let (size, used) = areas(&facts.devices);
+    let fill = if size.0 > 0 { used.0 as f64 / size.0 as f64 } else { 0.0 };
+    if !facts.grow || fill <= FULL || (may_wait && fill <= URGENT) || model.held < HELD_AT_LEAST {
+        return None;
+    }
+    let ratio = model.effective_ratio? * RATIO_MARGIN;
+    let disksize = room(facts, model, size.saturating_sub(used), ratio);
+    let smallest = SMALLEST.max(model.ram.scaled(SMALLEST_SHARE));
+    let spec = ZramSpec { disksize, swap_priority: Some(below(&facts.devices)), backing_dev: None, ..like.clone() };
+    (disksize >= smallest).then(|| PlannedStep { step: Step::AddZram(spec), reason: reason(facts, model, fill, disksize) })
+}
+
+fn areas(devices: &[Device]) -> (Bytes, Bytes) {
+    (devices.iter().map(|d| d.size).sum(), devices.iter().map(|d| d.used).sum())
+}
+
+/// The size that fills the pool's share when this device and what is still `unused` of the others are full.
+fn room(facts: &Facts, model: &Model, unused: Bytes, ratio: f64) -> Bytes {
+    let share = model.ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
+    let promised = model.pool.0 as f64 + unused.0 as f64 / ratio;
+    let size = (share - promised).max(0.0) / (1.0 / ratio + TABLE_SHARE);
+    Bytes(size as u64 / MIB * MIB)
+}
+
+/// One below the lowest: older devices stay the first choice.
+fn below(devices: &[Device]) -> i16 {
+    let lowest = devices.iter().map(|d| d.priority).min().unwrap_or(0);
+    i16::try_from(lowest - 1).unwrap_or(0).max(0)
+}
+
+fn reason(facts: &Facts, model: &Model, fill: f64, disksize: Bytes) -> Reason {
+    let ratio = model.effective_ratio.unwrap_or(1.0);
+    let text = format!(
+        "The zram devices are {:.0} % full, but hold {} in {} (ratio {ratio:.1}), which is less than the {} % of RAM that the pool may take: {disksize} more fit.",
+        fill * 100.0, model.held, model.pool, facts.pool_percent
+    );
+    Reason::new(text).with("fill_share", fill).with("ratio", ratio).with("pool_bytes", model.pool.0 as f64).with("held_bytes", model.held.0 as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn like() -> ZramSpec {
+        ZramSpec { algorithm: "zstd".into(), params: Some("level=3".into()), recompress_with: None, backing_dev: Some("/dev/vdb".into()), disksize: Bytes::mib(1), swap_priority: Some(100) }
+    }
+
+    fn facts(size_mib: u64, used_mib: u64) -> Facts {
+        let device = Device { name: "zram1".into(), size: Bytes::mib(size_mib), used: Bytes::mib(used_mib), priority: 100, own: true, ..Device::default() };
+        Facts { devices: vec![device], grow: true, pool_percent: 50, ..Facts::default() }
+    }
+
+    fn model(ram_mib: u64, held_mib: u64, ratio: f64) -> Model {
+        let held = Bytes::mib(held_mib);
+        Model { ram: Bytes::mib(ram_mib), held, pool: held.scaled(1.0 / ratio), effective_ratio: Some(ratio), ..Model::default() }
+    }
+
+    fn size(facts: &Facts, model: &Model, may_wait: bool) -> Option<(Bytes, Option<i16>)> {
+        match decide(facts, model, &like(), may_wait)?.step {
+            Step::AddZram(spec) => Some((spec.disksize, spec.swap_priority)),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_full_device_that_costs_less_than_its_share_gets_a_second() {
+        let planned = decide(&facts(1000, 900), &model(1000, 900, 4.0), &like(), false).unwrap();
+        let Step::AddZram(spec) = &planned.step else { panic!("{}", planned.step) };
+        // (475 MiB share - 225 pool - 100/3.6 unused) / (1/3.6 + 1/256)
+        assert_eq!((spec.disksize, spec.swap_priority), (Bytes::mib(788), Some(99)));
+        assert_eq!((spec.algorithm.as_str(), spec.params.as_deref(), &spec.backing_dev), ("zstd", Some("level=3"), &None));
+        assert!(planned.reason.text.contains("90 % full") && planned.reason.text.contains("ratio 4.0"), "{}", planned.reason.text);
+    }
+
+    #[test]
+    fn room_is_left_alone_while_there_is_some() {
+        assert_eq!(size(&facts(1000, 850), &model(1000, 850, 4.0), false), None);
+        assert_eq!(size(&facts(1000, 900), &model(1000, 900, 1.9), false), None, "the pool is at its share");
+        assert_eq!(size(&Facts { grow: false, ..facts(1000, 900) }, &model(1000, 900, 4.0), false), None);
+        assert_eq!(size(&facts(0, 0), &model(1000, 900, 4.0), false), None);
+        assert_eq!(size(&facts(12, 12), &model(1000, 12, 4.0), false), None, "too little to know the ratio");
+    }
+
+    #[test]
+    fn maintenance_goes_first_unless_it_is_urgent() {
+        assert_eq!(size(&facts(1000, 900), &model(1000, 900, 4.0), true), None);
+        assert!(size(&facts(1000, 960), &model(1000, 960, 4.0), true).is_some());
+    }
+
+    #[test]
+    fn priorities_end_at_zero() {
+        let mut facts = facts(1000, 900);
+        facts.devices[0].priority = -2;
+        assert_eq!(size(&facts, &model(1000, 900, 4.0), false).unwrap().1, Some(0));
+    }
+
+    proptest::proptest! {
+        /// Fill what there is, grow, fill again: the pool stays within its share and growing comes to an end.
+        #[test]
+        fn growing_ends_within_the_share(ram_mib in 64u64..16_000, first_mib in 16u64..20_000, ratio in 1.0f64..12.0, percent in 10u32..=90) {
+            let mut facts = Facts { pool_percent: percent, ..facts(first_mib, first_mib) };
+            let mut rounds = 0;
+            loop {
+                let held = areas(&facts.devices).1;
+                let full = Model { held, pool: held.scaled(1.0 / ratio), ..model(ram_mib, 1, ratio) };
+                let Some((disksize, priority)) = size(&facts, &full, false) else { break };
+                let pool = (held + disksize).0 as f64 / ratio;
+                proptest::prop_assert!(pool <= full.ram.0 as f64 * f64::from(percent) / 100.0);
+                facts.devices.push(Device { name: "next".into(), size: disksize, used: disksize, priority: priority.unwrap().into(), ..Device::default() });
+                rounds += 1;
+                proptest::prop_assert!(rounds < 50);
+            }
+        }
+
+        #[test]
+        fn right_after_growing_there_is_no_second_growth(ram_mib in 64u64..16_000, first_mib in 16u64..20_000, ratio in 1.0f64..12.0) {
+            let mut facts = facts(first_mib, first_mib);
+            let full = model(ram_mib, first_mib, ratio);
+            if let Some((disksize, _)) = size(&facts, &full, false) {
+                facts.devices.push(Device { name: "next".into(), size: disksize, ..Device::default() });
+                proptest::prop_assert!(size(&facts, &full, false).is_none());
+            }
+        }
+    }
+}

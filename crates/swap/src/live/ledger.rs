@@ -1,0 +1,105 @@
+//! How much was written to the backing device today, because disks wear out.
+//!
+//! A round is entered before it is made, with the most that it may write, and corrected afterwards: a crash in between
+//! counts too much, never too little.
+
+use eke_core::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What one page of a zram limit is: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).
+pub const UNIT: u64 = 4096;
+
+/// A day and what was written on it. Its default is a ledger that nothing stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Days since 1970 (UTC).
+    pub day: u64,
+    /// Written or about to be written on it.
+    pub written: Bytes,
+}
+
+impl Ledger {
+    /// What of the budget is left on `day`, in whole units of [`UNIT`]. A budget that was lowered below what is written
+    /// already leaves nothing.
+    pub fn left_units(&self, day: u64, budget: Bytes) -> u64 {
+        budget.saturating_sub(self.on(day).written).0 / UNIT
+    }
+
+    /// The ledger on `day`: a new day starts at nothing. A clock that was set back does not renew the budget: what was
+    /// written stays counted until the next day of the corrected clock.
+    #[must_use]
+    pub fn on(self, day: u64) -> Self {
+        if day > self.day { Self { day, written: Bytes(0) } } else { Self { day, written: self.written } }
+    }
+
+    /// Before a round on `day` that may write `units`.
+    #[must_use]
+    pub fn charged(self, day: u64, units: u64) -> Self {
+        let ledger = self.on(day);
+        Self { written: ledger.written + bytes(units), ..ledger }
+    }
+
+    /// After that round, when it had written only `units` of the `charged` ones.
+    #[must_use]
+    pub fn settled(self, charged: u64, units: u64) -> Self {
+        Self { written: self.written.saturating_sub(bytes(charged.saturating_sub(units))), ..self }
+    }
+}
+
+fn bytes(units: u64) -> Bytes {
+    Bytes(units.saturating_mul(UNIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Bytes = Bytes::mib(1);
+
+    #[test]
+    fn a_day_has_its_budget_and_the_next_has_its_own() {
+        let ledger = Ledger::default().charged(10, 200);
+        assert_eq!(ledger.left_units(10, BUDGET), 56);
+        assert_eq!(ledger.settled(200, 50).left_units(10, BUDGET), 206);
+        assert_eq!(ledger.left_units(11, BUDGET), 256);
+    }
+
+    /// ChromeOS' GetWritebackDailyLimit subtracts unsigned numbers before it takes the larger of that and 0.
+    #[test]
+    fn more_written_than_allowed_leaves_nothing_rather_than_almost_everything() {
+        let ledger = Ledger { day: 10, written: Bytes::mib(500) };
+        assert_eq!(ledger.left_units(10, BUDGET), 0);
+        assert_eq!(ledger.left_units(10, Bytes(0)), 0);
+        assert_eq!(Ledger::default().charged(10, u64::MAX).left_units(10, BUDGET), 0);
+        assert_eq!(Ledger::default().settled(u64::MAX, 0).written, Bytes(0));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_renews_nothing_and_does_not_lock_for_ever() {
+        let ledger = Ledger::default().charged(99_999, 256);
+        assert_eq!(ledger.left_units(10, BUDGET), 0);
+        let corrected = ledger.charged(10, 0);
+        assert_eq!(corrected.left_units(11, BUDGET), 256);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn rounds_within_what_is_left_stay_within_the_budget(
+            budget in 0u64..(1 << 30),
+            rounds in proptest::collection::vec((0u64..100_000, 0.0f64..=1.0, 0u64..2), 1..60),
+        ) {
+            let (mut ledger, mut day, mut written) = (Ledger::default(), 100, 0);
+            for (wish, really, days) in rounds {
+                if days > 0 {
+                    (day, written) = (day + days, 0);
+                }
+                let units = wish.min(ledger.left_units(day, Bytes(budget)));
+                ledger = ledger.charged(day, units);
+                let done = (units as f64 * really) as u64;
+                ledger = ledger.settled(units, done);
+                written += done * UNIT;
+                proptest::prop_assert!(written <= budget);
+            }
+        }
+    }
+}

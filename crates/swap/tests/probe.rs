@@ -1,0 +1,175 @@
+//! The probe on directories that look like machines.
+
+#![expect(clippy::unwrap_used, reason = "what a test stands on must be there")]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use eke_swap::facts::{DiskKind, Facts};
+use eke_swap::probe::probe;
+
+struct Fake(tempfile::TempDir);
+
+impl Fake {
+    /// A machine with 2 GiB and nothing else.
+    fn new() -> Self {
+        let fake = Self(tempfile::tempdir().unwrap());
+        fake.file("proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
+        fake.file("proc/swaps", "Filename Type Size Used Priority\n");
+        fake.file("proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n");
+        fake
+    }
+
+    fn file(&self, path: &str, text: &str) -> &Self {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = fs::OpenOptions::new().create(true).truncate(true).write(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        self
+    }
+
+    fn link(&self, path: &str, target: &str) -> &Self {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(Path::new(target), path).unwrap();
+        self
+    }
+
+    /// A whole disk with a partition of number 2.
+    fn disk(&self, name: &str, partition: &str, rotational: &str, removable: &str) -> &Self {
+        self.file(&format!("sys/block/{name}/queue/rotational"), rotational);
+        self.file(&format!("sys/block/{name}/removable"), removable);
+        self.file(&format!("sys/block/{name}/{partition}/partition"), "2\n");
+        self.file(&format!("sys/class/block/{partition}/partition"), "2\n");
+        self.file(&format!("sys/class/block/{name}/size"), "9\n");
+        self.file(&format!("dev/{partition}"), "")
+    }
+
+    fn swaps(&self, lines: &str) -> &Self {
+        self.file("proc/swaps", &format!("Filename Type Size Used Priority\n{lines}"))
+    }
+
+    fn facts(&self) -> Facts {
+        probe(&Root::at(self.0.path())).unwrap()
+    }
+}
+
+fn why<'a>(facts: &'a Facts, what: &str) -> &'a str {
+    facts.missing.iter().find(|m| m.what == what).map_or("", |m| &m.why)
+}
+
+#[test]
+fn an_empty_machine_says_what_it_lacks() {
+    let facts = Fake::new().facts();
+    assert_eq!((facts.ram, facts.available, facts.is_root), (Bytes(2 << 30), Bytes(1 << 30), true));
+    assert!(why(&facts, "zram").contains("modprobe zram"), "{:?}", facts.missing);
+    assert!(why(&facts, "zswap").contains("CONFIG_ZSWAP"));
+    assert!(facts.zswap.is_none() && facts.on_battery.is_none() && facts.hibernation.is_none());
+}
+
+#[test]
+fn the_kernels_configuration_tells_why_there_is_no_zram() {
+    let fake = Fake::new();
+    fake.file("proc/sys/kernel/osrelease", "6.12.1\n").file("boot/config-6.12.1", "CONFIG_ZRAM=m\n");
+    assert!(why(&fake.facts(), "zram").ends_with("the module is not loaded (modprobe zram)"));
+    fake.file("boot/config-6.12.1", "# CONFIG_ZRAM is not set\n");
+    assert!(why(&fake.facts(), "zram").ends_with("built without CONFIG_ZRAM"));
+}
+
+#[test]
+fn a_device_tells_what_zram_offers() {
+    let fake = Fake::new();
+    fake.file("sys/class/zram-control/hot_add", "").file("sys/block/zram0/comp_algorithm", "lzo-rle [zstd]\n");
+    fake.file("sys/block/zram0/recomp_algorithm", "").file("sys/block/zram0/backing_dev", "none\n");
+    let facts = fake.facts();
+    let features = facts.zram.features.unwrap();
+    assert_eq!(features.algorithms, ["lzo-rle", "zstd"]);
+    assert!(features.recompression && features.writeback && !features.algorithm_params);
+}
+
+#[test]
+fn the_disk_below_each_area_is_found() {
+    let fake = Fake::new();
+    fake.disk("sda", "sda2", "1\n", "0\n").disk("nvme0n1", "nvme0n1p2", "0\n", "0\n");
+    fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n").disk("vda", "vda2", "1\n", "0\n");
+    fake.file("sys/block/dm-0/slaves/nvme0n1p2/x", "").file("sys/class/block/dm-0/size", "9\n");
+    fake.file("proc/self/mountinfo", "27 1 8:2 / / rw - ext4 /dev/sda2 rw\n28 27 0:50 / /net rw - nfs4 box:/x rw\n");
+    fake.swaps(
+        "/swapfile file 1024 0 -2\n/dev/dm-0 partition 1024 0 -3\n/dev/mmcblk0p2 partition 1024 0 -4\n/net/swap file 1024 0 -5\n/dev/vda2 partition 1024 0 -6\n/dev/zram0 partition 1024 0 100\n",
+    );
+    fake.link("dev/mapper/swap", "../dm-0");
+    let facts = fake.facts();
+    let kinds: Vec<(Option<&str>, DiskKind)> = facts.disk_areas.iter().map(|a| (a.device.as_deref(), a.kind)).collect();
+    let expected = [
+        (Some("sda"), DiskKind::Rotating),
+        (Some("nvme0n1"), DiskKind::Solid),
+        (Some("mmcblk0"), DiskKind::WearsOut),
+        (None, DiskKind::Network),
+        (Some("vda"), DiskKind::Unknown),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn the_area_that_is_hibernated_to_is_named() {
+    let fake = Fake::new();
+    fake.disk("sda", "sda2", "0\n", "0\n").link("dev/disk/by-uuid/ab-cd", "../../sda2");
+    fake.file("proc/cmdline", "quiet resume=UUID=ab-cd\n").swaps("/dev/sda2 partition 1024 0 -2\n");
+    let facts = fake.facts();
+    assert!(facts.disk_areas[0].hibernation);
+    assert_eq!(facts.hibernation.unwrap().device.as_deref(), Some("sda2"));
+}
+
+#[test]
+fn the_kernels_own_resume_device_counts_before_the_command_line() {
+    let fake = Fake::new();
+    fake.file("sys/power/resume", "8:2\n").link("sys/dev/block/8:2", "../../devices/x/block/sda/sda2");
+    assert_eq!(fake.facts().hibernation.unwrap().device.as_deref(), Some("sda2"));
+    fake.file("sys/power/resume", "0:0\n");
+    assert_eq!(fake.facts().hibernation, None);
+}
+
+#[test]
+fn others_that_set_up_swap_are_named_with_their_devices() {
+    let fake = Fake::new();
+    fake.file("usr/lib/systemd/system-generators/zram-generator", "");
+    fake.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n[zram1]\n");
+    fake.file("etc/default/zramswap", "ALGO=lz4\n");
+    let managers = fake.facts().managers;
+    let shown: Vec<(&str, bool, usize)> = managers.iter().map(|m| (m.name.as_str(), m.active, m.devices.len())).collect();
+    assert_eq!(shown, [("zram-generator", true, 2), ("zram-tools", false, 1)]);
+}
+
+#[test]
+fn zswap_and_what_it_could_load() {
+    let fake = Fake::new();
+    let p = "sys/module/zswap/parameters";
+    fake.file(&format!("{p}/enabled"), "N\n").file(&format!("{p}/compressor"), "lzo\n");
+    fake.file(&format!("{p}/zpool"), "zbud\n").file(&format!("{p}/max_pool_percent"), "20\n");
+    fake.file("proc/crypto", "name : lzo\ntype : scomp\n");
+    fake.file("proc/sys/kernel/osrelease", "6.1.0\n");
+    fake.file("lib/modules/6.1.0/modules.dep", "kernel/crypto/zstd.ko.xz:\nkernel/crypto/lzo.ko:\n");
+    let z = fake.facts().zswap.unwrap();
+    assert_eq!((z.enabled, z.max_pool_percent, z.zpool.as_deref(), z.shrinker), (false, Some(20), Some("zbud"), None));
+    assert_eq!(z.compressors, ["lzo", "zstd"]);
+}
+
+#[test]
+fn groups_battery_daemons_and_containers() {
+    let fake = Fake::new();
+    fake.file("sys/fs/cgroup/memory/memory.swappiness", "60\n").file("sys/fs/cgroup/memory/a/b/memory.swappiness", "10\n");
+    fake.file("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
+    fake.file("sys/class/power_supply/BAT0/type", "Battery\n").file("sys/class/power_supply/BAT0/status", "Discharging\n");
+    fake.file("sys/class/power_supply/AC/type", "Mains\n").file("sys/class/power_supply/AC/online", "0\n");
+    fake.file("proc/77/comm", "earlyoom\n").file(".dockerenv", "");
+    let facts = fake.facts();
+    let groups: Vec<&str> = facts.memory_groups_v1.iter().map(|g| g.group.as_str()).collect();
+    assert_eq!(groups, ["", "a", "a/b"]);
+    assert_eq!((facts.on_battery, facts.oom_daemons, facts.container.is_some()), (Some(true), vec!["earlyoom".to_owned()], true));
+    fake.file("proc/2/comm", "kthreadd\n");
+    assert_eq!(fake.facts().container, None);
+}

@@ -1,0 +1,215 @@
+//! The measurement on the real kernel, with a twin process whose pages are known. Needs root and zram; otherwise each
+//! test says why it is skipped.
+
+#![expect(clippy::unwrap_used, reason = "what a test stands on must be there")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use eke_core::step::ZramSpec;
+use eke_core::units::Bytes;
+use eke_kernel::{Error, Root, zram};
+use eke_swap::facts::Facts;
+use eke_swap::measure::{Limits, Measured, NoScratch, Scratch, Unjournaled, measure};
+use eke_swap::probe::probe;
+
+/// Set in the twin: how many MiB it holds.
+const TWIN: &str = "EKE_TEST_TWIN_MIB";
+/// Devices are compared before and after: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A page that compresses about 3 to 1: a third of it is noise, the rest repeats it.
+fn fill(page: &mut [u8], seed: &mut u64) {
+    let (noise, rest) = page.split_at_mut(1300);
+    for byte in noise.iter_mut() {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (*seed >> 56) as u8;
+    }
+    rest.chunks_mut(1300).for_each(|c| c.copy_from_slice(&noise[..c.len()]));
+}
+
+/// Not a test of its own: what runs in the twin.
+#[test]
+fn twin() {
+    let Ok(mib) = std::env::var(TWIN) else { return };
+    let mut pages = vec![0u8; mib.parse::<usize>().unwrap() << 20];
+    let mut seed = 7;
+    pages.chunks_mut(4096).for_each(|page| fill(page, &mut seed));
+    println!("twin is ready");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read_line(&mut String::new());
+    std::hint::black_box(&pages);
+}
+
+struct Twin(Child);
+
+impl Twin {
+    fn start(mib: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "twin", "--nocapture"]).env(TWIN, mib.to_string());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(said.into_iter().any(|line| line.contains("twin is ready")));
+        Self(child)
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The machine and its facts, or `None` and a line that says what is missing.
+fn machine() -> Option<(Root, Facts)> {
+    let root = Root::host();
+    let facts = probe(&root).unwrap();
+    let why = match (facts.is_root, facts.zram.control) {
+        (false, _) => "not root",
+        (_, false) => "no /sys/class/zram-control",
+        _ => return Some((root, facts)),
+    };
+    eprintln!("skipped: {why}");
+    None
+}
+
+fn measured(root: &Root, facts: &Facts, scratch: &mut dyn Scratch) -> Measured {
+    measure(root, facts, &Limits::default(), scratch).unwrap()
+}
+
+#[test]
+fn every_offered_algorithm_has_figures_and_no_device_is_left() {
+    let _alone = ALONE.lock();
+    let Some((root, facts)) = machine() else { return };
+    let _twin = Twin::start(256);
+    let before = zram::devices(&root).unwrap();
+    let m = measured(&root, &facts, &mut Unjournaled::new(&root));
+    assert_eq!(zram::devices(&root).unwrap(), before);
+    assert!(!m.estimated && m.pages.sampled >= 4096, "{:?}", m.pages);
+    assert!(m.took_ms < 4000, "{} ms", m.took_ms);
+    let offered = m.zram_features.as_ref().unwrap().algorithms.clone();
+    assert!(!offered.is_empty());
+    for name in &offered {
+        let row = m.algorithms.iter().find(|a| &a.name == name).unwrap();
+        assert!(row.unusable.is_none() && !row.estimated && row.in_zram, "{row:?}");
+        assert!(row.ratio > 1.0 && row.ratio_low <= row.ratio && row.ratio_low > 0.5, "{row:?}");
+        assert!(row.pages >= 1000 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99, "{row:?}");
+        assert!(row.store_p50.0 > 0 && row.load_p50.0 > 0, "{row:?}");
+    }
+}
+
+#[test]
+fn a_twin_of_known_pages_gives_the_ratio_that_they_really_have() {
+    let _alone = ALONE.lock();
+    let Some((root, facts)) = machine() else { return };
+    let others: u64 = Limits::default().pages as u64 * 4096 / 8;
+    if facts.ram < Bytes(2 << 30) {
+        eprintln!("skipped: less than 2 GiB of RAM for a twin that outweighs the other {others} bytes");
+        return;
+    }
+    let _twin = Twin::start(1024);
+    let m = measured(&root, &facts, &mut Unjournaled::new(&root));
+    let best = m.algorithms.iter().filter(|a| a.in_zram).map(|a| a.ratio).fold(0.0, f64::max);
+    assert!((2.5..4.5).contains(&best), "{:#?}", m.algorithms);
+}
+
+/// Decorates real devices with a failure.
+struct Faulty {
+    real: Unjournaled,
+    adds: usize,
+    fault: fn(usize, &mut ZramSpec) -> Option<Error>,
+}
+
+impl Scratch for Faulty {
+    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+        self.adds += 1;
+        let mut spec = spec.clone();
+        (self.fault)(self.adds, &mut spec).map_or_else(|| self.real.add(&spec), Err)
+    }
+
+    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+        self.real.remove(name)
+    }
+}
+
+fn with_fault(fault: fn(usize, &mut ZramSpec) -> Option<Error>) -> Option<Measured> {
+    let (root, facts) = machine()?;
+    let before = zram::devices(&root).unwrap();
+    let m = measured(&root, &facts, &mut Faulty { real: Unjournaled::new(&root), adds: 0, fault });
+    assert_eq!(zram::devices(&root).unwrap(), before);
+    Some(m)
+}
+
+#[test]
+fn a_device_too_small_for_the_sample_is_removed_and_the_row_says_why() {
+    let _alone = ALONE.lock();
+    let _twin = Twin::start(32);
+    let Some(m) = with_fault(|_, spec| {
+        spec.disksize = Bytes(1 << 20);
+        None
+    }) else {
+        return;
+    };
+    let why = m.algorithms[0].unusable.as_deref().unwrap();
+    assert!(why.contains("write a page to /dev/zram"), "{why}");
+}
+
+#[test]
+fn a_refusal_of_one_algorithm_leaves_the_others() {
+    let _alone = ALONE.lock();
+    let _twin = Twin::start(32);
+    let Some(m) = with_fault(|adds, _| (adds == 2).then(|| Error::Refused("no second device".into()))) else { return };
+    assert!(m.algorithms[0].unusable.is_none(), "{:?}", m.algorithms[0]);
+    assert!(m.algorithms.iter().any(|a| a.unusable.as_deref() == Some("no second device")), "{:#?}", m.algorithms);
+}
+
+#[test]
+fn a_panic_in_the_middle_leaves_no_device() {
+    let _alone = ALONE.lock();
+    let Some((root, facts)) = machine() else { return };
+    let before = zram::devices(&root).unwrap();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let fault = |adds, _: &mut ZramSpec| if adds == 2 { panic!("on purpose") } else { None };
+        measured(&root, &facts, &mut Faulty { real: Unjournaled::new(&root), adds: 0, fault })
+    }));
+    assert!(caught.is_err());
+    assert_eq!(zram::devices(&root).unwrap(), before);
+}
+
+#[test]
+fn an_algorithm_that_the_kernel_lacks_is_a_row_that_says_what_it_has() {
+    let _alone = ALONE.lock();
+    let Some(m) = with_fault(|_, spec| {
+        spec.algorithm = "lz5".into();
+        None
+    }) else {
+        return;
+    };
+    let why = m.algorithms[0].unusable.as_deref().unwrap();
+    assert!(why.contains("this kernel offers: "), "{why}");
+}
+
+#[test]
+fn without_root_everything_is_an_estimate_and_no_device_is_asked_for() {
+    let _alone = ALONE.lock();
+    let root = Root::host();
+    let facts = Facts { is_root: false, ..probe(&root).unwrap() };
+    let _twin = Twin::start(32);
+    let m = measured(&root, &facts, &mut NoScratch);
+    assert!(m.estimated && m.algorithms.iter().all(|a| a.estimated), "{:#?}", m.algorithms);
+    assert!(m.unmeasured.iter().any(|u| u.what == "zram" && u.why.contains("root")), "{:?}", m.unmeasured);
+}
+
+#[test]
+fn algorithms_are_found_where_no_device_tells_them() {
+    let _alone = ALONE.lock();
+    let Some((root, mut facts)) = machine() else { return };
+    let before = zram::devices(&root).unwrap();
+    let known = facts.zram.features.take();
+    let m = measured(&root, &facts, &mut Unjournaled::new(&root));
+    assert_eq!(zram::devices(&root).unwrap(), before);
+    let found = m.zram_features.unwrap();
+    assert!(known.is_none_or(|k| k.algorithms == found.algorithms), "{found:?}");
+}
