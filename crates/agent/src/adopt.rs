@@ -24,9 +24,9 @@ impl Adopted {
     /// For the log and the events.
     pub fn sentence(&self) -> String {
         match (&self.applied, self.changes) {
-            (Some(_), Some(n)) => format!("Adopted the applied plan: {n} changes are in force."),
+            (Some(_), Some(n)) => format!("Adopted the applied plan; changes in force: {n}."),
             (Some(_), None) => "Adopted the applied plan; how many changes are in force, only root can read.".to_owned(),
-            (None, Some(n)) if n > 0 => format!("No plan is applied, but {n} changes of eke's are in force; `eke down` undoes them."),
+            (None, Some(n)) if n > 0 => format!("No plan is applied, but changes of eke's are in force: {n}; `eke down` undoes them."),
             (None, _) => "No plan is applied: the agent watches and changes nothing.".to_owned(),
         }
     }

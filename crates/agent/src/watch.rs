@@ -263,7 +263,7 @@ mod tests {
         assert!(shown.applied);
         assert_eq!(shown.backend, "zram (lzo-rle)");
         let events: Vec<&str> = shown.events.iter().map(|e| e.text.as_str()).collect();
-        assert_eq!(events[0], "Adopted the applied plan: 0 changes are in force.");
+        assert_eq!(events[0], "Adopted the applied plan; changes in force: 0.");
         assert!(events[1].contains("predicted 3.0, is 2.0"), "{events:?}");
     }
 

@@ -26,12 +26,25 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The agent listens but does not answer, or refuses.
 pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
     let Ok(stream) = UnixStream::connect(root.path(SOCKET)) else { return Ok(None) };
-    let answer = exchange(&stream, request).map_err(|e| Failure::new(Status::NoAgent, format!("the agent does not answer on {}: {e}", root.path(SOCKET).display())))?;
+    match exchange(&stream, request) {
+        Ok(answer) => permitted(answer),
+        Err(e) if is_dead(&e) => Ok(None),
+        Err(e) => Err(Failure::new(Status::NoAgent, format!("the agent does not answer on {}: {e}", root.path(SOCKET).display()))),
+    }
+}
+
+fn permitted(answer: Response) -> Outcome<Option<Response>> {
     match answer {
         Response::Refused { reason, needs_root: true } => Err(Failure::new(Status::NotPermitted, reason)),
         Response::Refused { reason, needs_root: false } => Err(Failure::new(Status::Failed, reason)),
         other => Ok(Some(other)),
     }
+}
+
+/// It died between taking the connection and answering.
+fn is_dead(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 fn exchange(mut stream: &UnixStream, request: &Request) -> std::io::Result<Response> {
@@ -41,7 +54,9 @@ fn exchange(mut stream: &UnixStream, request: &Request) -> std::io::Result<Respo
     line.push('\n');
     stream.write_all(line.as_bytes())?;
     let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
+    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(serde_json::from_str(&answer)?)
 }
 
@@ -98,13 +113,17 @@ fn last_words(root: &Root) -> String {
     log.lines().next_back().unwrap_or("nothing").to_owned()
 }
 
-/// Stops the agent, if one listens, and waits until it is gone. What is applied stays.
+/// Stops the agent, if one listens, and waits until it is gone; one that hangs is killed. What is applied stays.
 ///
 /// # Errors
 /// It refuses (not root) or does not go.
-pub fn stop(root: &Root) -> Outcome<bool> {
-    if ask(root, &Request::Stop)?.is_none() {
-        return Ok(false);
+pub fn stop(root: &Root) -> Outcome<()> {
+    let Ok(listening) = UnixStream::connect(root.path(SOCKET)) else { return Ok(()) };
+    match ask(root, &Request::Stop) {
+        Err(e) if e.status() == Status::NoAgent => kill_listener(&listening),
+        other => {
+            other?;
+        }
     }
     let until = Instant::now() + STOP_WITHIN;
     while UnixStream::connect(root.path(SOCKET)).is_ok() {
@@ -113,5 +132,11 @@ pub fn stop(root: &Root) -> Outcome<bool> {
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(true)
+    Ok(())
+}
+
+fn kill_listener(stream: &UnixStream) {
+    if let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) {
+        let _ = rustix::process::kill_process(peer.pid, rustix::process::Signal::KILL);
+    }
 }

@@ -56,6 +56,11 @@ impl Failure {
         Self { status, error: anyhow::Error::msg(message.into()), hint: None }
     }
 
+    /// Which status it ends with.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
     /// And what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

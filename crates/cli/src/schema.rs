@@ -15,7 +15,7 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("down", schema_for!(verbs::DownDocument)),
         ("doctor", schema_for!(verbs::DoctorDocument)),
         ("advise", schema_for!(verbs::AdviseDocument)),
-        //("box", schema_for!(eke_lab::pen::Report)),
+        ("box", schema_for!(eke_lab::pen::Report)),
         //("demo", schema_for!(eke_lab::demo::DemoReport)),
     ])
 }

@@ -133,6 +133,22 @@ fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
     assert_eq!(machine(), before);
 }
 
+#[test]
+fn a_hanging_agent_is_no_obstacle() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("a_hanging_agent", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-STOP");
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+}
+
 /// `kill -9` of `eke run` at many moments: while it measures, applies, watches.
 #[test]
 fn kill_9_at_any_moment_and_down_puts_everything_back() {

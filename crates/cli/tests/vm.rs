@@ -1,1 +1,174 @@
-//! In the small machine.
+//! eke in the small machine: 124 MB, Debian's kernel, static binaries. `make test-vm`; EKE_VM says whether it may fetch.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use eke_lab::machine::{Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Lab {
+    kit: Kit,
+    place: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn binaries() -> &'static [PathBuf] {
+    static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        build_static(workspace, &["eke", "eke-agent"]).expect("the static binaries build")
+    })
+}
+
+impl Lab {
+    fn new() -> Option<Self> {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let kit = kit_for_tests().expect("the small machine's kit")?;
+        Some(Self { kit, place: tempfile::tempdir().expect("a temporary directory"), _turn: turn })
+    }
+
+    /// A root disk with eke on it and these files.
+    fn root(&self, files: Vec<GuestFile>) -> PathBuf {
+        let image = self.place.path().join("root");
+        let userland = Userland { files, binaries: binaries().to_vec(), ..Userland::default() };
+        make_root(&self.kit, &image, 96 << 20, &userland).expect("a root disk");
+        image
+    }
+
+    fn disk(&self, name: &str, mib: u64, format: Format) -> Disk {
+        Disk::new(self.place.path().join(name), mib << 20, format)
+    }
+
+    /// Runs a script that must end well; its output goes to the test's log.
+    fn run(&self, root: &Path, disks: Vec<Disk>, script: &str) -> Outcome {
+        let mut recipe = Recipe::new(format!("{BASICS}\n{script}")).on_root(root);
+        recipe.disks = disks;
+        recipe.timeout = Duration::from_secs(240);
+        let outcome = run(&self.kit, &recipe).unwrap_or_else(|e| panic!("{e}"));
+        eprintln!("{}\n({:.1} s)", outcome.output, outcome.seconds);
+        assert_eq!(outcome.status, 0, "console: {}", outcome.console);
+        outcome
+    }
+}
+
+/// What every script has: functions that say what they check.
+const BASICS: &str = r#"
+set -u
+say() { echo "== $*"; }
+die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
+state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /proc/swaps /sys/module/zswap/parameters/* | sed 's/\t[0-9]*\t/ /'; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
+hog() { eke hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
+waits() { n=0; until eval "$2"; do n=$((n + 1)); [ $n -gt ${3:-60} ] && die "waited for $1"; sleep 1; done; }
+"#;
+
+#[test]
+fn zram_carries_what_was_killed_before() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    let outcome = lab.run(&root, vec![], r#"
+state > /tmp/before
+say without eke; hog 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal /proc/meminfo)"
+eke plan --json > /tmp/plan || die plan
+state > /tmp/after-plan; cmp /tmp/before /tmp/after-plan || die "plan left something: $(diff /tmp/before /tmp/after-plan)"
+for a in zstd lz4 lz4hc lzo-rle; do grep -q "\"name\": \"$a\"" /tmp/plan || die "$a is not measured: $(cat /tmp/plan)"; done
+eke up || die up
+grep -q zram /proc/swaps || die "no zram swap"
+say with eke; hog 90 3 || die "the hog ended with $?"
+eke status || die status
+eke advise --most 3
+eke down || die down
+state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
+"#);
+    assert!(outcome.output.contains("chosen"));
+}
+
+#[test]
+fn zswap_before_a_disk_with_the_planned_algorithm_and_with_deflate() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    let swap = lab.disk("swap", 256, Format::Swap);
+    let outcome = lab.run(&root, vec![swap], r#"
+say without swap; hog 90 3; [ $? = 137 ] || die "90 MiB fit"
+swapon /dev/vdb || die swapon
+state > /tmp/before
+for algorithm in auto deflate; do
+    say "with $algorithm"
+    eke up --algorithm $algorithm || die "up $algorithm"
+    [ $(cat /sys/module/zswap/parameters/enabled) = Y ] || die "zswap is off"
+    [ $(cat /sys/module/zswap/parameters/zpool) = zsmalloc ] || die "not zsmalloc"
+    [ $algorithm = auto ] || [ $(cat /sys/module/zswap/parameters/compressor) = $algorithm ] || die "not $algorithm"
+    before=$(awk '/^zswpout/ {print $2}' /proc/vmstat)
+    hog 90 3 || die "the hog ended with $?"
+    out=$(($(awk '/^zswpout/ {print $2}' /proc/vmstat) - before))
+    [ $out -gt 1000 ] || die "only $out pages went to zswap"
+    eke status || die status
+    eke down || die down
+    state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
+done
+"#);
+    assert!(outcome.output.contains("deflate *") && outcome.output.contains("zswap, because there is swap on a disk"));
+}
+
+#[test]
+fn what_does_not_compress_is_written_back() {
+    let Some(lab) = Lab::new() else { return };
+    let config = "[swap]\nwriteback_device = \"/dev/vdb\"\n[agent]\ntick_s = 1\n";
+    let root = lab.root(vec![GuestFile::new("/etc/eke/eke.toml", 0o644, config)]);
+    let disk = lab.disk("writeback", 128, Format::None);
+    lab.run(&root, vec![disk], r#"
+state > /tmp/before
+eke up || die up
+zram=$(sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps)
+[ "$(cat /sys/block/$zram/backing_dev)" = /dev/vdb ] || die "backing_dev is $(cat /sys/block/$zram/backing_dev)"
+eke hog "{\"size\": $((64 * 1048576)), \"ratio\": 1, \"passes\": null}" > /dev/null & pid=$!
+waits "pages in swap" '[ $(awk "/^pswpout/ {print \$2}" /proc/vmstat) -gt 2000 ]'
+kill -STOP $pid
+waits "writeback" '[ $(awk "{print \$1}" /sys/block/$zram/bd_stat) -gt 100 ]' 120
+cat /sys/block/$zram/bd_stat /sys/block/$zram/mm_stat
+cat /var/lib/eke/wear.json || die "no wear ledger"
+kill -CONT $pid; kill -KILL $pid
+eke status
+waits "the hog to be gone" '! kill -0 $pid 2>/dev/null'
+eke down || die down
+state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
+"#);
+}
+
+#[test]
+fn a_box_on_cgroup_v2() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    lab.run(&root, vec![], r#"
+say without; eke box --memory 24M -- eke hog "{\"size\": $((32 * 1048576)), \"ratio\": 3}"; [ $? = 137 ] || die "not killed"
+eke up || die up
+say with; eke box --json --memory 24M -- eke hog "{\"size\": $((32 * 1048576)), \"ratio\": 3}" || die "the box ended with $?"
+eke box --memory 24M -- sh -c 'exit 7'; [ $? = 7 ] || die "the status is not passed on"
+[ -z "$(find /sys/fs/cgroup -name 'eke*')" ] || die "groups are left"
+eke down || die down
+"#);
+}
+
+#[test]
+fn enable_survives_a_reboot_and_disable_too() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    lab.run(&root, vec![], r#"
+find /etc -type f | sort | xargs md5sum > /var/etc-before
+eke enable || die enable
+eke up || die up
+"#);
+    lab.run(&root, vec![], r#"
+waits "zram swap after the reboot" 'grep -q zram /proc/swaps'
+waits "the agent" 'eke status > /tmp/status'
+cat /tmp/status
+hog 90 3 || die "the hog ended with $?"
+eke disable || die disable
+find /etc -type f | sort | xargs md5sum > /tmp/etc-after; cmp /var/etc-before /tmp/etc-after || die "disable left something: $(diff /var/etc-before /tmp/etc-after)"
+"#);
+    lab.run(&root, vec![], r#"
+sleep 2
+! grep -q zram /proc/swaps || die "still there after disable"
+"#);
+}

@@ -98,8 +98,9 @@ fn start() -> BTreeMap<String, Node> {
     .into()
 }
 
+/// In memory where that can be had: the journal waits for the disk at every record.
 fn planted() -> (tempfile::TempDir, Root) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     plant(dir.path(), &start());
     let root = Root::at(dir.path());
     (dir, root)
@@ -121,8 +122,12 @@ fn what_is_applied_is_there_listed_and_undone() {
         Change::removal("etc/script"),
         Change::text("etc/empty", ""),
     ];
-    let effects: Vec<Effect> = files::apply(&root, "o", &changes, "why").unwrap().into_iter().map(|a| a.effect).collect();
-    assert_eq!(effects, [Effect::Changed, Effect::Created, Effect::Created, Effect::Removed, Effect::Unchanged]);
+    let effects: Vec<Effect> =
+        files::apply(&root, "o", &changes, "why").unwrap().into_iter().map(|a| a.effect).collect();
+    assert_eq!(
+        effects,
+        [Effect::Changed, Effect::Created, Effect::Created, Effect::Removed, Effect::Unchanged]
+    );
     let now = tree(dir.path());
     assert_eq!((&now["etc/a"], &now["etc/new/deep/c"]), (&file("b\n", 0o644), &file("c", 0o755)));
     assert_eq!((&now["etc/new/l"], now.get("etc/script")), (&Node::Link("../a".into()), None));
@@ -147,8 +152,13 @@ fn what_is_applied_is_there_listed_and_undone() {
 #[test]
 fn a_text_goes_through_links_and_stays_below_the_root() {
     let (dir, root) = planted();
-    let changes = [Change::text("/etc/out", "x"), Change::text("boot/conf", "y"), Change::text("etc/../../../etc/link", "z")];
-    let places: Vec<String> = files::apply(&root, "o", &changes, "r").unwrap().into_iter().map(|a: Applied| a.path).collect();
+    let changes = [
+        Change::text("/etc/out", "x"),
+        Change::text("boot/conf", "y"),
+        Change::text("etc/../../../etc/link", "z"),
+    ];
+    let places: Vec<String> =
+        files::apply(&root, "o", &changes, "r").unwrap().into_iter().map(|a: Applied| a.path).collect();
     assert_eq!(places, ["etc/script", "etc/dir/conf", "etc/a"]);
     assert_eq!(files::read(&root, "etc/link").unwrap().as_deref(), Some("z"));
     files::revert(&root, "o").unwrap();
@@ -158,7 +168,8 @@ fn a_text_goes_through_links_and_stays_below_the_root() {
 #[test]
 fn what_somebody_else_changed_is_kept_and_its_old_text_saved() {
     let (dir, root) = planted();
-    let changes = [Change::text("etc/a", "eke"), Change::text("etc/new", "eke"), Change::text("etc/script", "eke")];
+    let changes =
+        [Change::text("etc/a", "eke"), Change::text("etc/new", "eke"), Change::text("etc/script", "eke")];
     files::apply(&root, "o", &changes, "r").unwrap();
     put(&dir.path().join("etc/a"), "mine", 0o644);
     put(&dir.path().join("etc/new"), "mine", 0o644);
@@ -244,7 +255,16 @@ enum Act {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let path = prop::sample::select(vec!["etc/a", "etc/script", "etc/link", "etc/out", "n/e/w", "n/x", "boot/b", "etc/circle"]);
+    let path = prop::sample::select(vec![
+        "etc/a",
+        "etc/script",
+        "etc/link",
+        "etc/out",
+        "n/e/w",
+        "n/x",
+        "boot/b",
+        "etc/circle",
+    ]);
     let new = prop_oneof![
         4 => (prop::sample::select(vec!["", "1", "2\nü"]), prop::option::of(prop::sample::select(vec![0o644, 0o755])))
             .prop_map(|(text, mode)| Content::Text { text: text.into(), mode }),

@@ -35,7 +35,10 @@ fn print(m: &Measured) {
         m.took_ms,
         if m.estimated { ", estimated" } else { "" }
     );
-    println!("{:<18} {:>5} {:>6} {:>6} {:>6} {:>21} {:>21}", "algorithm", "pages", "ratio", "low", "huge", "store p50 / p99", "load p50 / p99");
+    println!(
+        "{:<18} {:>5} {:>6} {:>6} {:>6} {:>21} {:>21}",
+        "algorithm", "pages", "ratio", "low", "huge", "store p50 / p99", "load p50 / p99"
+    );
     m.algorithms.iter().for_each(row);
     for (what, disk) in [("swap disk", &m.swap_disk), ("file read", &m.file_read)] {
         if let Some(d) = disk {

@@ -6,6 +6,7 @@
 //! - [`measure`]: what compression gives on this machine's own pages, and what its disks take
 //! - [`decide`]: from facts and figures to a plan; pure
 //! - [`remedy`]: the four stages together, and scratch devices that stand in the journal
+//! - [`live`]: what the agent does while a plan is applied
 //! - [`error`]: what can go wrong in the two stages that touch the machine
 //!
 //! Invariants: the pages that are sampled are never written anywhere but to a scratch zram device; what is measured
@@ -14,6 +15,7 @@
 pub mod decide;
 pub mod error;
 pub mod facts;
+pub mod live;
 pub mod measure;
 pub mod probe;
 pub mod remedy;

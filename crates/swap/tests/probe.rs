@@ -83,7 +83,8 @@ fn the_kernels_configuration_tells_why_there_is_no_zram() {
 #[test]
 fn a_device_tells_what_zram_offers() {
     let fake = Fake::new();
-    fake.file("sys/class/zram-control/hot_add", "").file("sys/block/zram0/comp_algorithm", "lzo-rle [zstd]\n");
+    fake.file("sys/class/zram-control/hot_add", "")
+        .file("sys/block/zram0/comp_algorithm", "lzo-rle [zstd]\n");
     fake.file("sys/block/zram0/recomp_algorithm", "").file("sys/block/zram0/backing_dev", "none\n");
     let facts = fake.facts();
     let features = facts.zram.features.unwrap();
@@ -97,13 +98,17 @@ fn the_disk_below_each_area_is_found() {
     fake.disk("sda", "sda2", "1\n", "0\n").disk("nvme0n1", "nvme0n1p2", "0\n", "0\n");
     fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n").disk("vda", "vda2", "1\n", "0\n");
     fake.file("sys/block/dm-0/slaves/nvme0n1p2/x", "").file("sys/class/block/dm-0/size", "9\n");
-    fake.file("proc/self/mountinfo", "27 1 8:2 / / rw - ext4 /dev/sda2 rw\n28 27 0:50 / /net rw - nfs4 box:/x rw\n");
+    fake.file(
+        "proc/self/mountinfo",
+        "27 1 8:2 / / rw - ext4 /dev/sda2 rw\n28 27 0:50 / /net rw - nfs4 box:/x rw\n",
+    );
     fake.swaps(
         "/swapfile file 1024 0 -2\n/dev/dm-0 partition 1024 0 -3\n/dev/mmcblk0p2 partition 1024 0 -4\n/net/swap file 1024 0 -5\n/dev/vda2 partition 1024 0 -6\n/dev/zram0 partition 1024 0 100\n",
     );
     fake.link("dev/mapper/swap", "../dm-0");
     let facts = fake.facts();
-    let kinds: Vec<(Option<&str>, DiskKind)> = facts.disk_areas.iter().map(|a| (a.device.as_deref(), a.kind)).collect();
+    let kinds: Vec<(Option<&str>, DiskKind)> =
+        facts.disk_areas.iter().map(|a| (a.device.as_deref(), a.kind)).collect();
     let expected = [
         (Some("sda"), DiskKind::Rotating),
         (Some("nvme0n1"), DiskKind::Solid),
@@ -140,7 +145,8 @@ fn others_that_set_up_swap_are_named_with_their_devices() {
     fake.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n[zram1]\n");
     fake.file("etc/default/zramswap", "ALGO=lz4\n");
     let managers = fake.facts().managers;
-    let shown: Vec<(&str, bool, usize)> = managers.iter().map(|m| (m.name.as_str(), m.active, m.devices.len())).collect();
+    let shown: Vec<(&str, bool, usize)> =
+        managers.iter().map(|m| (m.name.as_str(), m.active, m.devices.len())).collect();
     assert_eq!(shown, [("zram-generator", true, 2), ("zram-tools", false, 1)]);
 }
 
@@ -154,22 +160,30 @@ fn zswap_and_what_it_could_load() {
     fake.file("proc/sys/kernel/osrelease", "6.1.0\n");
     fake.file("lib/modules/6.1.0/modules.dep", "kernel/crypto/zstd.ko.xz:\nkernel/crypto/lzo.ko:\n");
     let z = fake.facts().zswap.unwrap();
-    assert_eq!((z.enabled, z.max_pool_percent, z.zpool.as_deref(), z.shrinker), (false, Some(20), Some("zbud"), None));
+    assert_eq!(
+        (z.enabled, z.max_pool_percent, z.zpool.as_deref(), z.shrinker),
+        (false, Some(20), Some("zbud"), None)
+    );
     assert_eq!(z.compressors, ["lzo", "zstd"]);
 }
 
 #[test]
 fn groups_battery_daemons_and_containers() {
     let fake = Fake::new();
-    fake.file("sys/fs/cgroup/memory/memory.swappiness", "60\n").file("sys/fs/cgroup/memory/a/b/memory.swappiness", "10\n");
+    fake.file("sys/fs/cgroup/memory/memory.swappiness", "60\n")
+        .file("sys/fs/cgroup/memory/a/b/memory.swappiness", "10\n");
     fake.file("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
-    fake.file("sys/class/power_supply/BAT0/type", "Battery\n").file("sys/class/power_supply/BAT0/status", "Discharging\n");
+    fake.file("sys/class/power_supply/BAT0/type", "Battery\n")
+        .file("sys/class/power_supply/BAT0/status", "Discharging\n");
     fake.file("sys/class/power_supply/AC/type", "Mains\n").file("sys/class/power_supply/AC/online", "0\n");
     fake.file("proc/77/comm", "earlyoom\n").file(".dockerenv", "");
     let facts = fake.facts();
     let groups: Vec<&str> = facts.memory_groups_v1.iter().map(|g| g.group.as_str()).collect();
     assert_eq!(groups, ["", "a", "a/b"]);
-    assert_eq!((facts.on_battery, facts.oom_daemons, facts.container.is_some()), (Some(true), vec!["earlyoom".to_owned()], true));
+    assert_eq!(
+        (facts.on_battery, facts.oom_daemons, facts.container.is_some()),
+        (Some(true), vec!["earlyoom".to_owned()], true)
+    );
     fake.file("proc/2/comm", "kthreadd\n");
     assert_eq!(fake.facts().container, None);
 }

@@ -95,7 +95,10 @@ fn every_offered_algorithm_has_figures_and_no_device_is_left() {
         let row = m.algorithms.iter().find(|a| &a.name == name).unwrap();
         assert!(row.unusable.is_none() && !row.estimated && row.in_zram, "{row:?}");
         assert!(row.ratio > 1.0 && row.ratio_low <= row.ratio && row.ratio_low > 0.5, "{row:?}");
-        assert!(row.pages >= 1000 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99, "{row:?}");
+        assert!(
+            row.pages >= 1000 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99,
+            "{row:?}"
+        );
         assert!(row.store_p50.0 > 0 && row.load_p50.0 > 0, "{row:?}");
     }
 }
@@ -160,9 +163,15 @@ fn a_device_too_small_for_the_sample_is_removed_and_the_row_says_why() {
 fn a_refusal_of_one_algorithm_leaves_the_others() {
     let _alone = ALONE.lock();
     let _twin = Twin::start(32);
-    let Some(m) = with_fault(|adds, _| (adds == 2).then(|| Error::Refused("no second device".into()))) else { return };
+    let Some(m) = with_fault(|adds, _| (adds == 2).then(|| Error::Refused("no second device".into()))) else {
+        return;
+    };
     assert!(m.algorithms[0].unusable.is_none(), "{:?}", m.algorithms[0]);
-    assert!(m.algorithms.iter().any(|a| a.unusable.as_deref() == Some("no second device")), "{:#?}", m.algorithms);
+    assert!(
+        m.algorithms.iter().any(|a| a.unusable.as_deref() == Some("no second device")),
+        "{:#?}",
+        m.algorithms
+    );
 }
 
 #[test]
@@ -198,8 +207,62 @@ fn without_root_everything_is_an_estimate_and_no_device_is_asked_for() {
     let facts = Facts { is_root: false, ..probe(&root).unwrap() };
     let _twin = Twin::start(32);
     let m = measured(&root, &facts, &mut NoScratch);
+    if m.pages.sampled == 0 {
+        eprintln!("skipped: {:?}", m.unmeasured);
+        return;
+    }
     assert!(m.estimated && m.algorithms.iter().all(|a| a.estimated), "{:#?}", m.algorithms);
     assert!(m.unmeasured.iter().any(|u| u.what == "zram" && u.why.contains("root")), "{:?}", m.unmeasured);
+}
+
+#[test]
+fn parameters_reach_the_device() {
+    let _alone = ALONE.lock();
+    let Some((root, facts)) = machine() else { return };
+    let features = facts.zram.features.unwrap_or_default();
+    if !features.algorithm_params {
+        eprintln!("skipped: no algorithm_params (Linux 6.12)");
+        return;
+    }
+    let before = zram::devices(&root).unwrap();
+    let mut scratch = Unjournaled::new(&root);
+    let spec = ZramSpec {
+        algorithm: features.algorithms.last().unwrap().clone(),
+        params: Some("level=2".into()),
+        recompress_with: None,
+        backing_dev: None,
+        disksize: Bytes::mib(1),
+        swap_priority: None,
+    };
+    let name = scratch.add(&spec).unwrap();
+    scratch.remove(&name).unwrap();
+    let nonsense = ZramSpec { params: Some("no such parameter".into()), ..spec };
+    assert!(scratch.add(&nonsense).is_err());
+    assert_eq!(zram::devices(&root).unwrap(), before);
+}
+
+#[test]
+fn a_swap_area_is_read_past_the_page_cache() {
+    let _alone = ALONE.lock();
+    let root = Root::host();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    (0..8).for_each(|i| file.write_all(&[i; 1 << 20]).unwrap());
+    file.as_file().sync_all().unwrap();
+    let path = file.path().display().to_string();
+    let area = eke_core::sample::SwapArea {
+        path: path.clone(),
+        kind: "file".into(),
+        size: Bytes::mib(8),
+        ..Default::default()
+    };
+    let facts = Facts { is_root: false, areas: vec![area], ..probe(&root).unwrap() };
+    let m = measured(&root, &facts, &mut NoScratch);
+    let Some(disk) = m.swap_disk else {
+        eprintln!("skipped: {:?}", m.unmeasured);
+        return;
+    };
+    assert_eq!((disk.what, disk.direct), (path, true));
+    assert!(disk.reads > 0 && disk.p50 <= disk.p99, "{} reads", disk.reads);
 }
 
 #[test]

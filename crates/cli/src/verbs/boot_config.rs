@@ -1,5 +1,112 @@
-//! x
-use super::Context;
-use crate::exit::Outcome;
-pub struct Options { pub write: bool, pub undo: bool, pub compressor: Option<String>, pub max_pool_percent: Option<u32> }
-pub fn run(_: &Context, _: &Options) -> Outcome { Ok(crate::exit::Status::Failed) }
+//! `eke swap boot-config`: the same zswap from the kernel's command line on.
+
+use eke_core::remedy::Remedy;
+use eke_core::snapshot::Applied;
+use eke_core::step::Step;
+use eke_kernel::boot::{self, BootPlan, ZswapBoot};
+use eke_kernel::files::{self as kernel_files, Change, Content};
+use eke_kernel::state;
+use eke_swap::Swap;
+use eke_swap::decide::knobs;
+
+use super::{Context, files};
+use crate::exit::{Failure, Outcome, Status};
+
+/// The options.
+pub struct Options {
+    /// Make the changes.
+    pub write: bool,
+    /// Put the files back.
+    pub undo: bool,
+    /// Instead of the planned one.
+    pub compressor: Option<String>,
+    /// Instead of the planned one.
+    pub max_pool_percent: Option<u32>,
+}
+
+/// The verb.
+pub fn run(context: &Context, options: &Options) -> Outcome {
+    if options.undo {
+        return undo(context);
+    }
+    let plan = boot::changes(&context.root, &zswap(context, options)?)?;
+    for line in &plan.detected.evidence {
+        println!("{line}");
+    }
+    println!("kernel command line: {}", plan.words.join(" "));
+    for note in &plan.notes {
+        println!("note: {note}");
+    }
+    if options.write {
+        context.need_root("writing the boot loader's configuration needs root")?;
+        files::show_written(&boot::write(&context.root, &plan)?);
+        println!("This holds from the next boot on. `eke swap boot-config --undo` puts the files back.");
+    } else {
+        preview(context, &plan)?;
+    }
+    Ok(Status::Done)
+}
+
+fn undo(context: &Context) -> Outcome {
+    context.need_root("putting the boot loader's configuration back needs root")?;
+    let undone = boot::undo(&context.root)?;
+    if undone.files.is_empty() {
+        println!("Nothing to undo: eke has not changed the boot configuration.");
+    }
+    files::show_undone(&undone);
+    Ok(Status::Done)
+}
+
+/// The applied plan's values, then what the kernel has now.
+fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
+    let applied = state::load::<Applied>(&context.root, state::APPLIED).unwrap_or_default();
+    let planned = |name: &str| {
+        let steps = applied.plans.iter().flat_map(|p| &p.steps).map(|p| &p.step);
+        steps.into_iter().find_map(|s| match s {
+            Step::Set { knob, value, .. } if knob == name => Some(value.clone()),
+            _ => None,
+        })
+    };
+    let now = Swap.probe(&context.root)?.zswap;
+    let compressor = options.compressor.clone().or_else(|| planned("zswap.compressor")).or_else(|| now.as_ref().map(|z| z.compressor.clone()));
+    let compressor = compressor.ok_or_else(|| {
+        Failure::new(Status::Usage, "no zswap plan is applied and this root shows no zswap: say --compressor NAME and --max-pool-percent N")
+    })?;
+    let pool = options.max_pool_percent.or_else(|| planned("zswap.max_pool_percent")?.parse().ok());
+    let max_pool_percent = pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(context.settings.swap.pool_percent);
+    Ok(ZswapBoot {
+        compressor,
+        max_pool_percent,
+        zpool: now.as_ref().and_then(|z| z.zpool.as_ref()).map(|_| "zsmalloc".to_owned()),
+        accept_threshold_percent: Some(knobs::zswap_accept_percent(max_pool_percent)),
+        shrinker: now.as_ref().and_then(|z| z.shrinker).map(|_| true),
+    })
+}
+
+/// The changes as they would be, line by line.
+fn preview(context: &Context, plan: &BootPlan) -> Outcome<()> {
+    for change in &plan.changes {
+        println!("\nwould change /{}:", change.path);
+        let before = kernel_files::read(&context.root, &change.path)?.unwrap_or_default();
+        for line in lines_of(change).lines().filter(|l| !before.lines().any(|b| b == *l)) {
+            println!("+ {line}");
+        }
+    }
+    for command in &plan.commands {
+        println!("would run: {command} ({})", command.why);
+    }
+    if plan.changes.is_empty() {
+        println!("Nothing to change.");
+    } else {
+        println!("\nNothing was changed. --write makes these changes.");
+    }
+    Ok(())
+}
+
+fn lines_of(change: &Change) -> String {
+    match &change.new {
+        Content::Text { text, .. } => text.clone(),
+        Content::Symlink(target) => format!("(a link to {target})"),
+        Content::Absent => "(removed)".into(),
+    }
+}

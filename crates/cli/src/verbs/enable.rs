@@ -1,5 +1,50 @@
-//! x
-use super::Context;
-use crate::exit::Outcome;
-pub fn enable(_: &Context) -> Outcome { Ok(crate::exit::Status::Failed) }
-pub fn disable(_: &Context) -> Outcome { Ok(crate::exit::Status::Failed) }
+//! `eke enable` and `eke disable`: at every boot, or no longer.
+
+use std::path::Path;
+
+use eke_kernel::boot::enable::{self, Init};
+
+use super::{Context, files};
+use crate::exit::{Failure, Outcome, Status};
+
+/// At every boot from the next one on.
+pub fn enable(context: &Context) -> Outcome {
+    context.need_root("`eke enable` installs a boot script or unit, which needs root")?;
+    let bin_dir = bin_dir()?;
+    let plan = enable::changes(&context.root, &bin_dir)?;
+    let written = enable::write(&context.root, &plan)?;
+    files::show_written(&written);
+    for note in &plan.notes {
+        println!("note: {note}");
+    }
+    println!("eke starts at every boot by {} ({}). `eke up` starts it now, `eke disable` undoes this.", name(plan.init), plan.evidence);
+    Ok(Status::Done)
+}
+
+/// No longer; what is applied now stays until `down`.
+pub fn disable(context: &Context) -> Outcome {
+    context.need_root("`eke disable` removes a boot script or unit, which needs root")?;
+    let undone = enable::undo(&context.root)?;
+    if undone.files.is_empty() {
+        println!("eke was not enabled.");
+        return Ok(Status::Done);
+    }
+    files::show_undone(&undone);
+    println!("eke no longer starts at boot. What is applied now stays until `eke down`.");
+    Ok(Status::Done)
+}
+
+fn bin_dir() -> Outcome<String> {
+    let exe = std::env::current_exe()?;
+    let dir = exe.parent().and_then(Path::to_str);
+    dir.map(str::to_owned).ok_or_else(|| Failure::new(Status::Failed, format!("{} is no place to start from at boot", exe.display())))
+}
+
+fn name(init: Init) -> &'static str {
+    match init {
+        Init::Systemd => "systemd",
+        Init::OpenRc => "OpenRC",
+        Init::Sysv => "System V init",
+        Init::RcLocal => "/etc/rc.local",
+    }
+}

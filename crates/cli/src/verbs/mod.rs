@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod down;
 mod enable;
+mod files;
 mod overview;
 mod pages;
 mod pen;

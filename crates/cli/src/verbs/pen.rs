@@ -1,4 +1,53 @@
-//! x
+//! `eke box`: a command in little memory.
+
+use std::ffi::OsString;
+
+use eke_core::units::Bytes;
+use eke_lab::pen::{self, Output, PenSpec, Report};
+
 use super::Context;
-use crate::exit::Outcome;
-pub fn run(_: &Context, _: eke_core::units::Bytes, _: Vec<std::ffi::OsString>) -> Outcome { Ok(crate::exit::Status::Failed) }
+use crate::exit::{Failure, Outcome, Status};
+
+/// The verb; the status is the command's own.
+pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome {
+    let stop = super::run::stop_flag()?;
+    let mut spec = PenSpec::new(memory, command);
+    if context.json {
+        spec.output = Output::ToStderr;
+    }
+    let report = pen::run(&context.root, &spec, &stop).map_err(failure)?;
+    if context.json {
+        context.print_json(&report)?;
+    } else {
+        eprintln!("{}", said(&report));
+    }
+    Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
+}
+
+fn failure(error: pen::Error) -> Failure {
+    match &error {
+        pen::Error::Spec(_) => Failure::new(Status::Usage, error.to_string()),
+        e if e.is_permission() => Failure::new(Status::NotPermitted, format!("a box needs root or a delegated group of cgroup v2: {error}"))
+            .hint("sudo eke box ..., or systemd-run --user --scope -p Delegate=yes eke box ..."),
+        _ => Failure::new(Status::Failed, error.to_string()),
+    }
+}
+
+/// One or two lines after the command, on standard error.
+fn said(r: &Report) -> String {
+    let end = match (r.over_budget, r.oom_killed, r.exit_code, r.signal) {
+        (true, ..) => format!("killed: over {} for more than a second", r.memory),
+        (_, true, ..) => format!("killed for want of memory in {}", r.memory),
+        (.., Some(code), _) => format!("ended with {code}"),
+        (.., Some(signal)) => format!("ended by signal {signal}"),
+        _ => "ended".into(),
+    };
+    let mut text = format!("eke box: {end} after {:.1} s; peak {} of {}", r.seconds, r.peak, r.memory);
+    if r.most_swapped.0 > 0 {
+        text += &format!("; at most {} in swap, charged {} for it", r.most_swapped, r.charged_for_most_swapped);
+    }
+    for note in &r.notes {
+        text += &format!("\neke box: {note}");
+    }
+    text
+}

@@ -99,7 +99,10 @@ pub(super) fn write_files(
         Ok((ran, to_run)) => (written.ran, written.to_run) = (ran, to_run),
         Err(e) => {
             let back = files::revert::since(root, owner, first);
-            return Err(with_words(e, back.map_or("; not all files could be put back", |_| "; the files were put back")));
+            return Err(with_words(
+                e,
+                back.map_or("; not all files could be put back", |_| "; the files were put back"),
+            ));
         }
     }
     Ok(written)
@@ -117,7 +120,8 @@ pub(super) fn undo_files(
     let files = files::revert(root, owner)?;
     let back = files.iter().filter(|f| !matches!(f.outcome, Outcome::Unchanged)).map(|f| f.path.clone());
     let after = after(root, &back.collect::<Vec<_>>());
-    let (ran_after, to_run_after) = perform(&after, run).map_err(|e| with_words(e, "; the files are back as they were"))?;
+    let (ran_after, to_run_after) =
+        perform(&after, run).map_err(|e| with_words(e, "; the files are back as they were"))?;
     ran.extend(ran_after);
     to_run.extend(to_run_after);
     Ok(Undone { files, ran, to_run })
@@ -136,9 +140,12 @@ fn perform(commands: &[Command], run: Run<'_>) -> Result<(Vec<Command>, Vec<Comm
 
 fn with_words(error: Error, words: &str) -> Error {
     match error {
-        Error::Io { operation, path, value, source } => {
-            Error::Io { operation, path, value, source: io::Error::new(source.kind(), format!("{source}{words}")) }
-        }
+        Error::Io { operation, path, value, source } => Error::Io {
+            operation,
+            path,
+            value,
+            source: io::Error::new(source.kind(), format!("{source}{words}")),
+        },
         other => Error::Refused(format!("{other}{words}")),
     }
 }
@@ -156,7 +163,9 @@ pub(super) fn run(root: &Root, command: &Command) -> Result<Ran> {
         return Ok(Ran::Listed);
     }
     let name = command.argv.first().map_or("", String::as_str);
-    let missing = || Error::Refused(format!("`{command}` cannot run: there is no {name} in {}", PROGRAM_DIRS.join(", ")));
+    let missing = || {
+        Error::Refused(format!("`{command}` cannot run: there is no {name} in {}", PROGRAM_DIRS.join(", ")))
+    };
     let program = root.path(find(root, name).ok_or_else(missing)?);
     execute(&program, &command.argv[1..]).map(|()| Ran::Yes).map_err(|source| {
         let arguments = command.argv[1..].join(" ");
@@ -175,7 +184,10 @@ fn execute(program: &Path, arguments: &[String]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr }).trim().to_owned();
+    let said =
+        String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr })
+            .trim()
+            .to_owned();
     Err(io::Error::other(format!("{}, and it said: {said}", output.status)))
 }
 
@@ -190,13 +202,20 @@ mod tests {
         files::apply(&root, "o", &[Change::text("a", "1")], "r").unwrap();
         let commands = [Command::new("good", "w"), Command::new("bad --now", "w")];
         let mut seen = Vec::new();
-        let error = write_files(&root, "o", &[Change::text("a", "2"), Change::text("b/c", "2")], &commands, "r", &mut |c| {
-            seen.push(c.to_string());
-            match c.argv[0].as_str() {
-                "good" => Ok(Ran::Yes),
-                _ => Err(Error::io("run", Path::new("/bin/bad"), io::Error::other("exit status: 1"))),
-            }
-        });
+        let error = write_files(
+            &root,
+            "o",
+            &[Change::text("a", "2"), Change::text("b/c", "2")],
+            &commands,
+            "r",
+            &mut |c| {
+                seen.push(c.to_string());
+                match c.argv[0].as_str() {
+                    "good" => Ok(Ran::Yes),
+                    _ => Err(Error::io("run", Path::new("/bin/bad"), io::Error::other("exit status: 1"))),
+                }
+            },
+        );
         let error = error.unwrap_err().to_string();
         assert_eq!(error, "cannot run /bin/bad: exit status: 1; the files were put back");
         assert_eq!(seen, ["good", "bad --now"]);
@@ -208,16 +227,20 @@ mod tests {
     fn nothing_runs_where_nothing_changed() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
-        let mut write = || {
+        let write = || {
             let commands = [Command::new("c", "w")];
-            write_files(&root, "o", &[Change::text("a", "2")], &commands, "r", &mut |_| Ok(Ran::Yes)).unwrap().ran.len()
+            write_files(&root, "o", &[Change::text("a", "2")], &commands, "r", &mut |_| Ok(Ran::Yes))
+                .unwrap()
+                .ran
+                .len()
         };
         assert_eq!((write(), write()), (1, 0));
     }
 
     #[test]
     fn a_failing_program_is_quoted() {
-        let said = execute(Path::new("/bin/sh"), &["-c".into(), "echo no space >&2; exit 3".into()]).unwrap_err();
+        let said =
+            execute(Path::new("/bin/sh"), &["-c".into(), "echo no space >&2; exit 3".into()]).unwrap_err();
         assert_eq!(said.to_string(), "exit status: 3, and it said: no space");
         execute(Path::new("/bin/sh"), &["-c".into(), "true".into()]).unwrap();
     }

@@ -82,7 +82,8 @@ fn loader(root: &Root) -> (Loader, Option<String>) {
 fn grub_or_systemd_boot(root: &Root) -> (Loader, Option<String>) {
     let grub = [grub::FILE].into_iter().find(|file| root.exists(file)).map(str::to_owned);
     let files = ["loader/loader.conf", "EFI/systemd/systemd-bootx64.efi", "EFI/systemd/systemd-bootaa64.efi"];
-    let systemd = ESPS.iter().flat_map(|esp| files.map(|f| format!("{esp}/{f}"))).find(|file| root.exists(file));
+    let systemd =
+        ESPS.iter().flat_map(|esp| files.map(|f| format!("{esp}/{f}"))).find(|file| root.exists(file));
     let started = started_by(root);
     match (grub, systemd) {
         (_, Some(_)) if started.starts_with("systemd-boot") => {
@@ -96,7 +97,8 @@ fn grub_or_systemd_boot(root: &Root) -> (Loader, Option<String>) {
 
 fn started_by(root: &Root) -> String {
     let bytes = root.read_bytes(LOADER_INFO).unwrap_or_default();
-    let units: Vec<u16> = bytes.chunks_exact(2).skip(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    let units: Vec<u16> =
+        bytes.chunks_exact(2).skip(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units).trim_end_matches('\0').to_owned()
 }
 
@@ -107,7 +109,8 @@ fn generator(root: &Root) -> (Initramfs, Option<String>) {
         (Initramfs::Mkinitcpio, "mkinitcpio", initramfs::MKINITCPIO),
         (Initramfs::Dracut, "dracut", "etc/dracut.conf.d"),
     ];
-    let program = known.iter().find(|(_, program, config)| root.exists(config) && act::find(root, program).is_some());
+    let program =
+        known.iter().find(|(_, program, config)| root.exists(config) && act::find(root, program).is_some());
     match program.or_else(|| known.iter().find(|(_, _, config)| root.exists(config))) {
         Some((kind, _, config)) => (*kind, Some(format!("/{config} is there"))),
         None => (Initramfs::Unknown, None),

@@ -24,7 +24,8 @@ pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
 /// # Errors
 /// A quotation mark that is not closed.
 pub fn cmdline_with_words(text: &str, ours: &[String]) -> Result<String> {
-    let parameters = |line: &str| (!line.trim().is_empty() && !line.trim_start().starts_with('#')).then_some(0);
+    let parameters =
+        |line: &str| (!line.trim().is_empty() && !line.trim_start().starts_with('#')).then_some(0);
     let edited = words::in_lines(text, ours, parameters)?;
     Ok(edited.unwrap_or_else(|| super::shell::with_line(text, &ours.join(" "))))
 }
@@ -62,7 +63,10 @@ mod tests {
     #[test]
     fn the_next_kernels_line_gets_them() {
         assert_eq!(cmdline_with_words("root=x ro", &words()).unwrap(), format!("root=x ro {OURS}"));
-        assert_eq!(cmdline_with_words("# c\nroot=x\n\n", &words()).unwrap(), format!("# c\nroot=x {OURS}\n\n"));
+        assert_eq!(
+            cmdline_with_words("# c\nroot=x\n\n", &words()).unwrap(),
+            format!("# c\nroot=x {OURS}\n\n")
+        );
         assert_eq!(cmdline_with_words("", &words()).unwrap(), format!("{OURS}\n"));
     }
 

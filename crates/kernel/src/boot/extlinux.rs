@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn every_append_line_gets_them() {
         let text = "default l0\nlabel l0\n\tlinux /v\n\tAPPEND root=x ro\nlabel l1\n  append root=x single\n";
-        let expected = text.replace("x ro", &format!("x ro {OURS}")).replace("single", &format!("single {OURS}"));
+        let expected =
+            text.replace("x ro", &format!("x ro {OURS}")).replace("single", &format!("single {OURS}"));
         assert_eq!(with_words(text, &words()).unwrap(), expected);
         assert!(with_words("label l0\n", &words()).unwrap_err().to_string().contains("append"));
     }
@@ -76,7 +77,10 @@ mod tests {
     #[test]
     fn u_boot_menu_keeps_its_default() {
         let text = "## A comment\n#U_BOOT_PARAMETERS=\"ro quiet\"\n";
-        assert_eq!(defaults_with_words(text, &words()).unwrap(), format!("{text}U_BOOT_PARAMETERS=\"ro quiet {OURS}\"\n"));
+        assert_eq!(
+            defaults_with_words(text, &words()).unwrap(),
+            format!("{text}U_BOOT_PARAMETERS=\"ro quiet {OURS}\"\n")
+        );
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub fn replaced(text: &str, words: &[String]) -> Result<(String, Vec<String>)> {
 /// A drop-in that adds the words.
 pub fn drop_in(words: &[String]) -> String {
     let words = words.join(" ");
-    format!("# Written by `eke swap boot-config`; `eke swap boot-config --undo` removes it.\n{DEFAULT}=\"${DEFAULT} {words}\"\n")
+    format!(
+        "# Written by `eke swap boot-config`; `eke swap boot-config --undo` removes it.\n{DEFAULT}=\"${DEFAULT} {words}\"\n"
+    )
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ const WRITTEN_BY: &str = "# Written by `eke swap boot-config`; `eke swap boot-co
 
 /// `/etc/initramfs-tools/modules` with one more line for each module that it does not list.
 pub fn tools_with_modules(text: &str, modules: &[String]) -> String {
-    let listed = |module: &str| text.lines().any(|line| line.split_whitespace().next().is_some_and(|m| same(m, module)));
+    let listed = |module: &str| {
+        text.lines().any(|line| line.split_whitespace().next().is_some_and(|m| same(m, module)))
+    };
     let missing = modules.iter().filter(|m| !listed(m));
     missing.fold(text.to_owned(), |text, module| shell::with_line(&text, module))
 }
@@ -48,13 +50,17 @@ pub fn mkinitcpio_with_modules(text: &str, modules: &[String]) -> Result<String>
             false => Ok(shell::with_line(text, &format!("MODULES=({})", modules.join(" ")))),
         };
     };
-    let len = text[open..].find(')').ok_or_else(|| Error::Refused("its MODULES list is not closed".into()))?;
+    let len =
+        text[open..].find(')').ok_or_else(|| Error::Refused("its MODULES list is not closed".into()))?;
     let list = &text[open..open + len];
     if list.contains(['#', '(', '$', '`', '"', '\'', '\\']) {
         return Err(Error::Refused(format!("its MODULES list holds more than names: ({list})")));
     }
-    let missing: Vec<&str> =
-        modules.iter().map(String::as_str).filter(|m| !list.split_whitespace().any(|there| same(there, m))).collect();
+    let missing: Vec<&str> = modules
+        .iter()
+        .map(String::as_str)
+        .filter(|m| !list.split_whitespace().any(|there| same(there, m)))
+        .collect();
     if missing.is_empty() {
         return Ok(text.to_owned());
     }
@@ -108,7 +114,9 @@ pub fn needed(root: &Root, modules: &[String]) -> Result<Needed> {
         }
         match as_module {
             true => needed.modules.push(module.clone()),
-            false => needed.notes.push(format!("{module} needs no place in the initramfs: no installed kernel has it as a module")),
+            false => needed.notes.push(format!(
+                "{module} needs no place in the initramfs: no installed kernel has it as a module"
+            )),
         }
     }
     Ok(needed)
@@ -157,7 +165,10 @@ mod tests {
     #[test]
     fn mkinitcpios_list_grows_where_it_stands() {
         let edit = |text| mkinitcpio_with_modules(text, &modules()).unwrap();
-        assert_eq!(edit("# MODULES=(a)\nMODULES=()\nHOOKS=(base)\n"), "# MODULES=(a)\nMODULES=(zstd lzo-rle)\nHOOKS=(base)\n");
+        assert_eq!(
+            edit("# MODULES=(a)\nMODULES=()\nHOOKS=(base)\n"),
+            "# MODULES=(a)\nMODULES=(zstd lzo-rle)\nHOOKS=(base)\n"
+        );
         assert_eq!(edit("MODULES=( ext4 zstd )"), "MODULES=( ext4 zstd lzo-rle )");
         assert_eq!(edit("MODULES=(\n  ext4\n)\n"), "MODULES=(\n  ext4 zstd lzo-rle\n)\n");
         assert_eq!(edit("HOOKS=(base)\n"), "HOOKS=(base)\nMODULES=(zstd lzo-rle)\n");

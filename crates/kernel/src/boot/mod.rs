@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`words`], [`shell`]: a kernel command line, and a variable in a file that a shell reads, as text
 //! - [`grub`], [`entries`], [`extlinux`], [`initramfs`]: the files of each loader and generator, as text
-//! - [`detect`]: which of them this root has
+//! - [`mod@detect`]: which of them this root has
 //! - [`plan`]: from there to changes of files and the commands that make them count
 //! - [`act`]: doing that, and undoing it, through [`crate::files`]
 //! - [`enable`]: eke at every boot

@@ -39,12 +39,15 @@ impl ZswapBoot {
     }
 
     fn valid(&self) -> Result<()> {
-        let plain = |name: &&String| name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let plain = |name: &&String| {
+            name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        };
         match std::iter::once(&self.compressor).chain(&self.zpool).find(plain) {
             Some(name) => Err(Error::Refused(format!("\"{name}\" is no name of a compressor or allocator"))),
-            None if !(1..=100).contains(&self.max_pool_percent) => {
-                Err(Error::Refused(format!("zswap's pool cannot take {} % of RAM: 1 to 100", self.max_pool_percent)))
-            }
+            None if !(1..=100).contains(&self.max_pool_percent) => Err(Error::Refused(format!(
+                "zswap's pool cannot take {} % of RAM: 1 to 100",
+                self.max_pool_percent
+            ))),
             None => Ok(()),
         }
     }
@@ -92,20 +95,20 @@ impl BootPlan {
             return Ok(());
         }
         match self.detected.initramfs {
-            Initramfs::Tools => {
-                self.edit_or_create(root, initramfs::INITRAMFS_TOOLS, |text| Ok(initramfs::tools_with_modules(text, &modules)))
-            }
+            Initramfs::Tools => self.edit_or_create(root, initramfs::INITRAMFS_TOOLS, |text| {
+                Ok(initramfs::tools_with_modules(text, &modules))
+            }),
             Initramfs::Dracut => {
                 self.changes.push(Change::text(initramfs::DRACUT, initramfs::dracut_conf(&modules)));
                 Ok(())
             }
             Initramfs::Mkinitcpio if root.exists(initramfs::MKINITCPIO_DROP_INS) => {
-                self.changes.push(Change::text(initramfs::MKINITCPIO_DROP_IN, initramfs::mkinitcpio_conf(&modules)));
+                self.changes
+                    .push(Change::text(initramfs::MKINITCPIO_DROP_IN, initramfs::mkinitcpio_conf(&modules)));
                 Ok(())
             }
-            Initramfs::Mkinitcpio => {
-                self.edit(root, initramfs::MKINITCPIO, |text| initramfs::mkinitcpio_with_modules(text, &modules))
-            }
+            Initramfs::Mkinitcpio => self
+                .edit(root, initramfs::MKINITCPIO, |text| initramfs::mkinitcpio_with_modules(text, &modules)),
             Initramfs::Unknown => {
                 let modules = modules.join(", ");
                 self.notes.push(format!("no initramfs generator that eke knows was found; if there is an initramfs, it has to hold: {modules}"));
@@ -120,10 +123,14 @@ impl BootPlan {
             Loader::Grub => self.grub(root)?,
             Loader::SystemdBoot => {}
             Loader::Extlinux if act::find(root, "u-boot-update").is_some() => {
-                self.edit_or_create(root, extlinux::DEFAULTS, |text| extlinux::defaults_with_words(text, &words))?;
+                self.edit_or_create(root, extlinux::DEFAULTS, |text| {
+                    extlinux::defaults_with_words(text, &words)
+                })?;
             }
             Loader::Extlinux => self.edit(root, extlinux::FILE, |text| extlinux::with_words(text, &words))?,
-            Loader::RaspberryPi(file) => self.edit(root, file, |text| extlinux::firmware_with_words(text, &words))?,
+            Loader::RaspberryPi(file) => {
+                self.edit(root, file, |text| extlinux::firmware_with_words(text, &words))?
+            }
             Loader::Elsewhere(advice) => self.notes.push(format!("{advice}: {}", words.join(" "))),
             Loader::Unknown => self.by_hand("no boot loader that eke knows was found"),
         }
@@ -134,7 +141,10 @@ impl BootPlan {
     }
 
     fn by_hand(&mut self, why: &str) {
-        self.notes.push(format!("{why}; add these words to the kernel command line by hand: {}", self.words.join(" ")));
+        self.notes.push(format!(
+            "{why}; add these words to the kernel command line by hand: {}",
+            self.words.join(" ")
+        ));
     }
 
     /// Replaces words where they stand, and puts the missing ones into a drop-in if this GRUB reads one.
@@ -144,7 +154,8 @@ impl BootPlan {
             return self.edit(root, grub::FILE, |text| grub::with_words(text, &words));
         }
         let names = root.list(grub::DROP_INS)?.into_iter().filter(|name| name.ends_with(".cfg"));
-        let files = std::iter::once(grub::FILE.to_owned()).chain(names.map(|name| format!("{}/{name}", grub::DROP_INS)));
+        let files = std::iter::once(grub::FILE.to_owned())
+            .chain(names.map(|name| format!("{}/{name}", grub::DROP_INS)));
         let mut missing = words.clone();
         for file in files.filter(|file| file != grub::DROP_IN) {
             self.edit(root, &file, |text| {
@@ -199,7 +210,12 @@ impl BootPlan {
         Ok(())
     }
 
-    fn edit_or_create(&mut self, root: &Root, path: &str, with: impl FnOnce(&str) -> Result<String>) -> Result<()> {
+    fn edit_or_create(
+        &mut self,
+        root: &Root,
+        path: &str,
+        with: impl FnOnce(&str) -> Result<String>,
+    ) -> Result<()> {
         if root.exists(path) {
             return self.edit(root, path, with);
         }
@@ -246,7 +262,12 @@ pub(super) fn commands_for(root: &Root, paths: &[String]) -> Vec<Command> {
 }
 
 fn grub_command(root: &Root) -> Command {
-    let lines = ["update-grub", "grub2-mkconfig -o /boot/grub2/grub.cfg", "grub-mkconfig -o /boot/grub/grub.cfg"];
-    let installed = |line: &&&str| line.split(' ').next().is_some_and(|program| act::find(root, program).is_some());
-    Command::new(lines.iter().find(installed).unwrap_or(&lines[2]), "writes GRUB's menu anew with these words")
+    let lines =
+        ["update-grub", "grub2-mkconfig -o /boot/grub2/grub.cfg", "grub-mkconfig -o /boot/grub/grub.cfg"];
+    let installed =
+        |line: &&&str| line.split(' ').next().is_some_and(|program| act::find(root, program).is_some());
+    Command::new(
+        lines.iter().find(installed).unwrap_or(&lines[2]),
+        "writes GRUB's menu anew with these words",
+    )
 }

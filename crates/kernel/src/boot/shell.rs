@@ -138,12 +138,22 @@ mod tests {
     #[test]
     fn a_word_changes_where_it_stands() {
         let text = "ARGS=\"zswap.enabled=0 a\"\nARGS=\"$ARGS b\"\n";
-        assert_eq!(edited(text).unwrap(), "ARGS=\"zswap.enabled=1 a\"\nARGS=\"$ARGS b zswap.compressor=zstd\"\n");
+        assert_eq!(
+            edited(text).unwrap(),
+            "ARGS=\"zswap.enabled=1 a\"\nARGS=\"$ARGS b zswap.compressor=zstd\"\n"
+        );
     }
 
     #[test]
     fn what_only_a_shell_can_make_out_is_refused() {
-        for text in ["ARGS=\"a\n b\"\n", "ARGS=\"a\"\"b\"\n", "ARGS=\"$(cat x)\"\n", "ARGS=a\\ b\n", "ARGS=\"a\" \\\n", "ARGS=`x`"] {
+        for text in [
+            "ARGS=\"a\n b\"\n",
+            "ARGS=\"a\"\"b\"\n",
+            "ARGS=\"$(cat x)\"\n",
+            "ARGS=a\\ b\n",
+            "ARGS=\"a\" \\\n",
+            "ARGS=`x`",
+        ] {
             assert!(edited(text).is_err(), "{text:?}");
         }
     }

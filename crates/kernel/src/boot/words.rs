@@ -59,7 +59,11 @@ pub fn appended(line: &str, words: &[String]) -> Result<String> {
 ///
 /// # Errors
 /// A quotation mark that is not closed.
-pub fn in_lines(text: &str, words: &[String], start: impl Fn(&str) -> Option<usize>) -> Result<Option<String>> {
+pub fn in_lines(
+    text: &str,
+    words: &[String],
+    start: impl Fn(&str) -> Option<usize>,
+) -> Result<Option<String>> {
     let mut missing = words.to_vec();
     let mut last = None;
     let mut lines: Vec<String> = Vec::new();
@@ -76,14 +80,16 @@ pub fn in_lines(text: &str, words: &[String], start: impl Fn(&str) -> Option<usi
     let Some((n, at)) = last else { return Ok(None) };
     let (before, parameters) = lines[n].split_at(at);
     let parameters = appended(parameters, &missing)?;
-    let parted = before.is_empty() || before.ends_with([' ', '\t']) || parameters.starts_with(char::is_whitespace);
+    let parted =
+        before.is_empty() || before.ends_with([' ', '\t']) || parameters.starts_with(char::is_whitespace);
     lines[n] = [before, if parted { "" } else { " " }, &parameters].concat();
     Ok(Some(lines.concat()))
 }
 
 /// Does the line set one of the parameters that our words set?
 pub fn mentions(line: &str, words: &[String]) -> bool {
-    line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).any(|t| words.iter().any(|w| key(w) == key(t)))
+    line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''))
+        .any(|t| words.iter().any(|w| key(w) == key(t)))
 }
 
 /// A parameter's name. The kernel takes `-` and `_` in it for the same.
@@ -104,7 +110,10 @@ fn kernel_part(line: &str) -> Result<Vec<Range<usize>>> {
         }
     }
     if quoted {
-        return Err(Error::Refused(format!("a quotation mark is not closed in the kernel command line `{}`", line.trim())));
+        return Err(Error::Refused(format!(
+            "a quotation mark is not closed in the kernel command line `{}`",
+            line.trim()
+        )));
     }
     spans.extend(start.map(|s| s..line.len()));
     let end = spans.iter().position(|s| &line[s.clone()] == "--").unwrap_or(spans.len());
@@ -130,13 +139,19 @@ pub(crate) mod tests {
         assert_eq!(merged(""), "zswap.enabled=1 zswap.compressor=zstd");
         assert_eq!(merged("ro  quiet\n"), "ro  quiet zswap.enabled=1 zswap.compressor=zstd\n");
         assert_eq!(merged("zswap.enabled=0 ro"), "zswap.enabled=1 ro zswap.compressor=zstd");
-        assert_eq!(merged("ro zswap.enabled zswap.enabled=N x"), "ro zswap.enabled=1 x zswap.compressor=zstd");
+        assert_eq!(
+            merged("ro zswap.enabled zswap.enabled=N x"),
+            "ro zswap.enabled=1 x zswap.compressor=zstd"
+        );
         assert_eq!(merged("zswap.enabled_x=1"), "zswap.enabled_x=1 zswap.enabled=1 zswap.compressor=zstd");
     }
 
     #[test]
     fn what_is_for_init_and_what_is_quoted_stays() {
-        assert_eq!(merged("ro -- zswap.enabled=0"), "ro zswap.enabled=1 zswap.compressor=zstd -- zswap.enabled=0");
+        assert_eq!(
+            merged("ro -- zswap.enabled=0"),
+            "ro zswap.enabled=1 zswap.compressor=zstd -- zswap.enabled=0"
+        );
         assert_eq!(merged("-- 3"), "zswap.enabled=1 zswap.compressor=zstd -- 3");
         let quoted = "dyndbg=\"file a zswap.enabled=0 +p\"";
         assert!(merged(quoted).starts_with(&format!("{quoted} zswap.enabled=1")));

@@ -37,7 +37,8 @@ pub struct Record {
 /// # Errors
 /// The first whole line that is not a record, by its number.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
-    let text = std::str::from_utf8(whole_lines(bytes)).map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
+    let text = std::str::from_utf8(whole_lines(bytes))
+        .map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
     let lines = text.lines().enumerate();
     lines.map(|(n, line)| serde_json::from_str(line).map_err(|e| format!("line {}: {e}", n + 1))).collect()
 }
@@ -110,7 +111,14 @@ mod tests {
 
     fn record(path: &str) -> Record {
         let old = State::File { text: "a\nb".into(), mode: 0o644, owner: Some((0, 0)) };
-        Record { owner: "o".into(), path: path.into(), reason: "r".into(), old, new: State::Absent, made_dirs: vec![] }
+        Record {
+            owner: "o".into(),
+            path: path.into(),
+            reason: "r".into(),
+            old,
+            new: State::Absent,
+            made_dirs: vec![],
+        }
     }
 
     #[test]

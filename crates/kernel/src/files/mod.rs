@@ -4,7 +4,7 @@
 //! - [`journal`]: `var/lib/eke/files.jsonl`, one record a change, written before the change
 //! - [`place`]: where a path really is, without leaving the root
 //! - [`state`]: what is at a path, and putting it there
-//! - [`revert`]: from the records back to what was
+//! - [`mod@revert`]: from the records back to what was
 //!
 //! Each change belongs to an owner ("boot-config", "enable"); owners are undone one by one, and a file belongs to
 //! at most one of them. A record holds the old content, so nothing else is needed for the way back. Whether a

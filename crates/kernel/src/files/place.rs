@@ -38,7 +38,11 @@ pub fn resolve(root: &Root, path: &str, follow_last: bool) -> Result<String> {
         }
         ahead.extend(names(&target).rev());
     }
-    if behind.is_empty() { Err(refused(root, path, "it is the root directory")) } else { Ok(behind.join("/")) }
+    if behind.is_empty() {
+        Err(refused(root, path, "it is the root directory"))
+    } else {
+        Ok(behind.join("/"))
+    }
 }
 
 /// The directories above `path` that are not there, outermost first.

@@ -39,7 +39,8 @@ pub fn revert(root: &Root, owner: &str) -> Result<Vec<Reverted>> {
 pub fn since(root: &Root, owner: &str, first: usize) -> Result<Vec<Reverted>> {
     let all = journal::load(root)?.into_iter().enumerate();
     let (mine, others): (Vec<_>, Vec<_>) = all.partition(|(n, r)| *n >= first && r.owner == owner);
-    let [mine, mut others] = [mine, others].map(|records| records.into_iter().map(|(_, r)| r).collect::<Vec<Record>>());
+    let [mine, mut others] =
+        [mine, others].map(|records| records.into_iter().map(|(_, r)| r).collect::<Vec<Record>>());
     let mut reverted = Vec::new();
     for path in newest_first(&mine) {
         let chain: Vec<&Record> = mine.iter().rev().filter(|r| r.path == path).collect();
@@ -103,8 +104,12 @@ fn keep_oldest(root: &Root, path: &str, chain: &[&Record]) -> Result<Outcome> {
 fn keep_old(root: &Root, path: &str, old: &State) -> Result<String> {
     let since = "somebody else changed it since eke did; it was left as it is";
     let text = match old {
-        State::Absent => return Ok(format!("{since}. It was not there before eke: remove it if nobody needs it")),
-        State::Symlink { target } => return Ok(format!("{since}. It was a symbolic link to {target} before")),
+        State::Absent => {
+            return Ok(format!("{since}. It was not there before eke: remove it if nobody needs it"));
+        }
+        State::Symlink { target } => {
+            return Ok(format!("{since}. It was a symbolic link to {target} before"));
+        }
         State::File { text, .. } => text,
     };
     let kept = format!("{STATE_DIR}/kept/{path}");
@@ -112,8 +117,13 @@ fn keep_old(root: &Root, path: &str, old: &State) -> Result<String> {
     if let Some(dir) = full.parent() {
         root.sys().create_dir(dir, 0o700).map_err(|e| Error::io("create directory", dir, e))?;
     }
-    root.sys().replace(&full, text.as_bytes(), 0o600).map_err(|e| Error::io("save the old text to", &full, e))?;
-    Ok(format!("{since}. Its text from before eke is in {}: compare, and take back what you want", full.display()))
+    root.sys()
+        .replace(&full, text.as_bytes(), 0o600)
+        .map_err(|e| Error::io("save the old text to", &full, e))?;
+    Ok(format!(
+        "{since}. Its text from before eke is in {}: compare, and take back what you want",
+        full.display()
+    ))
 }
 
 /// Innermost first. Those that are not empty stay and are returned.

@@ -56,7 +56,11 @@ pub fn observe(root: &Root, path: &str) -> Result<State> {
     };
     if meta.is_symlink() {
         let target = fs::read_link(&full).map_err(|e| Error::io("read link", &full, e))?;
-        return target.into_os_string().into_string().map(|target| State::Symlink { target }).map_err(|_| not_text(&full));
+        return target
+            .into_os_string()
+            .into_string()
+            .map(|target| State::Symlink { target })
+            .map_err(|_| not_text(&full));
     }
     if !meta.is_file() {
         return Err(Error::Refused(format!(

@@ -166,7 +166,7 @@ impl Hog {
     fn touch(&mut self, passes: Option<u32>, stop: &AtomicBool) -> (u32, Latencies) {
         let mut times = Latencies::default();
         let mut done = 0;
-        while passes.is_none_or(|wanted| done < wanted) {
+        while passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
             for page in &mut self.pages {
                 if stop.load(Ordering::Relaxed) {
                     return (done, times);

@@ -1,4 +1,4 @@
-//! What a page of the hog holds: bytes that do not compress, then a phrase over and over.
+//! What a page of the hog holds: a phrase over and over, then bytes that do not compress.
 
 /// Eight words of text, repeated in the part of a page that compresses.
 const PHRASE: &[u8; 64] = b"to eke out: to make a small supply last, page by page by page.\n ";
@@ -47,22 +47,22 @@ impl Recipe {
             return Err(format!("a ratio of {ratio} is not between 1 and 40"));
         }
         let compressed = WORDS as f64 * 8.0 / ratio;
-        let words = ((compressed - PHRASE_COMPRESSED_BYTES).max(8.0) / 8.0).round() as usize;
+        let words = ((compressed - PHRASE_COMPRESSED_BYTES) / 8.0).round().max(1.0) as usize;
         let random_words = if ratio < 1.02 { CONTENT_WORDS } else { words.min(CONTENT_WORDS) };
         Ok(Self { seed, random_words })
     }
 
-    /// Page number `index`. No two are equal: the first word is a different one for every index.
+    /// Page number `index`. No two are equal: the first random word is a different one for every index. Text comes
+    /// first: after much that does not compress, lz4 searches in long strides and would overlook some of it.
     pub fn page(&self, index: u64) -> Page {
         let mut words = [0; WORDS];
-        let mut state = mix(self.seed) ^ index;
-        words[0] = mix(state);
-        state = words[0];
-        for word in &mut words[1..self.random_words.max(1)] {
-            *word = next(&mut state);
+        let (text, random) = words[..CONTENT_WORDS].split_at_mut(CONTENT_WORDS - self.random_words);
+        for (word, bytes) in text.iter_mut().zip(PHRASE.chunks_exact(8).cycle()) {
+            *word = bytes.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
         }
-        for (word, text) in words[self.random_words.max(1)..CONTENT_WORDS].iter_mut().zip(PHRASE.chunks_exact(8).cycle()) {
-            *word = text.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+        let mut state = mix(mix(self.seed) ^ index);
+        for word in random {
+            *word = next(&mut state);
         }
         Page(words)
     }
@@ -93,9 +93,8 @@ fn mix(z: u64) -> u64 {
 }
 
 fn next(state: &mut u64) -> u64 {
-    let out = mix(*state);
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    out
+    mix(*state)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
     });
     Facts {
         devices: devices.collect(),
-        waits_for_mains: !settings.on_battery && crate::probe::on_battery(root) == Some(true),
+        waits_for_mains: !settings.on_battery && on_battery(root),
         recompress: settings.recompress,
         writeback_a_day: Bytes::mib(settings.writeback_mib_per_day.into()),
         grow: settings.grow,
@@ -113,6 +113,15 @@ fn device(root: &Root, stat: &ZramStat, own: bool) -> Device {
 pub fn recompress_priorities(text: &str) -> Vec<u32> {
     let number = |line: &str| line.strip_prefix('#')?.split_once(':')?.0.trim().parse().ok();
     text.lines().filter(|line| line.contains('[')).filter_map(number).filter(|p| (1..=3).contains(p)).collect()
+}
+
+/// Is the machine's own battery its supply? A mouse's (`scope` is `Device`; sysfs-class-power) does not count.
+fn on_battery(root: &Root) -> bool {
+    const DIR: &str = "sys/class/power_supply";
+    let is = |supply: &str, file: &str, value: &str| root.read(format!("{DIR}/{supply}/{file}")).is_ok_and(|t| t.trim() == value);
+    let supplies: Vec<String> = root.list(DIR).unwrap_or_default().into_iter().filter(|s| !is(s, "scope", "Device")).collect();
+    let plugged = supplies.iter().any(|s| !is(s, "type", "Battery") && is(s, "online", "1"));
+    !plugged && supplies.iter().any(|s| is(s, "type", "Battery") && is(s, "status", "Discharging"))
 }
 
 /// `backing_dev` reads `none` where there is none.

@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`facts`]: the devices and the machine's mood, as data; read by [`facts::read`]
+//! - [`action`]: what can be done to a device, as data
 //! - [`maintain`]: what to recompress or write back and when; pure, with its state as data
 //! - [`gate`]: may it cost CPU and disk now; pure
 //! - [`grow`]: whether a further device is worth its memory; pure
@@ -12,6 +13,7 @@
 //! disk, not even across a crash; while the gate is closed nothing is recompressed or written back.
 
 pub mod act;
+pub mod action;
 pub mod facts;
 pub mod gate;
 pub mod grow;
@@ -26,7 +28,8 @@ use eke_kernel::Root;
 
 use act::Outcome;
 use facts::{Facts, Figures};
-use maintain::{Action, Now};
+use action::Action;
+use maintain::Now;
 
 /// After a device could not be added, none is tried for this long.
 const GROW_PAUSE_MS: u64 = 600_000;
@@ -86,7 +89,8 @@ impl Live {
         let ledger = act::ledger(moment.root);
         let decision = maintain::decide(facts, figures, &ledger, &self.maintenance, now);
         self.maintenance = decision.state;
-        decision.actions.iter().filter_map(|action| self.perform(moment, action, now)).collect()
+        let told = decision.actions.iter().filter_map(|action| self.perform(moment, action, now));
+        decision.told.into_iter().chain(told).collect()
     }
 
     fn perform(&mut self, moment: &Moment<'_>, action: &Action, now: Now) -> Option<String> {

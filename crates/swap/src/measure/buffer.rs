@@ -26,9 +26,15 @@ impl Buffer {
         let no_memory = |e: rustix::io::Errno| Error::NoMemory { bytes, source: e.into() };
         // SAFETY: a new private mapping at an address of the kernel's choice overlaps nothing that exists.
         let start = unsafe {
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
         };
-        let start = NonNull::new(start.map_err(no_memory)?.cast()).ok_or(no_memory(rustix::io::Errno::NOMEM))?;
+        let start =
+            NonNull::new(start.map_err(no_memory)?.cast()).ok_or(no_memory(rustix::io::Errno::NOMEM))?;
         let buffer = Self { start, len: bytes };
         // SAFETY: the range is the mapping made above. None of the three changes what it holds.
         unsafe {

@@ -16,7 +16,9 @@ pub(crate) struct Status {
 /// Reads a status file.
 pub(crate) fn status(text: &str) -> Status {
     let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::trim);
-    let kib = |key: &str| field(key)?.split_whitespace().next()?.parse::<u64>().ok().map(|n| n.saturating_mul(1024));
+    let kib = |key: &str| {
+        field(key)?.split_whitespace().next()?.parse::<u64>().ok().map(|n| n.saturating_mul(1024))
+    };
     Status {
         name: field("Name").unwrap_or_default().to_owned(),
         anonymous_bytes: kib("RssAnon"),
@@ -135,7 +137,10 @@ mod tests {
     #[test]
     fn status_tells_kernel_threads_apart() {
         let s = status("Name:\tbash\nVmLck:\t      64 kB\nRssAnon:\t     156 kB\n");
-        assert_eq!(s, Status { name: "bash".into(), anonymous_bytes: Some(156 << 10), locked_bytes: 64 << 10 });
+        assert_eq!(
+            s,
+            Status { name: "bash".into(), anonymous_bytes: Some(156 << 10), locked_bytes: 64 << 10 }
+        );
         assert_eq!(status("Name:\tkswapd0\n").anonymous_bytes, None);
         assert!(is_ours("eke-agent") && is_ours("eke") && !is_ours("ekeko"));
     }

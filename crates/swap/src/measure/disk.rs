@@ -31,7 +31,12 @@ const ENTRIES: usize = 20_000;
 ///
 /// # Errors
 /// The area cannot be opened or read past the page cache.
-pub(crate) fn swap_area(root: &Root, area: &SwapArea, until: Instant, random: &mut Random) -> Result<DiskFigures> {
+pub(crate) fn swap_area(
+    root: &Root,
+    area: &SwapArea,
+    until: Instant,
+    random: &mut Random,
+) -> Result<DiskFigures> {
     let path = root.path(&area.path);
     let pages = area.size.0 / rustix::param::page_size() as u64;
     let file = Opened { file: open(&path, true)?, path, pages, direct: true };
@@ -69,7 +74,11 @@ pub(crate) fn files(root: &Root, until: Instant, random: &mut Random) -> Result<
             Err(e) => (misses, failure) = (misses + 1, e),
         }
     }
-    if reads.times_ns.is_empty() { Err(failure) } else { Ok(reads.figures(root.path("usr").display().to_string(), direct)) }
+    if reads.times_ns.is_empty() {
+        Err(failure)
+    } else {
+        Ok(reads.figures(root.path("usr").display().to_string(), direct))
+    }
 }
 
 fn open(path: &Path, direct: bool) -> Result<File> {
@@ -78,7 +87,8 @@ fn open(path: &Path, direct: bool) -> Result<File> {
 }
 
 fn open_file(path: PathBuf) -> Result<Opened> {
-    let (file, direct) = open(&path, true).map(|f| (f, true)).or_else(|_| open(&path, false).map(|f| (f, false)))?;
+    let (file, direct) =
+        open(&path, true).map(|f| (f, true)).or_else(|_| open(&path, false).map(|f| (f, false)))?;
     let bytes = file.metadata().map_err(|e| Error::io("ask for the size of", &path, e))?.len();
     Ok(Opened { file, path, pages: bytes / rustix::param::page_size() as u64, direct })
 }
@@ -92,7 +102,9 @@ fn large_files(root: &Root, until: Instant) -> Vec<PathBuf> {
             seen += 1;
             match entry.file_type() {
                 Ok(t) if t.is_dir() => dirs.push_back(entry.path()),
-                Ok(t) if t.is_file() && entry.metadata().is_ok_and(|m| m.len() >= LARGE_BYTES) => found.push(entry.path()),
+                Ok(t) if t.is_file() && entry.metadata().is_ok_and(|m| m.len() >= LARGE_BYTES) => {
+                    found.push(entry.path())
+                }
                 _ => {}
             }
         }

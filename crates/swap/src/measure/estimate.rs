@@ -92,7 +92,9 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
             (Err(e), _) | (_, Err(e)) => Err(format!("the zstd library cannot start: {e}")),
         },
         "lz4" => Ok(Box::new(Lz4)),
-        _ => Err(format!("eke has no library for {name}: it can only be measured on a zram device that offers it, as root")),
+        _ => Err(format!(
+            "eke has no library for {name}: it can only be measured on a zram device that offers it, as root"
+        )),
     }
 }
 
@@ -101,16 +103,26 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
 ///
 /// # Errors
 /// A sentence: why there is no estimate.
-pub(crate) fn figures(name: &str, sample: &Sample, overhead: Option<f64>, until: Instant) -> Result<AlgorithmFigures, String> {
+pub(crate) fn figures(
+    name: &str,
+    sample: &Sample,
+    overhead: Option<f64>,
+    until: Instant,
+) -> Result<AlgorithmFigures, String> {
     let mut codec = codec(name)?;
     let mut trial = Trial::new(overhead.unwrap_or(USUAL_OVERHEAD)).map_err(|e| e.to_string())?;
     let all: Vec<usize> = (0..sample.len()).collect();
     let pages = variants::thinned(&all, affordable(codec.as_mut(), sample, name, until)?);
     for batch in pages.chunks(pages.len().div_ceil(BATCHES).max(1)) {
-        batch.iter().take_while(|_| Instant::now() < until).try_for_each(|i| trial.page(codec.as_mut(), sample.page(*i), name))?;
+        batch
+            .iter()
+            .take_while(|_| Instant::now() < until)
+            .try_for_each(|i| trial.page(codec.as_mut(), sample.page(*i), name))?;
         trial.checkpoints.push(trial.now);
     }
-    trial.row(name, sample.stored_share()).ok_or_else(|| format!("no page could be compressed with {name} in the time that it had"))
+    trial
+        .row(name, sample.stored_share())
+        .ok_or_else(|| format!("no page could be compressed with {name} in the time that it had"))
 }
 
 /// How many pages fit into the time, by a few from all processes; a sample cut off at the end would be of the first ones.
@@ -139,7 +151,15 @@ impl Trial {
     fn new(overhead: f64) -> Result<Self> {
         let checkpoints = vec![Checkpoint::default()];
         let (out, back) = (Buffer::new(2)?, Buffer::new(1)?);
-        Ok(Self { overhead, out, back, store_ns: vec![], load_ns: vec![], now: Checkpoint::default(), checkpoints })
+        Ok(Self {
+            overhead,
+            out,
+            back,
+            store_ns: vec![],
+            load_ns: vec![],
+            now: Checkpoint::default(),
+            checkpoints,
+        })
     }
 
     fn page(&mut self, codec: &mut dyn Codec, page: &[u8], name: &str) -> Result<(), String> {

@@ -45,24 +45,38 @@ use sampler::Sample;
 pub fn measure(root: &Root, facts: &Facts, limits: &Limits, scratch: &mut dyn Scratch) -> Result<Measured> {
     let started = Instant::now();
     let mut random = Random::from_kernel();
-    let sample = sampler::sample(root, limits.pages_with(facts.available), started + limits.sampling, &mut random)?;
-    let mut out = Measured { pages: sample.counts, zram_features: facts.zram.features.clone(), ..Measured::default() };
-    let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
-    estimates(facts, limits.estimates, &sample, overhead, &mut out);
+    let sample = sampler::sample(root, limits.pages_with(facts.available), limits.sampling, &mut random)?;
+    let mut out =
+        Measured { pages: sample.counts, zram_features: facts.zram.features.clone(), ..Measured::default() };
+    if sample.len() == 0 {
+        out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
+    } else {
+        let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
+        estimates(facts, limits.estimates, &sample, overhead, &mut out);
+    }
     disks(root, facts, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(out)
 }
 
+fn nothing_to_compress(sample: &Sample) -> String {
+    let PageCounts { sampled, unreadable_processes, .. } = sample.counts;
+    match (sampled, unreadable_processes) {
+        (0, 0) => "no other process has anonymous pages".into(),
+        (0, n) => format!("the memory of {n} processes may not be read; that needs root (try with sudo)"),
+        (n, _) => {
+            format!("all {n} pages that were found are of one repeated word, which takes no memory in zram")
+        }
+    }
+}
+
 /// Why zram cannot be measured here; `None` if it can.
-fn no_zram(facts: &Facts, sample: &Sample) -> Option<&'static str> {
+fn no_zram(facts: &Facts) -> Option<&'static str> {
     if !facts.is_root {
         Some("a scratch device needs root (try with sudo); the figures are estimates in user space")
     } else if !facts.zram.control {
         Some("there is no zram in this kernel (see `eke doctor`); the figures are estimates in user space")
-    } else if sample.len() == 0 {
-        Some("no anonymous page of another process could be read: there is nothing to compress")
     } else {
         None
     }
@@ -78,7 +92,7 @@ fn on_zram(
     random: &mut Random,
     out: &mut Measured,
 ) -> Result<Option<f64>> {
-    if let Some(why) = no_zram(facts, sample) {
+    if let Some(why) = no_zram(facts) {
         out.unmeasured.push(Missing::new("zram", why));
         return Ok(None);
     }
@@ -112,7 +126,8 @@ fn zswap_offers(facts: &Facts) -> &[String] {
 fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f64>, out: &mut Measured) {
     let in_zram = out.zram_features.as_ref().map(|f| f.algorithms.clone()).unwrap_or_default();
     let in_zswap = zswap_offers(facts);
-    let mut names: Vec<&String> = in_zram.iter().chain(in_zswap.iter().filter(|n| !in_zram.contains(n))).collect();
+    let mut names: Vec<&String> =
+        in_zram.iter().chain(in_zswap.iter().filter(|n| !in_zram.contains(n))).collect();
     names.retain(|n| !out.algorithms.iter().any(|a| a.name == **n));
     let share = time / u32::try_from(names.len().max(1)).unwrap_or(1);
     for name in names {
@@ -139,7 +154,9 @@ fn disks(root: &Root, facts: &Facts, time: Duration, random: &mut Random, out: &
         }
     }
     match disk::files(root, Instant::now() + time, random) {
-        Ok(figures) => out.file_read = Some(DiskFigures { device: probe::disks::below_path(root, "/usr"), ..figures }),
+        Ok(figures) => {
+            out.file_read = Some(DiskFigures { device: probe::disks::below_path(root, "/usr"), ..figures })
+        }
         Err(e) => out.unmeasured.push(Missing::new("file read latency", e.to_string())),
     }
 }

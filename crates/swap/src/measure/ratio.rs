@@ -61,13 +61,11 @@ pub fn from_checkpoints(readings: &[Checkpoint], stored_share: f64, page_bytes: 
         }
     };
     let ratio = |cost: f64| page_bytes as f64 / (stored_share * cost).max(TABLE_BYTES);
-    Some(Ratio { ratio: ratio(cost_bytes), ratio_low: ratio(cost_bytes + margin_bytes), incompressible_share: share })
-}
-
-/// Same-filled pages and no other: what the table takes.
-pub fn of_same_filled(page_bytes: usize) -> Ratio {
-    let ratio = page_bytes as f64 / TABLE_BYTES;
-    Ratio { ratio, ratio_low: ratio, incompressible_share: 0.0 }
+    Some(Ratio {
+        ratio: ratio(cost_bytes),
+        ratio_low: ratio(cost_bytes + margin_bytes),
+        incompressible_share: share,
+    })
 }
 
 /// Bytes of memory per page stored between two readings. The allocator may shrink in between; never below the data.
@@ -98,7 +96,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn readings(costs: &[u64]) -> Vec<Checkpoint> {
-        let mut at = Checkpoint { pages: 100, mem_used_bytes: 500_000, compressed_bytes: 100_000, huge_pages: 0 };
+        let mut at =
+            Checkpoint { pages: 100, mem_used_bytes: 500_000, compressed_bytes: 100_000, huge_pages: 0 };
         let mut all = vec![at];
         for cost in costs {
             at.pages += 100;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_kernel::{Root, read};
 
@@ -65,11 +65,13 @@ struct Place {
 
 /// Samples `wanted` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random
 /// within each. Left out: eke's own processes, kernel threads, locked memory, shared memory, the kernel's shared zero
-/// page. A process that ends in between is skipped. At `deadline` it goes on with what it has found.
+/// page. A process that ends in between is skipped. It looks for pages during three fifths of `time` and copies in the rest;
+/// when either is over it goes on with what it has.
 ///
 /// # Errors
 /// Only where there is no memory for the copy. What cannot be read is counted, not an error.
-pub(crate) fn sample(root: &Root, wanted: usize, deadline: Instant, random: &mut Random) -> Result<Sample> {
+pub(crate) fn sample(root: &Root, wanted: usize, time: Duration, random: &mut Random) -> Result<Sample> {
+    let (scan_until, copy_until) = (Instant::now() + time.mul_f64(0.6), Instant::now() + time);
     let mut processes = candidates(root);
     random.shuffle(&mut processes);
     let resident: Vec<u64> = processes.iter().map(Process::resident_pages).collect();
@@ -78,16 +80,18 @@ pub(crate) fn sample(root: &Root, wanted: usize, deadline: Instant, random: &mut
     let mut unreadable_processes = 0;
     let mut places = Vec::new();
     for (process, quota) in processes.iter().zip(&first) {
-        let found = if Instant::now() < deadline { scan(root, process, enough(*quota), deadline, random) } else { Ok(vec![]) };
+        let found = scan(root, process, enough(*quota), scan_until, random);
         unreadable_processes += u64::from(found.as_ref().is_err_and(is_refusal));
         places.push(found.unwrap_or_default());
     }
     let found: Vec<usize> = places.iter().map(Vec::len).collect();
     let quotas = quotas(&resident, &found, wanted);
-    let mut sample = Sample { pages: Buffer::new(quotas.iter().sum())?, kept: 0, counts: PageCounts::default() };
+    let mut sample =
+        Sample { pages: Buffer::new(quotas.iter().sum())?, kept: 0, counts: PageCounts::default() };
     for ((process, places), quota) in processes.iter().zip(&mut places).zip(quotas) {
         random.shuffle(places);
-        unreadable_processes += u64::from(copy(root, process.pid, &places[..quota], &mut sample).is_err_and(|e| is_refusal(&e)));
+        let copied = copy(root, process.pid, &places[..quota], copy_until, &mut sample);
+        unreadable_processes += u64::from(copied.is_err_and(|e| is_refusal(&e)));
     }
     sample.counts.unreadable_processes = unreadable_processes;
     Ok(sample)
@@ -109,13 +113,23 @@ fn is_refusal(error: &Error) -> bool {
 fn candidates(root: &Root) -> Vec<Process> {
     let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
     let others = read::pids(root).into_iter().filter(|pid| *pid != own || !root.is_host());
-    let process = |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
-    others.filter_map(process).filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name)).collect()
+    let process =
+        |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
+    others
+        .filter_map(process)
+        .filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name))
+        .collect()
 }
 
 /// Finds about `enough` private anonymous pages in chunks of the address space taken at random.
-fn scan(root: &Root, process: &Process, enough: usize, deadline: Instant, random: &mut Random) -> Result<Vec<Place>> {
-    if enough == 0 {
+fn scan(
+    root: &Root,
+    process: &Process,
+    enough: usize,
+    deadline: Instant,
+    random: &mut Random,
+) -> Result<Vec<Place>> {
+    if enough == 0 || Instant::now() >= deadline {
         return Ok(Vec::new());
     }
     let pid = process.pid;
@@ -142,7 +156,10 @@ fn chunks(ranges: &[Range<u64>], page_bytes: u64) -> Vec<Range<u64>> {
     let step = CHUNK_PAGES * page_bytes;
     let pieces = |r: &Range<u64>| {
         let end = r.end;
-        (r.start..end).step_by(step as usize).take(CHUNKS * 8).map(move |s| s..end.min(s.saturating_add(step)))
+        (r.start..end)
+            .step_by(step as usize)
+            .take(CHUNKS * 8)
+            .map(move |s| s..end.min(s.saturating_add(step)))
     };
     ranges.iter().flat_map(pieces).collect()
 }
@@ -152,7 +169,8 @@ fn present(pagemap: &File, chunk: Range<u64>) -> io::Result<Vec<Place>> {
     let page_bytes = rustix::param::page_size() as u64;
     let mut raw = [0; CHUNK_PAGES as usize * 8];
     let wanted = ((chunk.end - chunk.start) / page_bytes * 8) as usize;
-    let got = pagemap.read_at(&mut raw[..wanted.min(CHUNK_PAGES as usize * 8)], chunk.start / page_bytes * 8)?;
+    let got =
+        pagemap.read_at(&mut raw[..wanted.min(CHUNK_PAGES as usize * 8)], chunk.start / page_bytes * 8)?;
     let entry = |bytes: &[u8]| PagemapEntry(bytes.try_into().map_or(0, u64::from_ne_bytes));
     let entries = raw[..got].chunks_exact(8).map(entry).zip(chunk.step_by(page_bytes as usize));
     Ok(entries
@@ -161,11 +179,12 @@ fn present(pagemap: &File, chunk: Range<u64>) -> io::Result<Vec<Place>> {
         .collect())
 }
 
-/// Copies the pages at `places`; those that are gone by now are skipped.
+/// Copies the pages at `places` until `deadline`; those that are gone by now are skipped. A page that was swapped in between
+/// is waited for.
 ///
 /// # Errors
 /// The process's memory cannot be opened.
-fn copy(root: &Root, pid: u32, places: &[Place], sample: &mut Sample) -> Result<()> {
+fn copy(root: &Root, pid: u32, places: &[Place], deadline: Instant, sample: &mut Sample) -> Result<()> {
     if places.is_empty() {
         return Ok(());
     }
@@ -173,6 +192,9 @@ fn copy(root: &Root, pid: u32, places: &[Place], sample: &mut Sample) -> Result<
     let memory = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
     let before = sample.counts.sampled;
     for place in places {
+        if Instant::now() >= deadline {
+            break;
+        }
         let slot = sample.pages.page_mut(sample.kept);
         if memory.read_exact_at(slot, place.address).is_ok() {
             let content = decode::content(slot);
@@ -201,7 +223,6 @@ mod tests {
     use std::fs;
     use std::io::{Seek, SeekFrom, Write};
     use std::path::Path;
-    use std::time::Duration;
 
     /// A process in a fake root: one page of memory for each of `entries`, filled with (number, number + 1, ...).
     struct Fake<'a> {
@@ -226,7 +247,12 @@ mod tests {
         fn with(&self, entries: &[u64], page: fn(usize) -> Vec<u8>) {
             let size = rustix::param::page_size();
             let (kib, end) = (entries.len() * size / 1024, START + (entries.len() * size) as u64);
-            self.write("status", 0, format!("Name:\t{}\nVmLck:\t{} kB\nRssAnon:\t{kib} kB\n", self.name, self.locked_kib).as_bytes());
+            self.write(
+                "status",
+                0,
+                format!("Name:\t{}\nVmLck:\t{} kB\nRssAnon:\t{kib} kB\n", self.name, self.locked_kib)
+                    .as_bytes(),
+            );
             let map = format!("{START:x}-{end:x} rw-p 00000000 00:00 0 [heap]\n");
             self.write("maps", 0, map.as_bytes());
             self.write("smaps", 0, format!("{map}VmFlags: rd wr lo\n").as_bytes());
@@ -246,7 +272,7 @@ mod tests {
     }
 
     fn take(root: &Path, wanted: usize) -> Sample {
-        sample(&Root::at(root), wanted, Instant::now() + Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
+        sample(&Root::at(root), wanted, Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
     }
 
     #[test]
@@ -273,14 +299,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         Fake { root: dir.path(), pid: 10, name: "eke-agent", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
         Fake { root: dir.path(), pid: 11, name: "gpg", locked_kib: 64 }.with(&[PRESENT; 9], mixed);
-        Fake { root: dir.path(), pid: 12, name: "kswapd0", locked_kib: 0 }.write("status", 0, b"Name:\tkswapd0\n");
+        Fake { root: dir.path(), pid: 12, name: "kswapd0", locked_kib: 0 }.write(
+            "status",
+            0,
+            b"Name:\tkswapd0\n",
+        );
         assert_eq!(take(dir.path(), 100).counts, PageCounts::default());
     }
 
     #[test]
     fn zero_pages_count_apart_and_the_kernels_own_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
-        Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&[PRESENT, PRESENT, 1 << 63], zeros);
+        Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }
+            .with(&[PRESENT, PRESENT, 1 << 63], zeros);
         Fake { root: dir.path(), pid: 11, name: "shop", locked_kib: 0 }
             .with(&[PRESENT; 2], |_| vec![0xa5; rustix::param::page_size()]);
         let s = take(dir.path(), 100);

@@ -51,7 +51,12 @@ mod tests {
     #[test]
     fn levels_only_where_the_kernel_takes_them() {
         let names = ["lzo-rle".to_owned(), "zstd".to_owned()];
-        let shown = |with| variants(&names, with).iter().map(|v| v.params.clone().unwrap_or(v.name.clone())).collect::<Vec<_>>();
+        let shown = |with| {
+            variants(&names, with)
+                .iter()
+                .map(|v| v.params.clone().unwrap_or(v.name.clone()))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(shown(false), ["lzo-rle", "zstd"]);
         assert_eq!(shown(true), ["lzo-rle", "zstd", "level=1", "level=8"]);
     }

@@ -212,7 +212,8 @@ impl On<'_> {
                 break;
             }
             let offset = (run.stored.len() * page_bytes) as u64;
-            file.write_all_at(self.sample.page(*index), offset).map_err(|e| Error::io("write a page to", &self.path(), e))?;
+            file.write_all_at(self.sample.page(*index), offset)
+                .map_err(|e| Error::io("write a page to", &self.path(), e))?;
             run.store_ns.push(since_ns(start));
             run.stored.push(*index);
         }
@@ -231,7 +232,8 @@ impl On<'_> {
                 break;
             }
             let offset = (at * rustix::param::page_size()) as u64;
-            file.read_exact_at(page.bytes_mut(), offset).map_err(|e| Error::io("read a page from", &self.path(), e))?;
+            file.read_exact_at(page.bytes_mut(), offset)
+                .map_err(|e| Error::io("read a page from", &self.path(), e))?;
             run.load_ns.push(since_ns(start));
             if page.bytes() != self.sample.page(run.stored[at]) {
                 return Err(Error::Mismatch { path: self.path(), page: at, algorithm: algorithm.to_owned() });

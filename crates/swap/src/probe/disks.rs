@@ -51,7 +51,10 @@ impl Place {
             return Self { block: block_name(root, path), network: false };
         }
         let mount = parse::mount_of(mounts, path);
-        Self { block: mount.and_then(|m| block_name(root, &m.source)), network: mount.is_some_and(|m| parse::is_network(&m.kind)) }
+        Self {
+            block: mount.and_then(|m| block_name(root, &m.source)),
+            network: mount.is_some_and(|m| parse::is_network(&m.kind)),
+        }
     }
 }
 
@@ -71,9 +74,13 @@ fn whole_disk(root: &Root, name: &str, depth: usize) -> Option<String> {
     let below = |next: String| whole_disk(root, &next, depth).or(Some(next));
     if !root.exists(format!("sys/block/{name}")) {
         let disks = root.list("sys/block").unwrap_or_default();
-        return disks.into_iter().find(|disk| root.exists(format!("sys/block/{disk}/{name}"))).and_then(below);
+        return disks
+            .into_iter()
+            .find(|disk| root.exists(format!("sys/block/{disk}/{name}")))
+            .and_then(below);
     }
-    if let Some(first) = root.list(format!("sys/block/{name}/slaves")).unwrap_or_default().into_iter().next() {
+    if let Some(first) = root.list(format!("sys/block/{name}/slaves")).unwrap_or_default().into_iter().next()
+    {
         return below(first);
     }
     match root.read(format!("sys/block/{name}/loop/backing_file")) {
@@ -90,7 +97,10 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|p| disk.starts_with(p));
     let kind = if starts(&["nbd", "rbd", "drbd", "etherd"]) {
         DiskKind::Network
-    } else if starts(&["mmcblk", "mtdblock", "ubiblock"]) || flag("removable") == Some(true) || is_usb_flash(root, disk, rotational) {
+    } else if starts(&["mmcblk", "mtdblock", "ubiblock"])
+        || flag("removable") == Some(true)
+        || is_usb_flash(root, disk, rotational)
+    {
         DiskKind::WearsOut
     } else if starts(&["vd", "xvd"]) {
         DiskKind::Unknown

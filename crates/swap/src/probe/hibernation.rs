@@ -37,7 +37,11 @@ fn named(root: &Root, source: &str, resume: &str) -> Option<Hibernation> {
     if resume.is_empty() || resume == "none" {
         return None;
     }
-    Some(Hibernation { source: source.into(), resume: resume.into(), device: block_name(root, &device_path(resume)) })
+    Some(Hibernation {
+        source: source.into(),
+        resume: resume.into(),
+        device: block_name(root, &device_path(resume)),
+    })
 }
 
 /// `UUID=x` and its like as the link that udev makes for it.

@@ -29,7 +29,10 @@ const GENERATOR_CONF: [&str; 4] = [
 const KNOWN: &[Known] = &[
     Known {
         name: "zram-generator",
-        programs: &["usr/lib/systemd/system-generators/zram-generator", "lib/systemd/system-generators/zram-generator"],
+        programs: &[
+            "usr/lib/systemd/system-generators/zram-generator",
+            "lib/systemd/system-generators/zram-generator",
+        ],
         switches: &GENERATOR_CONF,
         sections: &GENERATOR_CONF,
         device: None,
@@ -43,7 +46,11 @@ const KNOWN: &[Known] = &[
     },
     Known {
         name: "rpi-swap",
-        programs: &["usr/lib/systemd/system-generators/rpi-swap-generator", "etc/rpi/swap.conf", "usr/lib/rpi/swap.conf"],
+        programs: &[
+            "usr/lib/systemd/system-generators/rpi-swap-generator",
+            "etc/rpi/swap.conf",
+            "usr/lib/rpi/swap.conf",
+        ],
         switches: &["usr/lib/systemd/system-generators/rpi-swap-generator"],
         sections: &[],
         device: Some("zram0"),
@@ -51,14 +58,20 @@ const KNOWN: &[Known] = &[
     Known {
         name: "zram-config (Ubuntu)",
         programs: &["usr/bin/init-zram-swapping"],
-        switches: &["etc/systemd/system/multi-user.target.wants/zram-config.service", "lib/systemd/system/zram-config.service"],
+        switches: &[
+            "etc/systemd/system/multi-user.target.wants/zram-config.service",
+            "lib/systemd/system/zram-config.service",
+        ],
         sections: &[],
         device: Some("zram0"),
     },
     Known {
         name: "zram-config (ztab)",
         programs: &["etc/ztab", "usr/local/sbin/zram-config"],
-        switches: &["etc/systemd/system/multi-user.target.wants/zram-config.service", "etc/systemd/system/zram-config.service"],
+        switches: &[
+            "etc/systemd/system/multi-user.target.wants/zram-config.service",
+            "etc/systemd/system/zram-config.service",
+        ],
         sections: &[],
         device: None,
     },
@@ -112,7 +125,12 @@ fn detect(root: &Root, known: &Known) -> Option<Manager> {
     let mut found: Vec<String> = programs.iter().chain(&switches).map(|f| format!("/{f}")).collect();
     found.dedup();
     let active = !programs.is_empty() && !switches.is_empty();
-    (!found.is_empty()).then(|| Manager { name: known.name.into(), found, active, devices: devices(root, known) })
+    (!found.is_empty()).then(|| Manager {
+        name: known.name.into(),
+        found,
+        active,
+        devices: devices(root, known),
+    })
 }
 
 /// The first of the files that exists counts, as in systemd's order of directories; its drop-ins are not read.

@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //! - `parse`: text to data
-//! - [`zram`]: what zram and zswap can do
-//! - [`disks`]: the disk below an area, and its kind
+//! - `zram`: what zram and zswap can do
+//! - `disks`: the disk below an area, and its kind
 //! - `hibernation`, `managers`, `surroundings`: who else has a say
 
 pub(crate) mod disks;
@@ -28,11 +28,17 @@ pub fn probe(root: &Root) -> Result<Facts> {
     let hibernation = hibernation::place(root);
     let mut missing = Vec::new();
     if !root.exists("proc/swaps") {
-        missing.push(Missing::new("swap", "no /proc/swaps: this kernel was built without CONFIG_SWAP, nothing of this can work"));
+        missing.push(Missing::new(
+            "swap",
+            "no /proc/swaps: this kernel was built without CONFIG_SWAP, nothing of this can work",
+        ));
     }
     let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");
     if min_ttl_ms.is_none() {
-        missing.push(Missing::new("min_ttl_ms", "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN"));
+        missing.push(Missing::new(
+            "min_ttl_ms",
+            "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN",
+        ));
     }
     Ok(Facts {
         ram: memory.total,

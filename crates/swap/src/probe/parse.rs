@@ -42,7 +42,8 @@ pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount>
 
 /// Does a network lie below this kind of file system?
 pub(crate) fn is_network(kind: &str) -> bool {
-    ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs", "virtiofs"].contains(&kind)
+    ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs", "virtiofs"]
+        .contains(&kind)
 }
 
 /// The value of `key=` on the kernel's command line, the last of several; blanks in quotes are not honoured.
@@ -52,7 +53,10 @@ pub(crate) fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> 
 
 /// The value of `KEY=` in a shell-like file, without quotes; comments do not count.
 pub(crate) fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let line = text.lines().filter_map(|l| l.trim().strip_prefix(key)?.trim_start().strip_prefix('=')).next_back()?;
+    let line = text
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix(key)?.trim_start().strip_prefix('='))
+        .next_back()?;
     Some(line.trim().trim_matches(['"', '\'']))
 }
 
@@ -66,7 +70,9 @@ pub(crate) fn zram_sections(text: &str) -> Vec<String> {
 pub(crate) fn crypto_compressors(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in text.split("\n\n") {
-        let field = |key: &str| entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim);
+        let field = |key: &str| {
+            entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim)
+        };
         let compresses = matches!(field("type"), Some("compression" | "scomp" | "acomp"));
         if let Some(name) = field("name").filter(|n| compresses && !names.iter().any(|have| have == n)) {
             names.push(name.to_owned());
@@ -94,7 +100,9 @@ pub(crate) fn config_has(config: &str, option: &str) -> bool {
 
 /// Effective uid 0 and `CAP_SYS_ADMIN` (bit 21) by `/proc/self/status`.
 pub(crate) fn is_root(status: &str) -> bool {
-    let words = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::split_ascii_whitespace);
+    let words = |key: &str| {
+        status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::split_ascii_whitespace)
+    };
     let uid = words("Uid").and_then(|mut w| w.nth(1)) == Some("0");
     let capabilities = words("CapEff").and_then(|mut w| u64::from_str_radix(w.next()?, 16).ok());
     uid && capabilities.is_none_or(|c| c >> 21 & 1 == 1)
@@ -136,10 +144,19 @@ mod tests {
 
     #[test]
     fn values_of_command_line_and_shell() {
-        assert_eq!(cmdline_value("quiet resume=UUID=ab resume=/dev/sda2 resume_offset=5", "resume"), Some("/dev/sda2"));
+        assert_eq!(
+            cmdline_value("quiet resume=UUID=ab resume=/dev/sda2 resume_offset=5", "resume"),
+            Some("/dev/sda2")
+        );
         assert_eq!(shell_value("# RESUME=no\nRESUME=\"UUID=ab\"\n", "RESUME"), Some("UUID=ab"));
-        assert_eq!(zram_sections("# [zram9]\n[zram0]\nzram-size = ram\n[zram1]\n[other]\n"), ["zram0", "zram1"]);
-        assert!(config_has("CONFIG_ZRAM=m\n", "CONFIG_ZRAM") && !config_has("# CONFIG_ZRAM is not set\nCONFIG_ZRAM_X=y\n", "CONFIG_ZRAM"));
+        assert_eq!(
+            zram_sections("# [zram9]\n[zram0]\nzram-size = ram\n[zram1]\n[other]\n"),
+            ["zram0", "zram1"]
+        );
+        assert!(
+            config_has("CONFIG_ZRAM=m\n", "CONFIG_ZRAM")
+                && !config_has("# CONFIG_ZRAM is not set\nCONFIG_ZRAM_X=y\n", "CONFIG_ZRAM")
+        );
     }
 
     #[test]

@@ -19,7 +19,11 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
         if found.len() >= GROUPS {
             break;
         }
-        let children = root.list(&dir).unwrap_or_default().into_iter().filter(|c| root.path(format!("{dir}/{c}")).is_dir());
+        let children = root
+            .list(&dir)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|c| root.path(format!("{dir}/{c}")).is_dir());
         waiting.extend(children.map(|c| if group.is_empty() { c } else { format!("{group}/{c}") }));
         found.push(GroupSwappiness { group, swappiness });
     }
@@ -31,7 +35,8 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
     const KNOWN: [&str; 6] = ["systemd-oomd", "earlyoom", "nohang", "oomd", "low-memory-moni", "psi-monitor"];
     let comm = |pid: u32| root.read(format!("proc/{pid}/comm")).ok().map(|c| c.trim().to_owned());
-    let mut found: Vec<String> = read::pids(root).into_iter().filter_map(comm).filter(|c| KNOWN.contains(&c.as_str())).collect();
+    let mut found: Vec<String> =
+        read::pids(root).into_iter().filter_map(comm).filter(|c| KNOWN.contains(&c.as_str())).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -40,10 +45,14 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
 /// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count.
 pub(crate) fn on_battery(root: &Root) -> Option<bool> {
     const DIR: &str = "sys/class/power_supply";
-    let text = |supply: &str, file: &str| root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned();
-    let supplies: Vec<String> = root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
+    let text = |supply: &str, file: &str| {
+        root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned()
+    };
+    let supplies: Vec<String> =
+        root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
     let plugged = supplies.iter().any(|s| text(s, "type") != "Battery" && text(s, "online") == "1");
-    let discharging = supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
+    let discharging =
+        supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
     (!supplies.is_empty()).then_some(discharging && !plugged)
 }
 
@@ -56,7 +65,11 @@ pub(crate) fn container(root: &Root) -> Option<String> {
     for file in ["run/systemd/container", "run/.containerenv", ".dockerenv"] {
         if root.exists(file) {
             let kind = root.read(file).unwrap_or_default();
-            let word = kind.split_whitespace().next().filter(|_| file == "run/systemd/container").unwrap_or_default();
+            let word = kind
+                .split_whitespace()
+                .next()
+                .filter(|_| file == "run/systemd/container")
+                .unwrap_or_default();
             return Some(format!("/{file} {word}").trim_end().to_owned());
         }
     }

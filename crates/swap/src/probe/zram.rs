@@ -23,25 +23,32 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     }
     let features = devices.last().and_then(|name| features(root, name).ok());
     let idle_age = config.map(|c| {
-        parse::config_has(&c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME") || parse::config_has(&c, "CONFIG_ZRAM_MEMORY_TRACKING")
+        parse::config_has(&c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME")
+            || parse::config_has(&c, "CONFIG_ZRAM_MEMORY_TRACKING")
     });
     if let Some(f) = &features {
         missing.extend(absent_features(f));
     } else if control {
-        missing.push(Missing::new("zram algorithms", "no zram device exists yet that would name them; the measurement makes one"));
+        missing.push(Missing::new(
+            "zram algorithms",
+            "no zram device exists yet that would name them; the measurement makes one",
+        ));
     }
     ZramFacts { control, devices, features, idle_age }
 }
 
 /// The devices that have a disksize.
 pub(crate) fn in_use(root: &Root) -> Vec<ZramStat> {
-    let stats = zram::devices(root).unwrap_or_default().into_iter().filter_map(|name| read::zram_stat(root, &name));
+    let stats =
+        zram::devices(root).unwrap_or_default().into_iter().filter_map(|name| read::zram_stat(root, &name));
     stats.filter(|z| z.disksize.0 > 0).collect()
 }
 
 fn why_no_zram(config: Option<&str>) -> &'static str {
     match config {
-        Some(c) if parse::config_has(c, "CONFIG_ZRAM") => "no /sys/class/zram-control: the module is not loaded (modprobe zram)",
+        Some(c) if parse::config_has(c, "CONFIG_ZRAM") => {
+            "no /sys/class/zram-control: the module is not loaded (modprobe zram)"
+        }
         Some(_) => "no /sys/class/zram-control: this kernel was built without CONFIG_ZRAM",
         None => {
             "no /sys/class/zram-control: the kernel was built without CONFIG_ZRAM, or the module is not loaded (modprobe zram)"
@@ -51,9 +58,21 @@ fn why_no_zram(config: Option<&str>) -> &'static str {
 
 fn absent_features(f: &ZramFeatures) -> Vec<Missing> {
     let all = [
-        (f.algorithm_params, "zram algorithm parameters", "no algorithm_params: the kernel is older than 6.12"),
-        (f.recompression, "zram recompression", "no recomp_algorithm: the kernel was built without CONFIG_ZRAM_MULTI_COMP (Linux 6.2)"),
-        (f.writeback, "zram writeback", "no backing_dev: the kernel was built without CONFIG_ZRAM_WRITEBACK (Linux 4.14)"),
+        (
+            f.algorithm_params,
+            "zram algorithm parameters",
+            "no algorithm_params: the kernel is older than 6.12",
+        ),
+        (
+            f.recompression,
+            "zram recompression",
+            "no recomp_algorithm: the kernel was built without CONFIG_ZRAM_MULTI_COMP (Linux 6.2)",
+        ),
+        (
+            f.writeback,
+            "zram writeback",
+            "no backing_dev: the kernel was built without CONFIG_ZRAM_WRITEBACK (Linux 4.14)",
+        ),
     ];
     all.iter().filter(|(there, ..)| !there).map(|(_, what, why)| Missing::new(*what, *why)).collect()
 }
@@ -76,11 +95,14 @@ pub(crate) fn features(root: &Root, name: &str) -> Result<ZramFeatures> {
 
 /// zswap, and why it is missing.
 pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFacts> {
-    let text = |file: &str| root.read(format!("sys/module/zswap/parameters/{file}")).ok().map(|t| t.trim().to_owned());
+    let text = |file: &str| {
+        root.read(format!("sys/module/zswap/parameters/{file}")).ok().map(|t| t.trim().to_owned())
+    };
     let number = |file: &str| text(file)?.parse().ok();
     let yes = |t: String| Codec::Bool.same(&t, "Y");
     let Some(enabled) = text("enabled").map(yes) else {
-        missing.push(Missing::new("zswap", "no /sys/module/zswap: this kernel was built without CONFIG_ZSWAP"));
+        missing
+            .push(Missing::new("zswap", "no /sys/module/zswap: this kernel was built without CONFIG_ZSWAP"));
         return None;
     };
     let shrinker = text("shrinker_enabled").map(yes);
@@ -118,7 +140,8 @@ fn compressors(root: &Root) -> Vec<String> {
 fn kernel_config(root: &Root) -> Option<String> {
     if let Ok(packed) = root.read_bytes("proc/config.gz") {
         let mut text = String::new();
-        let read = std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text);
+        let read =
+            std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text);
         return read.is_ok().then_some(text);
     }
     let release = root.read("proc/sys/kernel/osrelease").ok()?;

@@ -92,7 +92,8 @@ pub fn detect(root: &Root) -> (Init, String) {
 pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
     usable(root, bin_dir)?;
     let (init, evidence) = detect(root);
-    let mut plan = EnablePlan { init, evidence, changes: Vec::new(), commands: Vec::new(), notes: Vec::new() };
+    let mut plan =
+        EnablePlan { init, evidence, changes: Vec::new(), commands: Vec::new(), notes: Vec::new() };
     let filled = |template: &str| template.replace("@BIN@", bin_dir.trim_end_matches('/'));
     match init {
         Init::Systemd => plan.systemd(root, filled(UNIT)),
@@ -127,10 +128,11 @@ impl EnablePlan {
     fn rc_local(&mut self, root: &Root, block: &str) -> Result<()> {
         let before = files::read(root, RC_LOCAL)?;
         let text = rc_local::with_block(before.as_deref(), block);
-        let mode = fs::metadata(root.path(RC_LOCAL)).map_or(0o755, |meta| meta.permissions().mode() & 0o7777 | 0o111);
+        let mode = fs::metadata(root.path(RC_LOCAL))
+            .map_or(0o755, |meta| meta.permissions().mode() & 0o7777 | 0o111);
         self.changes.push(Change::text_with_mode(RC_LOCAL, text, mode));
         let mentions = |file: &&str| root.read(file).is_ok_and(|text| text.contains("rc.local"));
-        if !["etc/inittab", "etc/init.d/rcS", "etc/rc", "init"].iter().any(|file| mentions(&file)) {
+        if !["etc/inittab", "etc/init.d/rcS", "etc/rc", "init"].iter().any(mentions) {
             self.notes.push("make sure that your init runs /etc/rc.local: no file of its own says so".into());
         }
         Ok(())
@@ -143,16 +145,24 @@ fn systemd_reload(root: &Root) -> Option<Command> {
 }
 
 fn usable(root: &Root, bin_dir: &str) -> Result<()> {
-    let refused = |why: &str| Err(Error::Refused(format!("eke cannot be started at boot from {bin_dir}: {why}")));
+    let refused =
+        |why: &str| Err(Error::Refused(format!("eke cannot be started at boot from {bin_dir}: {why}")));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
     if !bin_dir.starts_with('/') || !bin_dir.chars().all(plain) {
         return refused("the path must be absolute and without blanks or special characters");
     }
-    if ["/home/", "/root/", "/tmp/", "/var/tmp/", "/run/"].iter().any(|dir| format!("{bin_dir}/").starts_with(dir)) {
-        return refused("root must not depend on a user's or a temporary directory; `make install` copies it to /usr/local/bin");
+    if ["/home/", "/root/", "/tmp/", "/var/tmp/", "/run/"]
+        .iter()
+        .any(|dir| format!("{bin_dir}/").starts_with(dir))
+    {
+        return refused(
+            "root must not depend on a user's or a temporary directory; `make install` copies it to /usr/local/bin",
+        );
     }
     match ["eke", "eke-agent"].iter().find(|program| !root.exists(format!("{bin_dir}/{program}"))) {
-        Some(program) => refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin")),
+        Some(program) => {
+            refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin"))
+        }
         None => Ok(()),
     }
 }
@@ -163,7 +173,9 @@ fn usable(root: &Root, bin_dir: &str) -> Result<()> {
 /// When a command fails, its name, status and words, and the files are put back.
 pub fn write(root: &Root, plan: &EnablePlan) -> Result<Written> {
     let reason = "eke at every boot";
-    act::write_files(root, OWNER, &plan.changes, &plan.commands, reason, &mut |command| act::run(root, command))
+    act::write_files(root, OWNER, &plan.changes, &plan.commands, reason, &mut |command| {
+        act::run(root, command)
+    })
 }
 
 /// Puts everything back, whichever init system it was for.
@@ -175,7 +187,8 @@ pub fn undo(root: &Root) -> Result<Undone> {
     let has = |part: &str| files.iter().any(|f| f.path.contains(part));
     // Links that are not in the journal are those that update-rc.d has made.
     let by_command = has(SCRIPT) && !has("etc/runlevels/") && !has("etc/rc2.d/");
-    let before = by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start it"));
+    let before =
+        by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start it"));
     let after = |root: &Root, paths: &[String]| {
         let unit = paths.iter().any(|path| path == UNIT_FILE);
         systemd_reload(root).filter(|_| unit).into_iter().collect::<Vec<_>>()

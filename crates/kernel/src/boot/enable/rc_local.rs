@@ -18,10 +18,17 @@ pub fn with_block(text: Option<&str>, block: &str) -> String {
     [&before, newline, block, &lines[to..].concat()].concat()
 }
 
+/// From a beginning to the next end, without another beginning between them.
 fn present(lines: &[&str]) -> Option<(usize, usize)> {
-    let from = lines.iter().position(|line| line.starts_with(BEGIN))?;
-    let len = lines[from..].iter().position(|line| line.starts_with(END))?;
-    Some((from, from + len + 1))
+    let mut from = None;
+    for (n, line) in lines.iter().enumerate() {
+        if line.starts_with(BEGIN) {
+            from = Some(n);
+        } else if let (Some(from), true) = (from, line.starts_with(END)) {
+            return Some((from, n + 1));
+        }
+    }
+    None
 }
 
 /// The last line that does something, if it is `exit 0`.

@@ -1,0 +1,132 @@
+//! A whole agent on a made-up root, and clients for it.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use eke_agent::clock::SystemClock;
+use eke_agent::{Ended, run, socket};
+use eke_core::snapshot::{Response, Snapshot};
+use eke_kernel::settings;
+use eke_testkit::fake_kernel::FakeKernel;
+
+/// An agent in a thread.
+pub struct Agent {
+    pub machine: Arc<FakeKernel>,
+    pub socket: PathBuf,
+    shutdown: UnixStream,
+    thread: JoinHandle<Ended>,
+}
+
+impl Agent {
+    pub fn on(machine: Arc<FakeKernel>) -> Self {
+        std::fs::create_dir_all(machine.dir().join("run/eke")).unwrap();
+        let root = machine.root();
+        let listener = socket::listen(&root).unwrap();
+        let (shutdown, watched) = UnixStream::pair().unwrap();
+        let thread = std::thread::spawn(move || {
+            run(&root, &listener, &SystemClock, watched.as_fd(), &|| settings::load(&root, None)).unwrap()
+        });
+        Self { socket: machine.dir().join(socket::FILE), machine, shutdown, thread }
+    }
+
+    pub fn start() -> Self {
+        Self::on(FakeKernel::new())
+    }
+
+    pub fn connect(&self) -> Connection {
+        connect(&self.socket)
+    }
+
+    pub fn ask(&self, line: &str) -> Response {
+        self.connect().ask(line)
+    }
+
+    pub fn end(mut self) -> Ended {
+        self.shutdown.write_all(b"x").unwrap();
+        self.thread.join().unwrap()
+    }
+
+    pub fn join(self) -> Ended {
+        self.thread.join().unwrap()
+    }
+}
+
+pub struct Connection(pub BufReader<UnixStream>);
+
+pub fn connect(socket: &Path) -> Connection {
+    let stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Connection(BufReader::new(stream))
+}
+
+impl Connection {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// The next line, `None` if the agent closed the connection.
+    pub fn receive(&mut self) -> Option<Response> {
+        let mut line = String::new();
+        match self.0.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_str(&line).unwrap()),
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(e) => panic!("the agent neither answers nor closes: {e}"),
+        }
+    }
+
+    pub fn ask(&mut self, line: &str) -> Response {
+        self.send(format!("{line}\n").as_bytes());
+        self.receive().unwrap()
+    }
+
+    pub fn status(&mut self) -> Snapshot {
+        match self.ask(STATUS) {
+            Response::Status(snapshot) => *snapshot,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub const STATUS: &str = r#"{"ask":"status"}"#;
+pub const STOP: &str = r#"{"ask":"stop"}"#;
+pub const RELOAD: &str = r#"{"ask":"reload"}"#;
+
+/// An agent in a process, killed when dropped.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the program on a directory and waits until it answers or ends.
+pub fn spawn(dir: &Path) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
+    command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().unwrap());
+    let pid = process.0.id().to_string();
+    until("the agent answers or ends", || {
+        let holds = std::fs::read_to_string(dir.join("run/eke/agent.lock")).is_ok_and(|t| t.trim() == pid);
+        process.0.try_wait().unwrap().is_some() || (holds && UnixStream::connect(dir.join(socket::FILE)).is_ok())
+    });
+    process
+}
+
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < end, "it never came to this: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

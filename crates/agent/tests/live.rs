@@ -1,0 +1,242 @@
+//! Live decisions on a made-up machine: which bytes go where, in what order, and what becomes of the kernel's refusals.
+
+mod writes_back;
+
+use std::sync::Arc;
+
+use eke_core::config::{Settings, Source};
+use eke_core::model::Model;
+use eke_core::sample::Sample;
+use eke_core::step::{Plan, Reason, Step, ZramSpec};
+use eke_core::units::Bytes;
+use eke_kernel::apply::Session;
+use eke_kernel::journal::Journal;
+use eke_kernel::{Root, read, revert, state};
+use eke_swap::live::act::{self, Outcome};
+use eke_swap::live::action::{Action, Kind};
+use eke_swap::live::ledger::Ledger;
+use eke_swap::live::{Live, Moment};
+use eke_testkit::fake_kernel::{FakeKernel, Faults};
+use writes_back::WritesBack;
+
+const MIB: u64 = 1 << 20;
+const DAY: u64 = 86_400;
+
+/// A machine with a zram1 of eke's, 64 MiB, that can recompress and write back.
+fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
+    let machine = FakeKernel::new();
+    let spec = ZramSpec {
+        algorithm: "lz4".into(),
+        params: None,
+        recompress_with: Some("zstd".into()),
+        backing_dev: Some("/dev/loop9".into()),
+        disksize: Bytes::mib(64),
+        swap_priority: Some(100),
+    };
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    plan.push(Step::AddZram(spec), Reason::new("a test"));
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
+    machine.add_area("/dev/zram1", 64 * 1024, fill_mib * 1024, 100);
+    machine.put("sys/block/zram1/recomp_algorithm", "#1: lzo-rle lz4 [zstd]\n");
+    machine.put("sys/block/zram1/mm_stat", &format!("{} 0 {} 0 0 0 0 100 100\n", fill_mib * MIB, pool_mib * MIB));
+    machine.set_faults(Faults::default());
+    machine
+}
+
+/// A tick every 10 s.
+struct Ticks {
+    root: Root,
+    settings: Settings,
+    live: Live,
+    before: Sample,
+    s: u64,
+    told: Vec<String>,
+}
+
+impl Ticks {
+    fn on(root: Root, toml: &str) -> Self {
+        let settings = Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap();
+        let before = read::sample(&root, 0, &[]).unwrap();
+        Self { root, settings, live: Live::default(), before, s: 0, told: Vec::new() }
+    }
+
+    fn tick(&mut self, ticks: u64) {
+        for _ in 0..ticks {
+            self.s += 10;
+            let now = read::sample(&self.root, self.s * 1_000, &[]).unwrap();
+            let model = Model::new(&now, Some(&self.before));
+            let moment = Moment {
+                root: &self.root,
+                settings: &self.settings.swap,
+                now: &now,
+                before: &self.before,
+                model: &model,
+                unix_s: 5 * DAY + self.s,
+            };
+            self.told.extend(self.live.tick(&moment));
+            self.before = now;
+        }
+    }
+}
+
+/// What was written to zram1 since the machine was set up, and other effects, without journal and ledger.
+fn effects(machine: &FakeKernel) -> Vec<String> {
+    let log = machine.log().split_off(set_up(machine));
+    log.into_iter().filter(|l| !l.contains("run/eke") && !l.contains("var/lib")).map(|l| l.replace("sys/block/", "")).collect()
+}
+
+fn set_up(machine: &FakeKernel) -> usize {
+    machine.log().iter().position(|l| l.starts_with("swap on")).map_or(0, |at| at + 1)
+}
+
+#[test]
+fn a_cycle_on_a_kernel_that_marks_by_age() {
+    let machine = machine(60, 30);
+    let mut ticks = Ticks::on(machine.root(), "[swap]\ngrow = false\n");
+    ticks.tick(20);
+    assert_eq!(
+        effects(&machine),
+        [
+            "write 11003 to zram1/idle",
+            "write type=huge_idle priority=1 max_pages=512 to zram1/recompress",
+            "write type=idle priority=1 max_pages=1024 to zram1/recompress",
+            "write 2048 to zram1/writeback_limit",
+            "write 1 to zram1/writeback_limit_enable",
+            "write huge_idle to zram1/writeback",
+            "write 4096 to zram1/writeback_limit",
+            "write 1 to zram1/writeback_limit_enable",
+            "write huge to zram1/writeback",
+        ]
+    );
+    let ledger: Ledger = state::load(&machine.root(), act::LEDGER).unwrap();
+    assert_eq!((ledger.day, ledger.written), (5, Bytes(0)), "the kernel wrote nothing, so nothing is charged");
+}
+
+#[test]
+fn einval_of_an_age_marks_all_instead_and_lets_it_age() {
+    let machine = machine(60, 30);
+    machine.set_faults(Faults { errors: vec![("zram1/idle".into(), 22, 1)], ..Faults::default() });
+    let mut ticks = Ticks::on(machine.root(), "[swap]\ngrow = false\nwriteback_mib_per_day = 0\n");
+    ticks.tick(1_250);
+    let log = effects(&machine);
+    assert_eq!(log[..2], ["write all to zram1/idle", "write type=huge_idle priority=1 max_pages=512 to zram1/recompress"]);
+}
+
+#[test]
+fn eagain_comes_back_to_the_same_and_einval_goes_on_to_the_next() {
+    let machine = machine(60, 30);
+    let errors = vec![("zram1/recompress".into(), 11, 1), ("zram1/writeback".into(), 22, 9)];
+    machine.set_faults(Faults { errors, ..Faults::default() });
+    let mut ticks = Ticks::on(machine.root(), "[swap]\ngrow = false\n");
+    ticks.tick(30);
+    let log = effects(&machine);
+    assert_eq!(log.iter().filter(|l| l.contains("type=huge_idle")).count(), 1, "{log:?}");
+    assert_eq!(log.iter().filter(|l| l.contains("type=idle")).count(), 1, "{log:?}");
+    assert!(!log.iter().any(|l| l.ends_with("zram1/writeback")), "{log:?}");
+    assert_eq!(ticks.told, [""; 0], "what a kernel cannot is no event");
+}
+
+#[test]
+fn while_the_gate_is_closed_nothing_is_written() {
+    for (path, text) in [
+        ("proc/pressure/memory", "some avg10=5.00 avg60=0.00 avg300=0.00 total=0\n"),
+        ("sys/class/power_supply/BAT0/status", "Discharging\n"),
+    ] {
+        let machine = machine(60, 30);
+        machine.put("sys/class/power_supply/BAT0/type", "Battery\n");
+        machine.put(path, text);
+        let mut ticks = Ticks::on(machine.root(), "[swap]\ngrow = false\n");
+        ticks.tick(30);
+        assert_eq!(effects(&machine), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn others_devices_are_left_alone() {
+    let machine = FakeKernel::new();
+    machine.add_area("/dev/zram0", 64 * 1024, 60 * 1024, 100);
+    machine.put("sys/block/zram0/disksize", "67108864\n");
+    machine.put("sys/block/zram0/recomp_algorithm", "#1: lzo-rle lz4 [zstd]\n");
+    machine.put("sys/block/zram0/mm_stat", "62914560 0 10485760 0 0 0 0 100 100\n");
+    let mut ticks = Ticks::on(machine.root(), "");
+    ticks.tick(30);
+    assert_eq!(machine.log(), [""; 0]);
+}
+
+#[test]
+fn a_full_device_gets_a_second_one_and_down_removes_both() {
+    let machine = machine(62, 10);
+    let mut ticks = Ticks::on(machine.root(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
+    ticks.tick(1);
+    let swaps = read::swaps(&machine.root()).unwrap();
+    let second = swaps.iter().find(|a| a.path == "/dev/zram2").unwrap();
+    assert_eq!(second.priority, 99);
+    assert!(ticks.told[0].starts_with("Swap on /dev/zram2 was added. The zram devices are 97 % full, but hold 62 MiB in 10 MiB (ratio 6.2)"), "{:?}", ticks.told);
+    ticks.tick(100);
+    assert_eq!(read::swaps(&machine.root()).unwrap().len(), 2, "and not a third");
+    machine.add_area("/dev/zram1", 64 * 1024, 0, 100);
+    let journal = Journal::open(&machine.root()).unwrap();
+    revert::all(&machine.root(), &journal).unwrap();
+    assert_eq!(read::swaps(&machine.root()).unwrap(), []);
+}
+
+#[test]
+fn a_device_that_cannot_be_added_is_said_and_not_tried_at_every_tick() {
+    let machine = machine(62, 10);
+    machine.set_faults(Faults { errors: vec![("zram-control/hot_add".into(), 12, 100)], ..Faults::default() });
+    let mut ticks = Ticks::on(machine.root(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
+    ticks.tick(59);
+    assert_eq!(ticks.told.len(), 1, "{:?}", ticks.told);
+    assert!(ticks.told[0].starts_with("No further zram device could be added: cannot get a new zram device"), "{:?}", ticks.told);
+    ticks.tick(60);
+    assert_eq!(ticks.told.len(), 2, "{:?}", ticks.told);
+}
+
+#[test]
+fn the_kernels_eio_at_the_limit_is_a_round_well_done_and_stands_in_the_ledger() {
+    let machine = machine(60, 30);
+    let root = WritesBack::on(Arc::clone(&machine), 700);
+    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
+    let written = |outcome: &Outcome| if let Outcome::Brought { written, .. } = outcome { Some(written.0 / 4096) } else { None };
+    assert_eq!(written(&act::perform(&root, &round, 5)), Some(512), "EIO, and all of the limit");
+    assert_eq!(written(&act::perform(&root, &round, 5)), Some(188), "no more than that there was");
+    assert_eq!(act::ledger(&root), Ledger { day: 5, written: Bytes(700 * 4096) });
+}
+
+#[test]
+fn eio_before_the_limit_is_a_broken_disk() {
+    let machine = machine(60, 30);
+    machine.set_faults(Faults { errors: vec![("zram1/writeback".into(), 5, 1)], ..Faults::default() });
+    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
+    let outcome = act::perform(&machine.root(), &round, 5);
+    assert!(matches!(&outcome, Outcome::Failed(why) if why.contains("zram1/writeback")), "{outcome:?}");
+}
+
+#[test]
+fn a_whole_day_stays_within_its_budget() {
+    let machine = machine(60, 30);
+    let root = WritesBack::on(Arc::clone(&machine), 1_000_000);
+    let mut ticks = Ticks::on(root, "[swap]\ngrow = false\nrecompress = false\nwriteback_mib_per_day = 10\n");
+    ticks.tick(2_000);
+    let bd_stat = machine.root().read("sys/block/zram1/bd_stat").unwrap();
+    assert_eq!(bd_stat.split_whitespace().nth(2), Some("2560"), "10 MiB");
+    assert!(ticks.told.iter().any(|t| t.contains("10 MiB went to the writeback device")), "{:?}", ticks.told);
+}
+
+#[test]
+fn a_crash_in_the_middle_of_a_round_counts_too_much_rather_than_too_little() {
+    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
+    let mut begun = 0;
+    for effects in 0..8 {
+        let machine = machine(60, 30);
+        machine.set_faults(Faults { crash_after: Some(effects), ..Faults::default() });
+        let outcome = act::perform(&machine.root(), &round, 5);
+        machine.set_faults(Faults::default());
+        let has_begun = machine.log().iter().any(|l| l.starts_with("write huge to"));
+        let is_settled = matches!(outcome, Outcome::Brought { .. });
+        begun += u32::from(has_begun && !is_settled);
+        let expected = if has_begun && !is_settled { 512 * 4096 } else { 0 };
+        assert!(act::ledger(&machine.root()).written.0 >= expected, "after {effects} effects");
+    }
+    assert_eq!(begun, 1, "one of the crashes came between the round and its settling");
+}

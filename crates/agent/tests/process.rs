@@ -1,0 +1,94 @@
+//! The program: two at once, a signal, a crash, a new start. What is applied stays in place.
+
+mod common;
+
+use std::io::Read;
+use std::sync::Arc;
+
+use common::{Process, connect, spawn, until};
+use eke_agent::socket;
+use eke_core::snapshot::Applied;
+use eke_core::step::{Plan, Reason, Step};
+use eke_kernel::apply::Session;
+use eke_kernel::{journal, state};
+use eke_testkit::fake_kernel::FakeKernel;
+use rustix::process::{Pid, Signal, kill_process};
+
+fn with_a_plan() -> Arc<FakeKernel> {
+    let machine = FakeKernel::new();
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    plan.push(Step::set("vm.swappiness", 180), Reason::new("a test"));
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
+    state::save(&machine.root(), state::APPLIED, &Applied { unix_s: 1, plans: vec![plan] }).unwrap();
+    machine
+}
+
+fn is_as_applied(machine: &Arc<FakeKernel>) -> bool {
+    machine.root().read("proc/sys/vm/swappiness").unwrap() == "180\n" && journal::entries(&machine.root()).unwrap().len() == 1
+}
+
+fn signal(process: &Process, signal: Signal) {
+    kill_process(Pid::from_child(&process.0), signal).unwrap();
+}
+
+fn events(machine: &Arc<FakeKernel>) -> Vec<String> {
+    let snapshot = connect(&machine.dir().join(socket::FILE)).status();
+    snapshot.events.into_iter().map(|e| e.text).collect()
+}
+
+fn said(process: &mut Process) -> String {
+    let mut text = String::new();
+    process.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn sigterm_ends_it_with_0_and_leaves_everything_in_place() {
+    let machine = with_a_plan();
+    let mut agent = spawn(machine.dir());
+    signal(&agent, Signal::TERM);
+    assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+    assert!(is_as_applied(&machine));
+    assert!(!machine.root().exists(socket::FILE));
+    let log = said(&mut agent);
+    assert!(log.contains("everything that is applied stays in place"), "{log}");
+}
+
+#[test]
+fn a_second_agent_names_the_first_and_exits_with_1() {
+    let machine = with_a_plan();
+    let first = spawn(machine.dir());
+    let mut second = spawn(machine.dir());
+    assert_eq!(second.0.wait().unwrap().code(), Some(1));
+    let log = said(&mut second);
+    assert!(log.contains(&format!("an agent runs already (process {})", first.0.id())), "{log}");
+    assert!(!events(&machine).is_empty(), "the first still answers");
+}
+
+#[test]
+fn after_kill_9_the_next_agent_adopts() {
+    let machine = with_a_plan();
+    let mut agent = spawn(machine.dir());
+    signal(&agent, Signal::KILL);
+    agent.0.wait().unwrap();
+    assert!(is_as_applied(&machine) && machine.root().exists(socket::FILE));
+    let next = spawn(machine.dir());
+    assert_eq!(events(&machine)[0], "Adopted the applied plan; changes in force: 1.");
+    assert!(is_as_applied(&machine));
+    signal(&next, Signal::INT);
+    until("the socket is gone", || !machine.root().exists(socket::FILE));
+    assert!(is_as_applied(&machine));
+}
+
+#[test]
+fn wrong_words_and_wrong_settings_are_2() {
+    let machine = FakeKernel::new();
+    let run = |words: &[&str]| std::process::Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap();
+    assert_eq!(run(&["--frobnicate"]).status.code(), Some(2));
+    assert_eq!(run(&["--help"]).status.code(), Some(0));
+    machine.put("etc/eke/eke.toml", "[swap]\npool_percent = 99\n");
+    let output = run(&["--root", &machine.dir().display().to_string()]);
+    assert_eq!(output.status.code(), Some(2));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("eke.toml:2: ") && log.contains("from 10 to 90"), "{log}");
+}

@@ -1,0 +1,175 @@
+//! A whole agent and its clients: the well-behaved, the slow, the silent, the garbled, too many of them.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Agent, RELOAD, STATUS, STOP, connect, until};
+use eke_agent::Ended;
+use eke_agent::clients::MOST;
+use eke_core::snapshot::{Applied, Response};
+use eke_core::step::Plan;
+use eke_kernel::state;
+use eke_testkit::real::skip;
+
+const SOCKET_OF_CLIENT: &str = "EKE_TEST_SOCKET";
+
+#[test]
+fn a_client_may_ask_again_and_again_and_a_signal_ends_the_agent() {
+    let agent = Agent::start();
+    let mut connection = agent.connect();
+    let first = connection.status();
+    assert_eq!(first.agent.as_ref().map(|a| a.pid), Some(std::process::id()));
+    assert_eq!((first.applied, first.backend.as_str()), (false, "none"));
+    assert_eq!(connection.status().model.ram, first.model.ram);
+    assert_eq!(agent.end(), Ended::BySignal);
+}
+
+#[test]
+fn two_requests_at_once_get_two_answers() {
+    let agent = Agent::start();
+    let mut connection = agent.connect();
+    connection.send(format!("{STATUS}\n{STATUS}\n").as_bytes());
+    assert!(matches!(connection.receive(), Some(Response::Status(_))));
+    assert!(matches!(connection.receive(), Some(Response::Status(_))));
+    agent.end();
+}
+
+#[test]
+fn a_client_that_says_all_and_closes_its_half_gets_its_answer() {
+    let agent = Agent::start();
+    let mut stream = UnixStream::connect(&agent.socket).unwrap();
+    stream.write_all(format!("{STATUS}\n").as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with(r#"{"answer":"status""#) && answer.ends_with("}\n"), "{answer}");
+    agent.end();
+}
+
+#[test]
+fn garbage_is_refused_and_the_client_may_try_again() {
+    let agent = Agent::start();
+    let mut connection = agent.connect();
+    assert!(matches!(connection.ask("\u{0}{]"), Response::Refused { needs_root: false, .. }));
+    connection.status();
+    agent.end();
+}
+
+#[test]
+fn a_request_without_end_is_refused_and_closed() {
+    let agent = Agent::start();
+    let mut connection = agent.connect();
+    connection.send(&[b'x'; 4097]);
+    let Some(Response::Refused { reason, .. }) = connection.receive() else { panic!("not refused") };
+    assert!(reason.contains("4096 bytes"), "{reason}");
+    assert_eq!(connection.receive(), None);
+    agent.end();
+}
+
+#[test]
+fn slow_and_silent_clients_are_dropped_and_hold_nobody_up() {
+    let agent = Agent::start();
+    let (mut silent, mut slow) = (agent.connect(), agent.connect());
+    slow.send(b"{\"ask\"");
+    let start = Instant::now();
+    agent.connect().status();
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert_eq!((silent.receive(), slow.receive()), (None, None));
+    assert!((4.0..8.0).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
+    agent.end();
+}
+
+#[test]
+fn a_client_that_never_reads_does_not_stall_the_others() {
+    let agent = Agent::start();
+    let mut deaf = UnixStream::connect(&agent.socket).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    for _ in 0..20_000 {
+        if deaf.write_all(format!("{STATUS}\n").as_bytes()).is_err() {
+            break;
+        }
+    }
+    let start = Instant::now();
+    agent.connect().status();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    agent.end();
+}
+
+#[test]
+fn beyond_the_bound_a_client_is_closed_and_the_rest_go_on() {
+    let agent = Agent::start();
+    let mut all: Vec<_> = (0..=MOST).map(|_| agent.connect()).collect();
+    let mut one_more = all.pop().unwrap();
+    assert_eq!(one_more.receive(), None);
+    let bound = if rustix::process::geteuid().is_root() { MOST } else { eke_agent::clients::MOST_OF_OTHERS };
+    all.truncate(bound);
+    for connection in &mut all {
+        connection.status();
+    }
+    drop(all);
+    agent.connect().status();
+    agent.end();
+}
+
+#[test]
+fn reload_adopts_what_up_applied_and_refuses_wrong_settings() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("reload_adopts_what_up_applied", "not root");
+    }
+    let agent = Agent::start();
+    let applied = Applied { unix_s: 1, plans: vec![Plan { remedy: "swap".into(), ..Plan::default() }] };
+    state::save(&agent.machine.root(), state::APPLIED, &applied).unwrap();
+    assert!(!agent.connect().status().applied);
+    assert_eq!(agent.ask(RELOAD), Response::Done);
+    assert!(agent.connect().status().applied);
+    agent.machine.put("etc/eke/eke.toml", "[agent]\ntick = 3\n");
+    let Response::Refused { reason, needs_root: false } = agent.ask(RELOAD) else { panic!("not refused") };
+    assert!(reason.contains("eke.toml:2: unknown field `tick`") && reason.contains("stay as they were"), "{reason}");
+    agent.end();
+}
+
+#[test]
+fn root_may_stop_it_and_has_the_answer() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("root_may_stop_it", "not root");
+    }
+    let agent = Agent::start();
+    assert_eq!(agent.ask(STOP), Response::Done);
+    assert_eq!(agent.join(), Ended::ByRequest);
+}
+
+/// Not a test of its own: what the next test runs as another user.
+#[test]
+fn client_of_another_user() {
+    let Ok(socket) = std::env::var(SOCKET_OF_CLIENT) else { return };
+    for line in [STATUS, STOP, RELOAD] {
+        println!("{}", serde_json::to_string(&connect(socket.as_ref()).ask(line)).unwrap());
+    }
+}
+
+#[test]
+fn another_user_may_look_and_not_change() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("another_user_may_look_and_not_change", "not root");
+    }
+    let agent = Agent::start();
+    std::fs::set_permissions(agent.machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut client = Command::new(std::env::current_exe().unwrap());
+    client.args(["client_of_another_user", "--exact", "--nocapture"]).env(SOCKET_OF_CLIENT, &agent.socket);
+    let output = match client.uid(65_534).gid(65_534).output() {
+        Ok(output) => String::from_utf8(output.stdout).unwrap(),
+        Err(e) => return skip("another_user_may_look_and_not_change", &format!("nobody cannot run this test program: {e}")),
+    };
+    let answers: Vec<Response> = output.lines().filter_map(|l| serde_json::from_str(l.get(l.find('{')?..)?).ok()).collect();
+    assert_eq!(answers.len(), 3, "{output}");
+    assert!(matches!(answers[0], Response::Status(_)));
+    assert!(answers[1..].iter().all(|a| matches!(a, Response::Refused { needs_root: true, .. })), "{answers:?}");
+    until("it still answers", || agent.connect().status().agent.is_some());
+    assert_eq!(agent.end(), Ended::BySignal);
+}

@@ -1,0 +1,41 @@
+//! Lines about changed files and the commands that make them count.
+
+use eke_kernel::boot::{Undone, Written};
+use eke_kernel::files::{Effect, Outcome};
+
+/// After changing.
+pub fn show_written(written: &Written) {
+    for file in &written.files {
+        let what = match file.effect {
+            Effect::Created => "wrote",
+            Effect::Changed => "changed",
+            Effect::Removed => "removed",
+            Effect::Unchanged => "unchanged",
+        };
+        println!("{what} /{}", file.path);
+    }
+    for command in &written.ran {
+        println!("ran {command} ({})", command.why);
+    }
+    for command in &written.to_run {
+        println!("to run there: {command} ({})", command.why);
+    }
+}
+
+/// After putting back.
+pub fn show_undone(undone: &Undone) {
+    for file in &undone.files {
+        match &file.outcome {
+            Outcome::Restored => println!("/{} is as it was", file.path),
+            Outcome::Removed => println!("removed /{}", file.path),
+            Outcome::Kept(why) => println!("left alone: /{}: {why}", file.path),
+            Outcome::Unchanged => {}
+        }
+    }
+    for command in &undone.ran {
+        println!("ran {command} ({})", command.why);
+    }
+    for command in &undone.to_run {
+        println!("to run there: {command} ({})", command.why);
+    }
+}

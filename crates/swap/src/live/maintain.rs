@@ -1,0 +1,275 @@
+//! What to recompress or write back and when; pure, with its state as data.
+//!
+//! A cycle marks what is idle, recompresses it, and writes back what still does not compress:
+//!
+//! ```text
+//! resting ──> mark ──(kernels that mark by age)────────> working: huge_idle, idle recompressed;
+//!    ^          └──(those that mark only "all")─> aging ──^       huge_idle, huge written back
+//!    └────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One round at a time, 30 s between two; a kind is repeated while it brings something. The gate ([`super::gate`])
+//! must have been open for 30 s; while it is closed nothing happens, and what was marked stays marked.
+
+use std::collections::VecDeque;
+
+use eke_core::units::Bytes;
+
+use super::act::Outcome;
+use super::action::{Action, Age, Kind};
+use super::facts::{Device, Facts, Figures};
+use super::gate;
+use super::grow::FULL;
+use super::ledger::Ledger;
+
+/// Between two rounds.
+pub const BACKOFF_MS: u64 = 30_000;
+/// Between two cycles.
+pub const REST_MS: u64 = 600_000;
+/// A round: 2 to 128 MiB, in units of [`super::ledger::UNIT`].
+pub const ROUND_UNITS: std::ops::RangeInclusive<u64> = 512..=32_768;
+/// A round blocks the agent: one that takes longer is halved, one of less than half of that is doubled.
+const ROUND_MS: u64 = 1_000;
+/// One kind's rounds in a cycle: swapping beside it can look as if a round brought something for ever.
+const ROUNDS_OF_A_KIND: u32 = 64;
+/// A page that was not used for so long is idle: the less memory is available, the sooner.
+const IDLE_S: std::ops::RangeInclusive<f64> = 120.0..=86_400.0;
+
+/// The time: of the tick (monotonic) and of the ledger (days since 1970).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds.
+    pub ms: u64,
+    /// Days since 1970.
+    pub day: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Recompress(Kind, u32),
+    WriteBack(Kind),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Task {
+    device: String,
+    work: Work,
+    rounds: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    Resting { until_ms: u64 },
+    Aging { until_ms: u64 },
+    Working(VecDeque<Task>),
+}
+
+/// Where in its cycle maintenance is. Its default is a cycle that may begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    phase: Phase,
+    next_round_ms: u64,
+    calm_since_ms: Option<u64>,
+    round_units: u64,
+    only_marks_all: bool,
+    unsupported: Vec<(String, Work)>,
+    freed: Bytes,
+    written: Bytes,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Resting { until_ms: 0 },
+            next_round_ms: 0,
+            calm_since_ms: None,
+            round_units: *ROUND_UNITS.start(),
+            only_marks_all: false,
+            unsupported: Vec::new(),
+            freed: Bytes(0),
+            written: Bytes(0),
+        }
+    }
+}
+
+/// What to do, in order, and the state after it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decision {
+    /// At most one round, or the marks that begin a cycle.
+    pub actions: Vec<Action>,
+    /// A sentence if a cycle ended that brought something.
+    pub told: Option<String>,
+    /// For the next decision.
+    pub state: State,
+}
+
+/// Decides. Pure: the same arguments give the same decision.
+pub fn decide(facts: &Facts, figures: &Figures, ledger: &Ledger, state: &State, now: Now) -> Decision {
+    let mut state = state.clone();
+    if gate::closed_by(facts, figures).is_some() {
+        state.calm_since_ms = None;
+        return Decision { state, ..Decision::default() };
+    }
+    let calm_since_ms = *state.calm_since_ms.get_or_insert(now.ms);
+    if now.ms.saturating_sub(calm_since_ms) < gate::CALM_MS || now.ms < state.next_round_ms {
+        return Decision { state, ..Decision::default() };
+    }
+    let left_units = ledger.left_units(now.day, facts.writeback_a_day);
+    let actions = state.advance(facts, figures, left_units, now.ms);
+    let told = state.end_of_cycle(now.ms);
+    Decision { actions, told, state }
+}
+
+impl State {
+    /// Is a cycle under way that may still free memory?
+    pub fn is_busy(&self) -> bool {
+        matches!(self.phase, Phase::Working(_))
+    }
+
+    fn advance(&mut self, facts: &Facts, figures: &Figures, left_units: u64, now_ms: u64) -> Vec<Action> {
+        match &self.phase {
+            Phase::Resting { until_ms } | Phase::Aging { until_ms } if now_ms < *until_ms => Vec::new(),
+            Phase::Resting { .. } => self.begin(facts, idle_age_s(figures), now_ms),
+            Phase::Aging { .. } => {
+                self.phase = Phase::Working(self.tasks(facts));
+                self.round(facts, left_units, now_ms)
+            }
+            Phase::Working(_) => self.round(facts, left_units, now_ms),
+        }
+    }
+
+    fn begin(&mut self, facts: &Facts, age_s: u64, now_ms: u64) -> Vec<Action> {
+        let tasks = self.tasks(facts);
+        let marked = |d: &&Device| d.idle && tasks.iter().any(|t| t.device == d.name);
+        let age = if self.only_marks_all { Age::All } else { Age::Seconds(age_s) };
+        let marks = facts.devices.iter().filter(marked).map(|d| Action::MarkIdle { device: d.name.clone(), age }).collect();
+        self.phase = match age {
+            _ if tasks.is_empty() => Phase::Resting { until_ms: now_ms + REST_MS },
+            Age::All => Phase::Aging { until_ms: now_ms + age_s * 1_000 },
+            Age::Seconds(_) => Phase::Working(tasks),
+        };
+        marks
+    }
+
+    /// All that the devices and settings allow, in order: recompression frees without wear, so it goes first.
+    fn tasks(&self, facts: &Facts) -> VecDeque<Task> {
+        let own = || facts.devices.iter().filter(|d| d.own);
+        let recompress = own().filter(|_| facts.recompress).flat_map(|d| {
+            let kinds = if d.idle { &[Kind::HugeIdle, Kind::Idle][..] } else { &[] };
+            kinds.iter().flat_map(move |k| d.recompress_priorities.iter().map(move |p| (d, Work::Recompress(*k, *p))))
+        });
+        let write_back = own().filter(|d| d.writeback && facts.writeback_a_day.0 > 0).flat_map(|d| {
+            let kinds = if d.idle { &[Kind::HugeIdle, Kind::Huge][..] } else { &[Kind::Huge] };
+            kinds.iter().map(move |k| (d, Work::WriteBack(*k)))
+        });
+        let all = recompress.chain(write_back).map(|(d, work)| Task { device: d.name.clone(), work, rounds: 0 });
+        all.filter(|t| !self.unsupported.contains(&(t.device.clone(), t.work))).collect()
+    }
+
+    /// The next round that is worth it; without one the cycle ends.
+    fn round(&mut self, facts: &Facts, left_units: u64, now_ms: u64) -> Vec<Action> {
+        let Phase::Working(tasks) = &mut self.phase else { return Vec::new() };
+        while let Some(task) = tasks.front_mut() {
+            let device = facts.devices.iter().find(|d| d.name == task.device);
+            if let Some(action) = device.and_then(|d| action(d, task.work, self.round_units, left_units)) {
+                task.rounds += 1;
+                self.next_round_ms = now_ms + BACKOFF_MS;
+                return vec![action];
+            }
+            tasks.pop_front();
+        }
+        Vec::new()
+    }
+
+    /// Takes in what became of an action; gives a sentence when a cycle ends that brought something.
+    pub fn note(&mut self, action: &Action, outcome: &Outcome, now_ms: u64) -> Option<String> {
+        match (action, outcome) {
+            (Action::MarkIdle { age: Age::Seconds(_), .. }, Outcome::Unsupported) => {
+                self.only_marks_all = true;
+                self.phase = Phase::Resting { until_ms: now_ms };
+            }
+            (Action::MarkIdle { .. }, Outcome::Brought { .. }) => {}
+            (Action::MarkIdle { .. }, _) => self.phase = Phase::Resting { until_ms: now_ms + REST_MS },
+            _ => self.note_round(outcome),
+        }
+        self.end_of_cycle(now_ms)
+    }
+
+    fn note_round(&mut self, outcome: &Outcome) {
+        let Phase::Working(tasks) = &mut self.phase else { return };
+        let worn_out = tasks.front().is_some_and(|t| t.rounds >= ROUNDS_OF_A_KIND);
+        match outcome {
+            Outcome::Brought { freed, written, took_ms } => {
+                self.freed = self.freed + *freed;
+                self.written = self.written + *written;
+                self.round_units = paced(self.round_units, *took_ms);
+                if worn_out || freed.0 + written.0 == 0 {
+                    tasks.pop_front();
+                }
+            }
+            Outcome::Later if !worn_out => {}
+            Outcome::Later => drop(tasks.pop_front()),
+            Outcome::Unsupported => self.unsupported.extend(tasks.pop_front().map(|t| (t.device, t.work))),
+            Outcome::Failed(_) => {
+                let failed = tasks.pop_front().map(|t| t.device);
+                tasks.retain(|t| Some(&t.device) != failed.as_ref());
+            }
+        }
+    }
+
+    fn end_of_cycle(&mut self, now_ms: u64) -> Option<String> {
+        if !matches!(&self.phase, Phase::Working(tasks) if tasks.is_empty()) {
+            return None;
+        }
+        self.phase = Phase::Resting { until_ms: now_ms + REST_MS };
+        let (freed, written) = (std::mem::take(&mut self.freed), std::mem::take(&mut self.written));
+        (freed.0 + written.0 > 0).then(|| {
+            format!("Maintenance of the compressed swap freed {freed} of memory; {written} went to the writeback device.")
+        })
+    }
+}
+
+/// The round that `work` is now, `None` if it would bring nothing or may not be.
+fn action(device: &Device, work: Work, round_units: u64, left_units: u64) -> Option<Action> {
+    let units = round_units.min(most_units(device));
+    let name = device.name.clone();
+    match work {
+        Work::Recompress(Kind::HugeIdle | Kind::Huge, _) | Work::WriteBack(_) if device.huge_pages == 0 => None,
+        Work::Recompress(kind, priority) => Some(Action::Recompress { device: name, kind, priority, max_pages: units }),
+        // Pages in use come back from a disk at its pace: only where the room is needed.
+        Work::WriteBack(Kind::Huge) if fill(device) <= FULL => None,
+        Work::WriteBack(kind) => {
+            let limit_units = units.min(left_units);
+            (limit_units > 0).then_some(Action::WriteBack { device: name, kind, limit_units })
+        }
+    }
+}
+
+fn fill(device: &Device) -> f64 {
+    if device.size.0 > 0 { device.used.0 as f64 / device.size.0 as f64 } else { 0.0 }
+}
+
+/// The fuller the device, the larger a round may be.
+fn most_units(device: &Device) -> u64 {
+    let (least, most) = (*ROUND_UNITS.start(), *ROUND_UNITS.end());
+    least + ((most - least) as f64 * fill(device).clamp(0.0, 1.0)) as u64
+}
+
+fn paced(units: u64, took_ms: u64) -> u64 {
+    let next = match took_ms {
+        ms if ms > ROUND_MS => units / 2,
+        ms if ms < ROUND_MS / 2 => units * 2,
+        _ => units,
+    };
+    next.clamp(*ROUND_UNITS.start(), *ROUND_UNITS.end())
+}
+
+/// ChromeOS' curve (zram_idle.cc): a day with all memory available, two minutes with none, most of the way early.
+fn idle_age_s(figures: &Figures) -> u64 {
+    let in_use = 1.0 - figures.available_share.clamp(0.0, 1.0);
+    let (least, most) = (*IDLE_S.start(), *IDLE_S.end());
+    ((most - least) * (-5.0 * in_use).exp() + least) as u64
+}
+
+#[cfg(test)]
+mod tests;
