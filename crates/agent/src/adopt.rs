@@ -2,9 +2,9 @@
 
 use eke_core::snapshot::Applied;
 use eke_core::step::Prediction;
+use eke_kernel::Root;
 use eke_kernel::journal;
 use eke_kernel::state;
-use eke_kernel::Root;
 
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,8 +25,12 @@ impl Adopted {
     pub fn sentence(&self) -> String {
         match (&self.applied, self.changes) {
             (Some(_), Some(n)) => format!("Adopted the applied plan; changes in force: {n}."),
-            (Some(_), None) => "Adopted the applied plan; how many changes are in force, only root can read.".to_owned(),
-            (None, Some(n)) if n > 0 => format!("No plan is applied, but changes of eke's are in force: {n}; `eke down` undoes them."),
+            (Some(_), None) => {
+                "Adopted the applied plan; how many changes are in force, only root can read.".to_owned()
+            }
+            (None, Some(n)) if n > 0 => {
+                format!("No plan is applied, but changes of eke's are in force: {n}; `eke down` undoes them.")
+            }
             (None, _) => "No plan is applied: the agent watches and changes nothing.".to_owned(),
         }
     }
@@ -34,5 +38,8 @@ impl Adopted {
 
 /// Reads the applied plan and the journal.
 pub fn adopt(root: &Root) -> Adopted {
-    Adopted { applied: state::load(root, state::APPLIED), changes: journal::entries(root).ok().map(|entries| entries.len()) }
+    Adopted {
+        applied: state::load(root, state::APPLIED),
+        changes: journal::entries(root).ok().map(|entries| entries.len()),
+    }
 }

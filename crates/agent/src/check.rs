@@ -39,7 +39,10 @@ pub fn deviation(prediction: &Prediction, model: &Model) -> Option<String> {
     } else {
         "the pages that are held compress better than those measured, so there is more room than planned"
     };
-    Some(format!("The compression ratio was predicted {predicted:.1}, is {is:.1} (of {} held): {why}.", model.held))
+    Some(format!(
+        "The compression ratio was predicted {predicted:.1}, is {is:.1} (of {} held): {why}.",
+        model.held
+    ))
 }
 
 #[cfg(test)]
@@ -73,6 +76,9 @@ mod tests {
     fn it_is_said_once_an_hour() {
         let mut check = Check::default();
         let mut look = |now| check.look(&prediction(3.0), &model(20, 2.0), now).is_some();
-        assert_eq!([0, 10_000, 3_599_999, 3_600_000, 3_600_001].map(&mut look), [true, false, false, true, false]);
+        assert_eq!(
+            [0, 10_000, 3_599_999, 3_600_000, 3_600_001].map(&mut look),
+            [true, false, false, true, false]
+        );
     }
 }

@@ -46,7 +46,14 @@ impl Client {
         stream.set_nonblocking(true)?;
         let is_root = socket_peercred(&stream).is_ok_and(|peer| peer.uid.is_root());
         let deadline_ms = now_ms + PATIENCE_MS;
-        Ok(Self { stream, is_root, inbound: Vec::new(), outbound: Vec::new(), deadline_ms, last_answer: false })
+        Ok(Self {
+            stream,
+            is_root,
+            inbound: Vec::new(),
+            outbound: Vec::new(),
+            deadline_ms,
+            last_answer: false,
+        })
     }
 
     /// Is its process root's?

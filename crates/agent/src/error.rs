@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// There is one agent a machine.
-    #[error("an agent runs already (process {pid}); `eke status` asks it, `eke down` ends it and puts everything back")]
+    #[error(
+        "an agent runs already (process {pid}); `eke status` asks it, `eke down` ends it and puts everything back"
+    )]
     AlreadyRuns {
         /// Its process, or `unknown`.
         pid: String,

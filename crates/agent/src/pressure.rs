@@ -3,10 +3,9 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 
 use eke_kernel::Root;
-use rustix::fs::{OFlags, PROC_SUPER_MAGIC, fstatfs};
+use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 const FILE: &str = "proc/pressure/memory";
 /// Some task waited for memory for 150 ms of 2 s. A window in multiples of 2 s is what the kernel grants without
@@ -29,8 +28,13 @@ impl AsFd for Trigger {
 /// Why there is none, as a part of a sentence.
 pub fn watch(root: &Root) -> Result<Trigger, String> {
     let path = root.path(FILE);
-    let open = OpenOptions::new().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path);
-    let mut file = open.map_err(|e| format!("{} cannot be opened: {e} (the kernel lacks CONFIG_PSI or was started without psi=1)", path.display()))?;
+    let open = OpenOptions::new().read(true).write(true).open(&path);
+    let mut file = open.map_err(|e| {
+        format!(
+            "{} cannot be opened: {e} (the kernel lacks CONFIG_PSI or was started without psi=1)",
+            path.display()
+        )
+    })?;
     if !fstatfs(&file).is_ok_and(|fs| fs.f_type == PROC_SUPER_MAGIC) {
         return Err(format!("{} is not the kernel's", path.display()));
     }
@@ -40,7 +44,17 @@ pub fn watch(root: &Root) -> Result<Trigger, String> {
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::real::{lacking, skip};
+
     use super::*;
+
+    #[test]
+    fn the_real_kernel_takes_the_trigger() {
+        match lacking(&["/proc/pressure/memory"]) {
+            Some(why) => skip("the_real_kernel_takes_the_trigger", &why),
+            None => drop(watch(&Root::host()).unwrap()),
+        }
+    }
 
     #[test]
     fn a_file_that_is_not_the_kernels_is_not_written_to() {

@@ -14,11 +14,16 @@ const STACK_BYTES: usize = 128 << 10;
 /// Protects this process as far as it may; what it may not is logged with the reason.
 pub fn this_process(root: &Root) {
     if let Err(e) = root.sys().write(&root.path(OOM_SCORE), NEVER) {
-        tracing::warn!("The OOM killer can choose the agent: {} cannot be set to -1000: {e}.", root.path(OOM_SCORE).display());
+        tracing::warn!(
+            "The OOM killer can choose the agent: {} cannot be set to -1000: {e}.",
+            root.path(OOM_SCORE).display()
+        );
     }
     // ONFAULT (Linux 4.4): what is touched stays, what is never touched takes nothing.
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {
-        tracing::warn!("The agent's memory can be reclaimed: it cannot be locked: {e} (it needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK).");
+        tracing::warn!(
+            "The agent's memory can be reclaimed: it cannot be locked: {e} (it needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK)."
+        );
     }
     touch_stack();
 }

@@ -64,7 +64,9 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_told_what_would_be() {
-        let Err(Response::Refused { reason, needs_root: false }) = decode(b"GET / HTTP/1.1", true) else { panic!("understood") };
+        let Err(Response::Refused { reason, needs_root: false }) = decode(b"GET / HTTP/1.1", true) else {
+            panic!("understood")
+        };
         assert!(reason.contains(r#"{"ask":"status"}"#), "{reason}");
         assert_eq!(needs_root_for(r#"{"ask":"reboot"}"#, true), Some(false));
         assert_eq!(needs_root_for("", true), Some(false));

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use eke_core::config::Settings;
 use eke_core::snapshot::{Request, Response};
@@ -34,7 +35,13 @@ pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
 ///
 /// # Errors
 /// Settings that cannot be read at the start, and a `poll(2)` that fails.
-pub fn run(root: &Root, listener: &UnixListener, clock: &dyn Clock, shutdown: BorrowedFd<'_>, load: LoadSettings<'_>) -> Result<Ended> {
+pub fn run(
+    root: &Root,
+    listener: &UnixListener,
+    clock: &dyn Clock,
+    shutdown: BorrowedFd<'_>,
+    load: LoadSettings<'_>,
+) -> Result<Ended> {
     listener.set_nonblocking(true).map_err(Error::Wait)?;
     let mut agent = Agent {
         watch: Watch::new(root, clock, load()?),
@@ -99,7 +106,8 @@ impl Agent<'_> {
         let now_ms = self.clock.monotonic_ms();
         let due_ms = self.clients.due_ms(now_ms).map_or(self.next_tick_ms, |due| due.min(self.next_tick_ms));
         let listen = if self.clients.are_welcome(now_ms) { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = vec![PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN), PollFd::new(self.listener, listen)];
+        let mut fds =
+            vec![PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN), PollFd::new(self.listener, listen)];
         fds.extend(self.clients.iter().map(|c| PollFd::new(c, c.waits_for())));
         fds.extend(self.trigger.as_ref().map(|t| PollFd::new(t, PollFlags::PRI)));
         match poll(&mut fds, Some(&timespec(due_ms.saturating_sub(now_ms)))) {
@@ -125,7 +133,8 @@ impl Agent<'_> {
         let mut clients = std::mem::take(&mut self.clients);
         let mut stop = false;
         clients.retain(|number, client| {
-            let is_ready = client.has_line() || ready.clients.get(number).is_some_and(|found| !found.is_empty());
+            let is_ready =
+                client.has_line() || ready.clients.get(number).is_some_and(|found| !found.is_empty());
             let stays = !is_ready || self.exchange(client, &mut stop);
             stays && !client.is_overdue(self.clock.monotonic_ms())
         });
@@ -139,7 +148,9 @@ impl Agent<'_> {
     /// Memory pressure brings the next tick forward; a trigger that failed is given up.
     fn heed(&mut self, found: PollFlags) {
         if found.contains(PollFlags::ERR) {
-            tracing::warn!("The kernel ended the trigger for memory pressure; only the timer wakes the agent now.");
+            tracing::warn!(
+                "The kernel ended the trigger for memory pressure; only the timer wakes the agent now."
+            );
             self.trigger = None;
         } else if found.contains(PollFlags::PRI) {
             self.next_tick_ms = self.clock.monotonic_ms();
@@ -178,11 +189,15 @@ impl Agent<'_> {
                 self.next_tick_ms = self.clock.monotonic_ms();
                 Response::Done
             }
-            Err(e) => Response::Refused { reason: format!("{e}; the settings stay as they were"), needs_root: false },
+            Err(e) => Response::Refused {
+                reason: format!("{e}; the settings stay as they were"),
+                needs_root: false,
+            },
         }
     }
 }
 
+/// A time that no `timespec` can hold is longer than any machine runs; such a wait ends at once instead.
 fn timespec(ms: u64) -> Timespec {
-    Timespec { tv_sec: i64::try_from(ms / 1_000).unwrap_or(i64::MAX), tv_nsec: (ms % 1_000 * 1_000_000).cast_signed() }
+    Duration::from_millis(ms).try_into().unwrap_or_default()
 }

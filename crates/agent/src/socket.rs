@@ -19,7 +19,8 @@ pub fn listen(root: &Root) -> Result<UnixListener> {
     remove(root)?;
     let path = root.path(FILE);
     let listener = UnixListener::bind(&path).map_err(|e| Error::io("listen on", &path, e))?;
-    set_permissions(&path, Permissions::from_mode(0o666)).map_err(|e| Error::io("open to everybody", &path, e))?;
+    set_permissions(&path, Permissions::from_mode(0o666))
+        .map_err(|e| Error::io("open to everybody", &path, e))?;
     Ok(listener)
 }
 

@@ -72,6 +72,7 @@ impl<'a> Watch<'a> {
     /// `eke up` changed the plan, or the user the settings.
     pub fn reload(&mut self, settings: Settings) {
         self.settings = settings;
+        self.live = Live::default();
         self.adopt();
     }
 
@@ -136,9 +137,17 @@ impl<'a> Watch<'a> {
 
     /// Nothing is changed on a machine on which no plan of eke's is applied.
     fn maintain(&mut self) {
-        let (Some(_), Some(now), Some(before)) = (&self.adopted.applied, &self.last, &self.before) else { return };
-        let moment =
-            Moment { root: self.root, settings: &self.settings.swap, now, before, model: &self.model, unix_s: self.clock.unix_s() };
+        let (Some(_), Some(now), Some(before)) = (&self.adopted.applied, &self.last, &self.before) else {
+            return;
+        };
+        let moment = Moment {
+            root: self.root,
+            settings: &self.settings.swap,
+            now,
+            before,
+            model: &self.model,
+            unix_s: self.clock.unix_s(),
+        };
         for sentence in self.live.tick(&moment) {
             self.note(sentence);
         }
@@ -162,7 +171,8 @@ impl<'a> Watch<'a> {
             pid: std::process::id(),
             up_s: self.clock.monotonic_ms().saturating_sub(self.started_ms) / 1_000,
             resident: resident(&statm, rustix::param::page_size()),
-            cpu_ms: u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000 + u64::try_from(cpu.tv_nsec).unwrap_or(0) / 1_000_000,
+            cpu_ms: u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000
+                + u64::try_from(cpu.tv_nsec).unwrap_or(0) / 1_000_000,
         }
     }
 }
@@ -184,8 +194,12 @@ fn resident(statm: &str, page_bytes: usize) -> Bytes {
 /// The compressed swap in use: zram devices that are swap, or zswap where it is on and has a disk behind it.
 fn backend(root: &Root, sample: &Sample) -> String {
     let devices: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
-    let mut algorithms: Vec<&str> =
-        sample.zram.iter().filter(|z| devices.contains(&z.name.as_str())).map(|z| z.algorithm.as_str()).collect();
+    let mut algorithms: Vec<&str> = sample
+        .zram
+        .iter()
+        .filter(|z| devices.contains(&z.name.as_str()))
+        .map(|z| z.algorithm.as_str())
+        .collect();
     algorithms.dedup();
     let parameter = |name: &str| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default();
     if !devices.is_empty() {

@@ -1,5 +1,7 @@
 //! Live decisions on a made-up machine: which bytes go where, in what order, and what becomes of the kernel's refusals.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 mod writes_back;
 
 use std::sync::Arc;
@@ -38,7 +40,10 @@ fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
     machine.add_area("/dev/zram1", 64 * 1024, fill_mib * 1024, 100);
     machine.put("sys/block/zram1/recomp_algorithm", "#1: lzo-rle lz4 [zstd]\n");
-    machine.put("sys/block/zram1/mm_stat", &format!("{} 0 {} 0 0 0 0 100 100\n", fill_mib * MIB, pool_mib * MIB));
+    machine.put(
+        "sys/block/zram1/mm_stat",
+        &format!("{} 0 {} 0 0 0 0 100 100\n", fill_mib * MIB, pool_mib * MIB),
+    );
     machine.set_faults(Faults::default());
     machine
 }
@@ -82,7 +87,10 @@ impl Ticks {
 /// What was written to zram1 since the machine was set up, and other effects, without journal and ledger.
 fn effects(machine: &FakeKernel) -> Vec<String> {
     let log = machine.log().split_off(set_up(machine));
-    log.into_iter().filter(|l| !l.contains("run/eke") && !l.contains("var/lib")).map(|l| l.replace("sys/block/", "")).collect()
+    log.into_iter()
+        .filter(|l| !l.contains("run/eke") && !l.contains("var/lib"))
+        .map(|l| l.replace("sys/block/", ""))
+        .collect()
 }
 
 fn set_up(machine: &FakeKernel) -> usize {
@@ -109,7 +117,11 @@ fn a_cycle_on_a_kernel_that_marks_by_age() {
         ]
     );
     let ledger: Ledger = state::load(&machine.root(), act::LEDGER).unwrap();
-    assert_eq!((ledger.day, ledger.written), (5, Bytes(0)), "the kernel wrote nothing, so nothing is charged");
+    assert_eq!(
+        (ledger.day, ledger.written),
+        (5, Bytes(0)),
+        "the kernel wrote nothing, so nothing is charged"
+    );
 }
 
 #[test]
@@ -119,7 +131,10 @@ fn einval_of_an_age_marks_all_instead_and_lets_it_age() {
     let mut ticks = Ticks::on(machine.root(), "[swap]\ngrow = false\nwriteback_mib_per_day = 0\n");
     ticks.tick(1_250);
     let log = effects(&machine);
-    assert_eq!(log[..2], ["write all to zram1/idle", "write type=huge_idle priority=1 max_pages=512 to zram1/recompress"]);
+    assert_eq!(
+        log[..2],
+        ["write all to zram1/idle", "write type=huge_idle priority=1 max_pages=512 to zram1/recompress"]
+    );
 }
 
 #[test]
@@ -183,11 +198,16 @@ fn a_full_device_gets_a_second_one_and_down_removes_both() {
 #[test]
 fn a_device_that_cannot_be_added_is_said_and_not_tried_at_every_tick() {
     let machine = machine(62, 10);
-    machine.set_faults(Faults { errors: vec![("zram-control/hot_add".into(), 12, 100)], ..Faults::default() });
+    machine
+        .set_faults(Faults { errors: vec![("zram-control/hot_add".into(), 12, 100)], ..Faults::default() });
     let mut ticks = Ticks::on(machine.root(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
     ticks.tick(59);
     assert_eq!(ticks.told.len(), 1, "{:?}", ticks.told);
-    assert!(ticks.told[0].starts_with("No further zram device could be added: cannot get a new zram device"), "{:?}", ticks.told);
+    assert!(
+        ticks.told[0].starts_with("No further zram device could be added: cannot get a new zram device"),
+        "{:?}",
+        ticks.told
+    );
     ticks.tick(60);
     assert_eq!(ticks.told.len(), 2, "{:?}", ticks.told);
 }
@@ -197,7 +217,9 @@ fn the_kernels_eio_at_the_limit_is_a_round_well_done_and_stands_in_the_ledger() 
     let machine = machine(60, 30);
     let root = WritesBack::on(Arc::clone(&machine), 700);
     let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
-    let written = |outcome: &Outcome| if let Outcome::Brought { written, .. } = outcome { Some(written.0 / 4096) } else { None };
+    let written = |outcome: &Outcome| {
+        if let Outcome::Brought { written, .. } = outcome { Some(written.0 / 4096) } else { None }
+    };
     assert_eq!(written(&act::perform(&root, &round, 5)), Some(512), "EIO, and all of the limit");
     assert_eq!(written(&act::perform(&root, &round, 5)), Some(188), "no more than that there was");
     assert_eq!(act::ledger(&root), Ledger { day: 5, written: Bytes(700 * 4096) });

@@ -1,5 +1,7 @@
 //! The program: two at once, a signal, a crash, a new start. What is applied stays in place.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 mod common;
 
 use std::io::Read;
@@ -24,7 +26,8 @@ fn with_a_plan() -> Arc<FakeKernel> {
 }
 
 fn is_as_applied(machine: &Arc<FakeKernel>) -> bool {
-    machine.root().read("proc/sys/vm/swappiness").unwrap() == "180\n" && journal::entries(&machine.root()).unwrap().len() == 1
+    machine.root().read("proc/sys/vm/swappiness").unwrap() == "180\n"
+        && journal::entries(&machine.root()).unwrap().len() == 1
 }
 
 fn signal(process: &Process, signal: Signal) {
@@ -83,7 +86,9 @@ fn after_kill_9_the_next_agent_adopts() {
 #[test]
 fn wrong_words_and_wrong_settings_are_2() {
     let machine = FakeKernel::new();
-    let run = |words: &[&str]| std::process::Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap();
+    let run = |words: &[&str]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap()
+    };
     assert_eq!(run(&["--frobnicate"]).status.code(), Some(2));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     machine.put("etc/eke/eke.toml", "[swap]\npool_percent = 99\n");

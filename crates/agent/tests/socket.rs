@@ -1,5 +1,7 @@
 //! A whole agent and its clients: the well-behaved, the slow, the silent, the garbled, too many of them.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 mod common;
 
 use std::io::{Read, Write};
@@ -130,7 +132,10 @@ fn reload_adopts_what_up_applied_and_refuses_wrong_settings() {
     assert!(agent.connect().status().applied);
     agent.machine.put("etc/eke/eke.toml", "[agent]\ntick = 3\n");
     let Response::Refused { reason, needs_root: false } = agent.ask(RELOAD) else { panic!("not refused") };
-    assert!(reason.contains("eke.toml:2: unknown field `tick`") && reason.contains("stay as they were"), "{reason}");
+    assert!(
+        reason.contains("eke.toml:2: unknown field `tick`") && reason.contains("stay as they were"),
+        "{reason}"
+    );
     agent.end();
 }
 
@@ -164,12 +169,21 @@ fn another_user_may_look_and_not_change() {
     client.args(["client_of_another_user", "--exact", "--nocapture"]).env(SOCKET_OF_CLIENT, &agent.socket);
     let output = match client.uid(65_534).gid(65_534).output() {
         Ok(output) => String::from_utf8(output.stdout).unwrap(),
-        Err(e) => return skip("another_user_may_look_and_not_change", &format!("nobody cannot run this test program: {e}")),
+        Err(e) => {
+            return skip(
+                "another_user_may_look_and_not_change",
+                &format!("nobody cannot run this test program: {e}"),
+            );
+        }
     };
-    let answers: Vec<Response> = output.lines().filter_map(|l| serde_json::from_str(l.get(l.find('{')?..)?).ok()).collect();
+    let answers: Vec<Response> =
+        output.lines().filter_map(|l| serde_json::from_str(l.get(l.find('{')?..)?).ok()).collect();
     assert_eq!(answers.len(), 3, "{output}");
     assert!(matches!(answers[0], Response::Status(_)));
-    assert!(answers[1..].iter().all(|a| matches!(a, Response::Refused { needs_root: true, .. })), "{answers:?}");
+    assert!(
+        answers[1..].iter().all(|a| matches!(a, Response::Refused { needs_root: true, .. })),
+        "{answers:?}"
+    );
     until("it still answers", || agent.connect().status().agent.is_some());
     assert_eq!(agent.end(), Ended::BySignal);
 }

@@ -56,6 +56,8 @@ impl Lab {
 /// What every script has: functions that say what they check.
 const BASICS: &str = r#"
 set -u
+# As programs reserve memory: without asking whether it is there
+echo 1 > /proc/sys/vm/overcommit_memory
 say() { echo "== $*"; }
 die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
 state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /proc/swaps /sys/module/zswap/parameters/* | sed 's/\t[0-9]*\t/ /'; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
@@ -122,15 +124,18 @@ state > /tmp/before
 eke up || die up
 zram=$(sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps)
 [ "$(cat /sys/block/$zram/backing_dev)" = /dev/vdb ] || die "backing_dev is $(cat /sys/block/$zram/backing_dev)"
-eke hog "{\"size\": $((64 * 1048576)), \"ratio\": 1, \"passes\": null}" > /dev/null & pid=$!
-waits "pages in swap" '[ $(awk "/^pswpout/ {print \$2}" /proc/vmstat) -gt 2000 ]'
+eke hog "{\"size\": $((24 * 1048576)), \"ratio\": 1, \"passes\": null}" > /dev/null & pid=$!
+mkdir /sys/fs/cgroup/cold; echo $pid > /sys/fs/cgroup/cold/cgroup.procs
+waits "the hog to fill" '[ $(cat /sys/fs/cgroup/cold/memory.current) -gt 24000000 ] || [ $(sed -n "s/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p" /proc/$pid/status) -gt 24000 ]'
 kill -STOP $pid
+for i in 1 2 3 4 5; do echo 20M > /sys/fs/cgroup/cold/memory.reclaim; done 2>/dev/null
+cat /sys/block/$zram/mm_stat
 waits "writeback" '[ $(awk "{print \$1}" /sys/block/$zram/bd_stat) -gt 100 ]' 120
 cat /sys/block/$zram/bd_stat /sys/block/$zram/mm_stat
 cat /var/lib/eke/wear.json || die "no wear ledger"
 kill -CONT $pid; kill -KILL $pid
 eke status
-waits "the hog to be gone" '! kill -0 $pid 2>/dev/null'
+wait $pid; rmdir /sys/fs/cgroup/cold
 eke down || die down
 state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
 "#);

@@ -142,6 +142,8 @@ knobs! {
         "Gives the groups below a group that eke made a controller.";
     "group.cgroup.kill" "sys/fs/cgroup/*/cgroup.kill" WriteOnly "1" "5.14 (cgroup v2)" Nothing
         "Kills every process of a group that eke made.";
+    "group.cgroup.freeze" "sys/fs/cgroup/*/cgroup.freeze" Plain "0 or 1" "5.2 (cgroup v2)" WithObject
+        "Stops a group that eke made for the moment in which its limit on cgroup v1 is lowered.";
     "group.memory.swap.max" "sys/fs/cgroup/*/memory.swap.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
         "The most swap of a group that eke made; 0 for an experiment without swap.";
     "group.memory.memsw.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.memsw.limit_in_bytes" WriteOnly "bytes" "2.6.34 (cgroup v1)" WithObject

@@ -1,5 +1,7 @@
 //! The journal's promise, on a fake machine: whatever is done, wherever it is cut off, `down` brings everything back.
 
+#![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
+
 use eke_core::step::{Plan, Reason, Step, ZramSpec};
 use eke_core::units::Bytes;
 use eke_kernel::Error;

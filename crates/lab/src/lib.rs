@@ -1,5 +1,6 @@
 //! eke-lab
 
+pub mod demo;
 pub mod hog;
 pub mod machine;
 pub mod pen;

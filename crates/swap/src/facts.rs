@@ -105,6 +105,8 @@ pub enum DiskKind {
 pub struct ZramFacts {
     /// Is there `/sys/class/zram-control` (Linux 4.2), so that devices can be made and removed?
     pub control: bool,
+    /// If not: is there a module that would bring it?
+    pub loadable: bool,
     /// The devices that exist, by number, set up or not.
     pub devices: Vec<String>,
     /// What a device shows; `None` while no device exists to ask.

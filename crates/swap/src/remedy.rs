@@ -2,12 +2,13 @@
 
 use eke_core::model::Model;
 use eke_core::remedy::Remedy;
-use eke_core::step::{Plan, Reason, ZramSpec};
+use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::apply::Session;
 use serde::{Deserialize, Serialize};
 
+use crate::decide::steps::NO_DEVICES;
 use crate::decide::{self, Wish};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -52,11 +53,11 @@ impl Remedy for Swap {
 
     /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
     fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
-        if !facts.is_root || !facts.zram.control {
+        if !facts.is_root || !(facts.zram.control || facts.zram.loadable) {
             return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
         }
         let mut scratch = Journaled::open(root)?;
-        let measured = measure::measure(root, facts, &Limits::default(), &mut scratch);
+        let measured = scratch.with_module(facts).and_then(|facts| measure::measure(root, &facts, &Limits::default(), &mut scratch));
         scratch.close()?;
         measured
     }
@@ -78,14 +79,31 @@ struct Journaled {
 impl Journaled {
     /// Removes first what a killed measurement left.
     fn open(root: &Root) -> Result<Self> {
-        let mut session = Session::open(root, MEASURE)?;
-        for entry in session.journal().entries()?.iter().rev().filter(|e| e.intent.owner == MEASURE) {
-            session.undo(entry.seq)?;
-        }
-        Ok(Self { session })
+        let mut scratch = Self { session: Session::open(root, MEASURE)? };
+        scratch.undo_all()?;
+        Ok(scratch)
     }
 
-    fn close(self) -> Result<()> {
+    /// Loads zram's module for the measurement where it is not there; the facts as they are then.
+    fn with_module(&mut self, facts: &Facts) -> Result<Facts> {
+        let mut facts = facts.clone();
+        if !facts.zram.control {
+            let step = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };
+            self.session.apply(&PlannedStep { step, reason: Reason::new("to measure compression") })?;
+            facts.zram.control = true;
+        }
+        Ok(facts)
+    }
+
+    fn undo_all(&mut self) -> Result<()> {
+        for entry in self.session.journal().entries()?.iter().rev().filter(|e| e.intent.owner == MEASURE) {
+            self.session.undo(entry.seq)?;
+        }
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<()> {
+        self.undo_all()?;
         let journal = self.session.journal();
         if journal.entries()?.is_empty() {
             journal.clear()?;

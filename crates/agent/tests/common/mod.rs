@@ -118,7 +118,8 @@ pub fn spawn(dir: &Path) -> Process {
     let pid = process.0.id().to_string();
     until("the agent answers or ends", || {
         let holds = std::fs::read_to_string(dir.join("run/eke/agent.lock")).is_ok_and(|t| t.trim() == pid);
-        process.0.try_wait().unwrap().is_some() || (holds && UnixStream::connect(dir.join(socket::FILE)).is_ok())
+        process.0.try_wait().unwrap().is_some()
+            || (holds && UnixStream::connect(dir.join(socket::FILE)).is_ok())
     });
     process
 }

@@ -44,7 +44,7 @@ pub(super) fn read(at: &Located) -> Result<Figures> {
 fn read_v1(at: &Located) -> Result<Figures> {
     let stat = text(at, "memory.stat")?;
     Ok(Figures {
-        usage: Bytes(number(at, "memory.usage_in_bytes")?),
+        usage: usage_v1(at)?,
         peak_usage: number(at, "memory.max_usage_in_bytes").ok().map(Bytes),
         limit: parse::groups::limit(&text(at, "memory.limit_in_bytes")?).map(Bytes),
         swapped: Bytes(parse::groups::keyed(&stat, "total_swap").unwrap_or(0)),
@@ -53,6 +53,10 @@ fn read_v1(at: &Located) -> Result<Figures> {
         swap_pages: None,
         pressure: None,
     })
+}
+
+pub(super) fn usage_v1(at: &Located) -> Result<Bytes> {
+    number(at, "memory.usage_in_bytes").map(Bytes)
 }
 
 fn read_v2(at: &Located) -> Result<Figures> {

@@ -69,7 +69,10 @@ impl Group {
         let name = name::of_this_process(root, label)?;
         let target = format!("{}/{name}", place.parent);
         let twin = place.twin.as_ref().map(|parent| format!("{parent}/{name}"));
-        let group = Self { at: Located { root: root.clone(), hierarchy: place.hierarchy, target, twin }, removed: false };
+        let group = Self {
+            at: Located { root: root.clone(), hierarchy: place.hierarchy, target, twin },
+            removed: false,
+        };
         for attempt in 1.. {
             match place.prepare(root).and_then(|()| group.at.create()) {
                 Err(e) if e.is_absent() && attempt < MAKE_TRIES => continue,
@@ -95,14 +98,38 @@ impl Group {
     /// Sets the most memory that it may use, rounded down to whole pages. cgroup v2 kills what does not fit; cgroup v1
     /// refuses with EBUSY, after a second of trying, where it cannot push enough out.
     ///
+    /// On cgroup v1 the group stands still while its limit is lowered below what it uses: the kernel pushes 32 pages out
+    /// and looks again (`mem_cgroup_resize_max`), and a group that swaps has taken those back by then, for seconds
+    /// (seen on Linux 6.18).
+    ///
     /// # Errors
     /// The kernel's answer.
     pub fn limit(&self, limit: Bytes) -> Result<()> {
         let page = rustix::param::page_size() as u64;
-        let bytes = (limit.0 / page * page).to_string();
+        let bytes = limit.0 / page * page;
         match self.at.hierarchy {
-            Hierarchy::V1 => self.at.set("group.memory.limit_in_bytes", &bytes),
-            Hierarchy::V2 => self.at.set("group.memory.max", &bytes),
+            Hierarchy::V1 => self.limit_v1(bytes),
+            Hierarchy::V2 => self.at.set("group.memory.max", &bytes.to_string()),
+        }
+    }
+
+    fn limit_v1(&self, bytes: u64) -> Result<()> {
+        if figures::usage_v1(&self.at)?.0 <= bytes {
+            return self.at.set("group.memory.limit_in_bytes", &bytes.to_string());
+        }
+        self.freeze(true)?;
+        let limited = self.at.set("group.memory.limit_in_bytes", &bytes.to_string());
+        self.freeze(false)?;
+        limited
+    }
+
+    /// Through its twin. Without one, or before Linux 5.2, it runs on.
+    fn freeze(&self, still: bool) -> Result<()> {
+        let Some(twin) = &self.at.twin else { return Ok(()) };
+        let value = if still { "1" } else { "0" };
+        match write_value(&self.at.root, "group.cgroup.freeze", &format!("unified/{twin}"), value) {
+            Err(e) if e.is_absent() => Ok(()),
+            done => done,
         }
     }
 
@@ -132,7 +159,8 @@ impl Group {
         match self.at.hierarchy {
             Hierarchy::V1 => self.at.set("memory.swappiness", &value.to_string()),
             Hierarchy::V2 => Err(Error::Refused(
-                "cgroup v2 has no swappiness for one group; set vm.swappiness for the machine instead".to_owned(),
+                "cgroup v2 has no swappiness for one group; set vm.swappiness for the machine instead"
+                    .to_owned(),
             )),
         }
     }
@@ -279,7 +307,8 @@ impl Located {
 
     /// By `cgroup.kill` (Linux 5.14), which no fork escapes, and one by one where there is none.
     fn kill(&self) -> Result<()> {
-        let unified = self.unified_dir().and_then(|dir| dir.strip_prefix("sys/fs/cgroup/").map(str::to_owned));
+        let unified =
+            self.unified_dir().and_then(|dir| dir.strip_prefix("sys/fs/cgroup/").map(str::to_owned));
         if let Some(target) = unified {
             match write_value(&self.root, "group.cgroup.kill", &target, "1") {
                 Err(e) if e.is_absent() => {}

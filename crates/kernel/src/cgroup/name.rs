@@ -18,7 +18,9 @@ pub struct Owner {
 /// `Refused` for a label that is not letters and digits; the kernel's answer where `/proc/self` cannot be read.
 pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
     if label.is_empty() || !label.chars().all(|c| c.is_ascii_alphanumeric()) {
-        return Err(Error::Refused(format!("\"{label}\" is not a label for a group: give letters and digits")));
+        return Err(Error::Refused(format!(
+            "\"{label}\" is not a label for a group: give letters and digits"
+        )));
     }
     let pid = std::process::id();
     let start_ticks = start(root, pid)?.ok_or_else(|| Error::Malformed {

@@ -38,7 +38,8 @@ impl Place {
     /// above this process that is delegated to the user), else cgroup v1. Changes nothing.
     ///
     /// # Errors
-    /// `Refused` with what it would need.
+    /// `Io` with what it would need where it is not permitted (see [`Error::is_permission`]); `Refused` on a machine without
+    /// memory controller.
     pub fn find(root: &Root) -> Result<Self> {
         for top in ["", "unified"] {
             if has_memory(root, top, "cgroup.controllers") {
@@ -57,25 +58,30 @@ impl Place {
 
     fn find_v1(root: &Root) -> Result<Self> {
         if !may_write(root, "sys/fs/cgroup/memory") {
-            return Err(Error::Refused(format!(
-                "making a group in {} needs root (try with sudo): cgroup v1 has no safe delegation",
-                root.path("sys/fs/cgroup/memory").display()
-            )));
+            let why = "permission denied; it needs root (try with sudo), cgroup v1 has no safe delegation";
+            return Err(needs(root, "sys/fs/cgroup/memory", why));
         }
-        let hybrid = root.exists("sys/fs/cgroup/unified/cgroup.procs") && may_write(root, "sys/fs/cgroup/unified");
-        Ok(Self { hierarchy: Hierarchy::V1, parent: PARENT.to_owned(), twin: hybrid.then(|| PARENT.to_owned()) })
+        let hybrid =
+            root.exists("sys/fs/cgroup/unified/cgroup.procs") && may_write(root, "sys/fs/cgroup/unified");
+        Ok(Self {
+            hierarchy: Hierarchy::V1,
+            parent: PARENT.to_owned(),
+            twin: hybrid.then(|| PARENT.to_owned()),
+        })
     }
 
     fn find_v2(root: &Root, top: &str) -> Result<Self> {
         let own = own_group(&root.read("proc/self/cgroup")?).unwrap_or_default();
         let above = candidates(top, &own);
-        let usable = above.iter().find(|dir| may_write(root, &dir_of(dir)) && can_hold_groups(root, dir, top));
+        let usable =
+            above.iter().find(|dir| may_write(root, &dir_of(dir)) && can_hold_groups(root, dir, top));
         match usable {
             Some(dir) => Ok(Self { hierarchy: Hierarchy::V2, parent: join(dir, PARENT), twin: None }),
-            None => Err(Error::Refused(format!(
-                "making a group in {} needs root (try with sudo), or a part of cgroup v2 that is delegated to you: run it under `systemd-run --user --scope`",
-                root.path(dir_of(top)).display()
-            ))),
+            None => Err(needs(
+                root,
+                &dir_of(top),
+                "permission denied; it needs root (try with sudo) or a part of cgroup v2 that is delegated to you: run it under `systemd-run --user --scope`",
+            )),
         }
     }
 
@@ -92,6 +98,11 @@ impl Place {
         }
         control(root, &self.parent, "+memory")
     }
+}
+
+fn needs(root: &Root, dir: &str, why: &str) -> Error {
+    let source = std::io::Error::new(std::io::ErrorKind::PermissionDenied, why);
+    Error::io("make a group in", &root.path(dir), source)
 }
 
 /// Removes the directories above a group that nothing is in any more, and turns off what was turned on for them. That
@@ -145,14 +156,16 @@ fn control(root: &Root, group: &str, change: &str) -> Result<()> {
 }
 
 fn has_memory(root: &Root, group: &str, file: &str) -> bool {
-    root.read(format!("{}/{file}", dir_of(group))).is_ok_and(|text| text.split_whitespace().any(|w| w == "memory"))
+    root.read(format!("{}/{file}", dir_of(group)))
+        .is_ok_and(|text| text.split_whitespace().any(|w| w == "memory"))
 }
 
 /// A group with processes of its own cannot give controllers to groups below it (cgroup-v2.rst, "No Internal Process
 /// Constraint"); the machine's top is the exception, a container's is not.
 fn can_hold_groups(root: &Root, group: &str, top: &str) -> bool {
     let is_machine_top = group == top && !root.exists(format!("{}/cgroup.type", dir_of(group)));
-    let empty = || root.read(format!("{}/cgroup.procs", dir_of(group))).is_ok_and(|text| text.trim().is_empty());
+    let empty =
+        || root.read(format!("{}/cgroup.procs", dir_of(group))).is_ok_and(|text| text.trim().is_empty());
     has_memory(root, group, "cgroup.subtree_control")
         || (has_memory(root, group, "cgroup.controllers") && (is_machine_top || empty()))
 }

@@ -44,6 +44,12 @@ fn sweep_one(root: &Root, place: &Place, name: &str) -> Result<bool> {
         return Ok(false);
     }
     let twin = place.twin.as_ref().map(|parent| format!("{parent}/{name}"));
-    Located { root: root.clone(), hierarchy: place.hierarchy, target: format!("{}/{name}", place.parent), twin }.remove()?;
+    Located {
+        root: root.clone(),
+        hierarchy: place.hierarchy,
+        target: format!("{}/{name}", place.parent),
+        twin,
+    }
+    .remove()?;
     Ok(true)
 }

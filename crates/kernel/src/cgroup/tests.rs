@@ -77,7 +77,11 @@ impl Sys for CgroupFs {
     }
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let has_groups = std::fs::read_dir(path)?.any(|e| e.is_ok_and(|e| e.path().is_dir()));
-        if has_groups { Err(io::Error::from_raw_os_error(libc::EBUSY)) } else { std::fs::remove_dir_all(path) }
+        if has_groups {
+            Err(io::Error::from_raw_os_error(libc::EBUSY))
+        } else {
+            std::fs::remove_dir_all(path)
+        }
     }
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         FilesOnly.list(path)
@@ -125,7 +129,10 @@ fn tree(root: &Root) -> Vec<(String, String)> {
                 out.push((entry.path().display().to_string(), String::new()));
                 walk(&entry.path(), out);
             } else {
-                out.push((entry.path().display().to_string(), std::fs::read_to_string(entry.path()).unwrap().trim().to_owned()));
+                out.push((
+                    entry.path().display().to_string(),
+                    std::fs::read_to_string(entry.path()).unwrap().trim().to_owned(),
+                ));
             }
         }
     }
@@ -235,7 +242,8 @@ fn a_sweep_takes_the_dead_and_leaves_the_living() {
         let before = tree(&root);
         let place = Place::find(&root).unwrap();
         let mine = Group::make(&root, &place, "box").unwrap();
-        let top = if place.hierarchy == Hierarchy::V1 { "sys/fs/cgroup/memory/eke" } else { "sys/fs/cgroup/eke" };
+        let top =
+            if place.hierarchy == Hierarchy::V1 { "sys/fs/cgroup/memory/eke" } else { "sys/fs/cgroup/eke" };
         let dead = format!("box-{}", name::Owner { pid: std::process::id(), start_ticks: 4 });
         CgroupFs.create_dir(&root.path(format!("{top}/{dead}")), 0o755).unwrap();
         CgroupFs.create_dir(&root.path(format!("{top}/somebody")), 0o755).unwrap();

@@ -51,7 +51,13 @@ impl Latencies {
     /// What they are together; `None` of none.
     pub fn summary(&self) -> Option<Latency> {
         let mean = Nanos(self.total.checked_div(self.count)?);
-        Some(Latency { count: self.count, p50: self.quantile(0.5), p99: self.quantile(0.99), max: Nanos(self.max), mean })
+        Some(Latency {
+            count: self.count,
+            p50: self.quantile(0.5),
+            p99: self.quantile(0.99),
+            max: Nanos(self.max),
+            mean,
+        })
     }
 
     fn quantile(&self, q: f64) -> Nanos {

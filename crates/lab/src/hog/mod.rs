@@ -122,7 +122,8 @@ pub fn run(spec: &HogSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<H
     let (passes, touches) = hog.touch(spec.passes, stop);
     let pass_seconds = passed.elapsed().as_secs_f64();
     let (faults_before, turning) = (own_major_faults(), Instant::now());
-    let (turns, corrupted_at_turns) = spec.turns.map_or_else(Default::default, |turns| hog.turn(turns, spec.seed, stop));
+    let (turns, corrupted_at_turns) =
+        spec.turns.map_or_else(Default::default, |turns| hog.turn(turns, spec.seed, stop));
     let (turn_seconds, faults_after) = (turning.elapsed().as_secs_f64(), own_major_faults());
     Ok(HogReport {
         size: Bytes((hog.pages.len() * size_of::<Page>()) as u64),
@@ -224,7 +225,9 @@ pub fn program(argument: &str) -> u8 {
     let spec: HogSpec = match serde_json::from_str(argument) {
         Ok(spec) => spec,
         Err(e) => {
-            eprintln!("hog: \"{argument}\" is not a specification: {e}; for example '{{\"size\": 268435456, \"ratio\": 3.0}}'");
+            eprintln!(
+                "hog: \"{argument}\" is not a specification: {e}; for example '{{\"size\": 268435456, \"ratio\": 3.0}}'"
+            );
             return 2;
         }
     };
@@ -235,7 +238,11 @@ pub fn program(argument: &str) -> u8 {
             STOP.store(true, Ordering::Relaxed);
         });
     }
-    match run(&spec, &STOP, || if until_told { eprintln!("filled") }) {
+    match run(&spec, &STOP, || {
+        if until_told {
+            eprintln!("filled")
+        }
+    }) {
         Ok(report) => {
             println!("{}", serde_json::to_string(&report).unwrap_or_default());
             u8::from(report.corrupted_pages > 0)
@@ -252,7 +259,12 @@ mod tests {
     use super::*;
 
     fn small() -> HogSpec {
-        HogSpec { size: Bytes::mib(1), passes: Some(2), turns: Some(Turns { count: 500, seconds: 5.0 }), ..HogSpec::default() }
+        HogSpec {
+            size: Bytes::mib(1),
+            passes: Some(2),
+            turns: Some(Turns { count: 500, seconds: 5.0 }),
+            ..HogSpec::default()
+        }
     }
 
     #[test]

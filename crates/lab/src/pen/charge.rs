@@ -33,7 +33,8 @@ pub fn charge(swapped_by_box: Bytes, pools: Pools) -> Bytes {
 /// The kernel's answer where `/proc/swaps` cannot be read.
 pub fn read_pools(root: &Root, hierarchy: Hierarchy) -> eke_kernel::error::Result<Pools> {
     let areas = read::swaps(root)?;
-    let zram: Bytes = areas.iter().filter_map(|a| read::zram_stat(root, a.zram_name()?)).map(|z| z.mem_used).sum();
+    let zram: Bytes =
+        areas.iter().filter_map(|a| read::zram_stat(root, a.zram_name()?)).map(|z| z.mem_used).sum();
     let zswap = match hierarchy {
         Hierarchy::V2 => Bytes(0),
         Hierarchy::V1 => parse::meminfo::parse(&root.read("proc/meminfo")?).zswap_pool.unwrap_or_default(),

@@ -53,7 +53,10 @@ fn direct(command: &mut Command, output: Output) -> std::io::Result<Option<std::
     }
 }
 
-#[expect(unsafe_code, reason = "only between fork and exec can a child enter its group before it uses memory")]
+#[expect(
+    unsafe_code,
+    reason = "only between fork and exec can a child enter its group before it uses memory"
+)]
 fn enter_before_exec(command: &mut Command, group: &Group) -> Result<(), Error> {
     let door = group.door()?;
     // SAFETY: the closure calls only write(2) on open descriptors and prctl(2), both async-signal-safe; it neither

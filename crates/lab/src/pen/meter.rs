@@ -9,6 +9,9 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// The limit is never lowered below this share of the budget: below it a box only moves pages in and out.
 const FLOOR_SHARE: f64 = 1.0 / 8.0;
 
+/// How much more than needed a limit is lowered, as a share of the budget.
+const SPARE_SHARE: f64 = 1.0 / 256.0;
+
 /// What to do with the box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -33,10 +36,14 @@ impl Meter {
         Self { budget, limit: budget, over_since: None, peak: Bytes(0) }
     }
 
-    /// The limit that leaves room for `charge` within the budget; `None` if it is that already.
+    /// The limit that leaves room for `charge` within the budget, and a little more, so that not every page that is
+    /// swapped moves it; `None` if the one that is set still does.
     pub fn wanted_limit(&self, charge: Bytes) -> Option<Bytes> {
-        let wanted = self.budget.saturating_sub(charge).max(self.floor());
-        (wanted != self.limit).then_some(wanted)
+        let room = self.budget.saturating_sub(charge);
+        let spare = self.budget.scaled(SPARE_SHARE);
+        let good = room.saturating_sub(spare + spare).max(self.floor())..=room.max(self.floor());
+        let wanted = if charge.0 == 0 { self.budget } else { room.saturating_sub(spare).max(self.floor()) };
+        (wanted != self.limit && !(good.contains(&self.limit) && charge.0 > 0)).then_some(wanted)
     }
 
     /// The least that the limit is lowered to.
@@ -83,13 +90,17 @@ mod tests {
 
     #[test]
     fn the_limit_makes_room_for_the_charge() {
-        let mut m = Meter::new(Bytes::mib(160));
+        let mut m = Meter::new(Bytes::mib(256));
         assert_eq!(m.wanted_limit(Bytes(0)), None);
-        assert_eq!(m.wanted_limit(Bytes::mib(40)), Some(Bytes::mib(120)));
-        m.limited(Bytes::mib(120));
-        assert_eq!(m.wanted_limit(Bytes::mib(40)), None);
-        assert_eq!(m.wanted_limit(Bytes::mib(10)), Some(Bytes::mib(150)));
-        assert_eq!(m.wanted_limit(Bytes::mib(500)), Some(Bytes::mib(20)), "the floor");
+        assert_eq!(m.wanted_limit(Bytes::mib(40)), Some(Bytes::mib(215)));
+        m.limited(Bytes::mib(215));
+        for near in [39, 40, 41] {
+            assert_eq!(m.wanted_limit(Bytes::mib(near)), None, "{near}");
+        }
+        assert_eq!(m.wanted_limit(Bytes::mib(42)), Some(Bytes::mib(213)));
+        assert_eq!(m.wanted_limit(Bytes::mib(10)), Some(Bytes::mib(245)));
+        assert_eq!(m.wanted_limit(Bytes::mib(500)), Some(Bytes::mib(32)), "the floor");
+        assert_eq!(m.wanted_limit(Bytes(0)), Some(Bytes::mib(256)));
     }
 
     #[test]

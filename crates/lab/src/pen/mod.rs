@@ -123,7 +123,10 @@ impl PenSpec {
             return Err(Error::Spec("a box needs a command: eke box --memory 124M -- COMMAND".to_owned()));
         }
         if self.memory < LEAST {
-            return Err(Error::Spec(format!("a box of {} is too small for any program; give at least {LEAST}", self.memory)));
+            return Err(Error::Spec(format!(
+                "a box of {} is too small for any program; give at least {LEAST}",
+                self.memory
+            )));
         }
         match self.swappiness {
             Some(s) if s > 200 => Err(Error::Spec(format!("a swappiness of {s} is not between 0 and 200"))),
@@ -179,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_machine_without_groups_says_what_it_needs() {
-        let refused = run(&Root::at("/nonexistent"), &PenSpec::new(Bytes::mib(64), ["true"]), &AtomicBool::new(false));
+        let refused =
+            run(&Root::at("/nonexistent"), &PenSpec::new(Bytes::mib(64), ["true"]), &AtomicBool::new(false));
         assert!(refused.unwrap_err().to_string().contains("no memory controller"));
     }
 }

@@ -90,7 +90,8 @@ impl Report {
 
     /// Bytes held for each byte of RAM when most was swapped; `None` if nothing was, or only pages of one word.
     pub fn ratio(&self) -> Option<f64> {
-        (self.charged_for_most_swapped.0 > 0).then(|| self.most_swapped.0 as f64 / self.charged_for_most_swapped.0 as f64)
+        (self.charged_for_most_swapped.0 > 0)
+            .then(|| self.most_swapped.0 as f64 / self.charged_for_most_swapped.0 as f64)
     }
 }
 
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_what_was_swapped() {
-        let report = Report { most_swapped: Bytes(300), charged_for_most_swapped: Bytes(100), ..Report::default() };
+        let report =
+            Report { most_swapped: Bytes(300), charged_for_most_swapped: Bytes(100), ..Report::default() };
         assert_eq!((report.ratio(), Report::default().ratio()), (Some(3.0), None));
     }
 }

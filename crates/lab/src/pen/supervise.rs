@@ -35,7 +35,12 @@ struct End {
 }
 
 /// Starts the command in the group and stays with it to its end. The group is left for the caller to remove.
-pub(super) fn run(root: &Root, spec: &PenSpec, group: &Group, shutdown: &AtomicBool) -> Result<Report, Error> {
+pub(super) fn run(
+    root: &Root,
+    spec: &PenSpec,
+    group: &Group,
+    shutdown: &AtomicBool,
+) -> Result<Report, Error> {
     let before = machine_counters(root);
     let mut running = child::start(spec, group)?;
     let mut supervisor = Supervisor {
@@ -53,7 +58,8 @@ pub(super) fn run(root: &Root, spec: &PenSpec, group: &Group, shutdown: &AtomicB
     }
     let end = end?;
     let figures = group.figures()?;
-    let mut report = supervisor.report(spec, &end, &figures, traffic(&figures, before, machine_counters(root)));
+    let mut report =
+        supervisor.report(spec, &end, &figures, traffic(&figures, before, machine_counters(root)));
     report.seconds = seconds;
     report.stdout = running.output().map_err(Error::Lost)?;
     Ok(report)

@@ -1,14 +1,17 @@
 //! What the tests of box and demo share.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use std::ffi::OsString;
 use std::time::Duration;
 
 use eke_core::step::ZramSpec;
 use eke_core::units::Bytes;
-use eke_kernel::{Root, swap_area, zram};
+use eke_kernel::{Root, zram};
 use eke_lab::hog::HogSpec;
 
 /// The hog as a command.
+#[allow(dead_code, reason = "not every test uses it")]
 pub fn hog(spec: &HogSpec) -> Vec<OsString> {
     vec![env!("CARGO_BIN_EXE_eke-hog").into(), serde_json::to_string(spec).unwrap().into()]
 }
@@ -17,7 +20,8 @@ pub fn hog(spec: &HogSpec) -> Vec<OsString> {
 #[allow(dead_code, reason = "not every test uses it")]
 pub fn groups() -> Vec<String> {
     let tops = ["memory/eke", "unified/eke", "eke"];
-    let mut all: Vec<String> = tops.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
+    let mut all: Vec<String> =
+        tops.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
     all.retain(|name| eke_kernel::cgroup::name::owner(name).is_some());
     all
 }
@@ -58,13 +62,11 @@ impl ScratchSwap {
         guard
     }
 
-    /// On a file that exists.
+    /// On a file that has a swap header.
     #[allow(dead_code, reason = "not every test uses it")]
-    pub fn file(path: &std::path::Path) -> Self {
-        let root = Root::host();
-        swap_area::write_header(&root, path.to_str().unwrap(), std::fs::metadata(path).unwrap().len()).unwrap();
-        root.sys().swapon(path, Some(32_000), false).unwrap();
-        Self { path: path.to_owned(), zram: None }
+    pub fn file(path: &std::path::Path) -> Result<Self, String> {
+        Root::host().sys().swapon(path, Some(32_000), false).map_err(|e| e.to_string())?;
+        Ok(Self { path: path.to_owned(), zram: None })
     }
 }
 

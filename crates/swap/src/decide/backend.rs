@@ -41,7 +41,7 @@ pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason
     }
     match settings.backend {
         BackendChoice::Auto => Ok(automatic(facts)),
-        BackendChoice::Zram if facts.zram.control => Ok((Backend::Zram, Reason::new("zram, because the configuration says so"))),
+        BackendChoice::Zram if has_zram(facts) => Ok((Backend::Zram, Reason::new("zram, because the configuration says so"))),
         BackendChoice::Zram => Err(BadWish(format!("backend = \"zram\", but {}", why_missing(facts, "zram")))),
         BackendChoice::Zswap => forced_zswap(facts),
     }
@@ -72,12 +72,17 @@ fn existing(facts: &Facts, settings: &SwapSettings) -> Option<(Backend, Reason)>
 
 fn automatic(facts: &Facts) -> (Backend, Reason) {
     let durable = facts.disk_areas.iter().find(|a| lasts(a.kind));
-    match (durable, &facts.zswap, facts.zram.control) {
+    match (durable, &facts.zswap, has_zram(facts)) {
         (Some(area), Some(_), _) => (Backend::Zswap { area: area.path.clone() }, Reason::new(format!("zswap, because there is swap on a disk that does not wear out ({}, {}): hot pages stay in RAM compressed, cold ones move on to the disk", area.path, describe(area)))),
         (None, _, true) => (Backend::Zram, Reason::new(why_zram(facts))),
         (Some(area), None, true) => (Backend::Zram, Reason::new(format!("zram before {}, because this kernel has no zswap", area.path))),
         (Some(_), None, false) | (None, _, false) => (Backend::Nothing, Reason::new(why_missing(facts, "zram"))),
     }
+}
+
+/// Here, or by loading its module.
+fn has_zram(facts: &Facts) -> bool {
+    facts.zram.control || facts.zram.loadable
 }
 
 fn why_zram(facts: &Facts) -> String {

@@ -11,7 +11,7 @@ pub mod algorithm;
 pub mod backend;
 pub mod knobs;
 pub mod size;
-mod steps;
+pub(crate) mod steps;
 
 use eke_core::config::SwapSettings;
 use eke_core::step::{Plan, Reason};

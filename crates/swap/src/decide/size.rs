@@ -6,8 +6,8 @@ use super::{BadWish, Wish};
 use crate::facts::Facts;
 use crate::measure::figures::AlgorithmFigures;
 
-/// Where the sample is too small to be believed, no better ratio than this is counted on.
-const UNTRUSTED_RATIO: f64 = 2.0;
+/// Where the sample is too small to be believed, the ratio is taken to be between these two: zram.rst expects 2 to 1.
+const UNTRUSTED_RATIO: (f64, f64) = (1.5, 2.0);
 
 /// The kernel's own overhead per declared byte: the table of slots (zram.rst says 0.1 %).
 const SLOT_OVERHEAD: f64 = 0.001;
@@ -39,7 +39,7 @@ pub struct Size {
 /// A wished size of 0 or one that would take more than 90 % of RAM.
 pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: bool) -> Result<Size, BadWish> {
     let low = if figures.ratio_low >= 1.0 { figures.ratio_low } else { figures.ratio.max(1.0) };
-    let ratio_used = if trusted { low } else { low.min(UNTRUSTED_RATIO) };
+    let ratio_used = if trusted { low } else { low.clamp(UNTRUSTED_RATIO.0, UNTRUSTED_RATIO.1) };
     let share = f64::from(wish.settings.pool_percent) / 100.0;
     let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
     let holds = match wish.size {

@@ -14,6 +14,9 @@ use crate::measure::figures::{AlgorithmFigures, Measured};
 /// The priority of eke's first device, if nothing else is above it.
 const PRIORITY: i16 = 100;
 
+/// zram's parameter: devices come by `hot_add` alone.
+pub(crate) const NO_DEVICES: &str = "num_devices=0";
+
 /// What was chosen.
 pub(super) struct Chosen<'a> {
     pub backend: &'a Backend,
@@ -31,13 +34,18 @@ pub(super) fn set_up(plan: &mut Plan, facts: &Facts, measured: &Measured, wish: 
 
 fn zram(plan: &mut Plan, facts: &Facts, measured: &Measured, wish: &Wish, chosen: &Chosen<'_>) {
     let (figures, size) = (chosen.figures, chosen.size);
+    if !facts.zram.control {
+        let module = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };
+        plan.push(module, Reason::new("zram is a module of this kernel and is not loaded"));
+    }
     zswap_off(plan, facts);
     replaced(plan, facts);
     let text = format!(
-        "{}; a full device takes about {:.0} % of RAM, computed with {:.2} to 1",
+        "{}; a full device takes about {:.0} % of RAM, computed with {:.2} to 1{}",
         chosen.choice.reason.text,
         100.0 * size.pool_share,
-        size.ratio_used
+        size.ratio_used,
+        if chosen.choice.trusted { "" } else { " (too few pages were sampled to believe their ratio)" }
     );
     let reason = Reason { text, figures: chosen.choice.reason.figures.clone() };
     plan.push(Step::AddZram(spec(facts, measured, wish, figures, size)), reason.with("pool_share", size.pool_share).with("ratio_used", size.ratio_used));

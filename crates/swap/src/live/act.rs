@@ -70,12 +70,20 @@ pub fn grow(root: &Root, planned: &PlannedStep) -> Result<String, Error> {
 /// Performs one action on `day`.
 pub fn perform(root: &Root, action: &Action, day: u64) -> Outcome {
     let done = match action {
-        Action::MarkIdle { device, age: Age::All } => trigger(root, "zram.idle", device, "all").map(|()| nothing()),
-        Action::MarkIdle { device, age: Age::Seconds(s) } => trigger(root, "zram.idle", device, &s.to_string()).map(|()| nothing()),
-        Action::Recompress { device, kind, priority, max_pages } => {
-            recompress(root, device, &format!("type={} priority={priority} max_pages={max_pages}", kind.word()))
+        Action::MarkIdle { device, age: Age::All } => {
+            trigger(root, "zram.idle", device, "all").map(|()| nothing())
         }
-        Action::WriteBack { device, kind, limit_units } => write_back(root, device, kind.word(), *limit_units, day),
+        Action::MarkIdle { device, age: Age::Seconds(s) } => {
+            trigger(root, "zram.idle", device, &s.to_string()).map(|()| nothing())
+        }
+        Action::Recompress { device, kind, priority, max_pages } => recompress(
+            root,
+            device,
+            &format!("type={} priority={priority} max_pages={max_pages}", kind.word()),
+        ),
+        Action::WriteBack { device, kind, limit_units } => {
+            write_back(root, device, kind.word(), *limit_units, day)
+        }
     };
     done.unwrap_or_else(|e| classified(&e))
 }
@@ -88,7 +96,11 @@ fn recompress(root: &Root, device: &str, value: &str) -> Result<Outcome, Error> 
     let before = pool(root, device);
     let started = Instant::now();
     trigger(root, "zram.recompress", device, value)?;
-    Ok(Outcome::Brought { freed: less(before, pool(root, device)), written: Bytes(0), took_ms: millis(started) })
+    Ok(Outcome::Brought {
+        freed: less(before, pool(root, device)),
+        written: Bytes(0),
+        took_ms: millis(started),
+    })
 }
 
 /// The limit stands in the ledger before the kernel may write, and is corrected by what the kernel counted.
@@ -102,9 +114,11 @@ fn write_back(root: &Root, device: &str, kind: &str, limit_units: u64, day: u64)
     let started = Instant::now();
     let answer = trigger(root, "zram.writeback", device, kind);
     let took_ms = millis(started);
-    let units = units_before.zip(units_written(root, device)).map(|(before, after)| after.saturating_sub(before));
+    let units =
+        units_before.zip(units_written(root, device)).map(|(before, after)| after.saturating_sub(before));
     state::save(root, LEDGER, &charged.settled(limit_units, units.unwrap_or(limit_units)))?;
-    let is_limit = answer.as_ref().is_err_and(|e| errno(e) == Some(Errno::IO)) && units.is_some_and(|n| n >= limit_units);
+    let is_limit = answer.as_ref().is_err_and(|e| errno(e) == Some(Errno::IO))
+        && units.is_some_and(|n| n >= limit_units);
     // At the limit the kernel answers EIO although all went well.
     if !is_limit {
         answer?;

@@ -69,7 +69,9 @@ impl Action {
     /// The device that it is about.
     pub fn device(&self) -> &str {
         match self {
-            Self::MarkIdle { device, .. } | Self::Recompress { device, .. } | Self::WriteBack { device, .. } => device,
+            Self::MarkIdle { device, .. }
+            | Self::Recompress { device, .. }
+            | Self::WriteBack { device, .. } => device,
         }
     }
 }
@@ -78,8 +80,12 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MarkIdle { age: Age::All, .. } => write!(f, "mark all pages idle"),
-            Self::MarkIdle { age: Age::Seconds(s), .. } => write!(f, "mark pages idle that were not used for {s} s"),
-            Self::Recompress { kind, priority, .. } => write!(f, "recompress {} pages with algorithm {priority}", kind.word()),
+            Self::MarkIdle { age: Age::Seconds(s), .. } => {
+                write!(f, "mark pages idle that were not used for {s} s")
+            }
+            Self::Recompress { kind, priority, .. } => {
+                write!(f, "recompress {} pages with algorithm {priority}", kind.word())
+            }
             Self::WriteBack { kind, .. } => write!(f, "write {} pages back", kind.word()),
         }
     }

@@ -70,7 +70,11 @@ impl Figures {
             // pgsteal_anon is there since Linux 5.10; what was swapped out says the same before that.
             anonymous_reclaim_per_s: steal_per_s.max(model.pages_out_per_s),
             idle_cpu_share: model.idle_cpu_share,
-            available_share: if model.ram.0 > 0 { model.available.0 as f64 / model.ram.0 as f64 } else { 0.0 },
+            available_share: if model.ram.0 > 0 {
+                model.available.0 as f64 / model.ram.0 as f64
+            } else {
+                0.0
+            },
         }
     }
 }
@@ -97,7 +101,8 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
 fn device(root: &Root, stat: &ZramStat, own: bool) -> Device {
     let has = |file: &str| root.exists(format!("sys/block/{}/{file}", stat.name));
     let text = |file: &str| root.read(format!("sys/block/{}/{file}", stat.name)).unwrap_or_default();
-    let recompress_priorities = if has("recompress") { recompress_priorities(&text("recomp_algorithm")) } else { Vec::new() };
+    let recompress_priorities =
+        if has("recompress") { recompress_priorities(&text("recomp_algorithm")) } else { Vec::new() };
     Device {
         name: stat.name.clone(),
         own,
@@ -112,14 +117,21 @@ fn device(root: &Root, stat: &ZramStat, own: bool) -> Device {
 /// The priorities in `recomp_algorithm` (Linux 6.2): a line `#1: lzo lz4 [zstd]` for each that is set up.
 pub fn recompress_priorities(text: &str) -> Vec<u32> {
     let number = |line: &str| line.strip_prefix('#')?.split_once(':')?.0.trim().parse().ok();
-    text.lines().filter(|line| line.contains('[')).filter_map(number).filter(|p| (1..=3).contains(p)).collect()
+    text.lines()
+        .filter(|line| line.contains('['))
+        .filter_map(number)
+        .filter(|p| (1..=3).contains(p))
+        .collect()
 }
 
 /// Is the machine's own battery its supply? A mouse's (`scope` is `Device`; sysfs-class-power) does not count.
 fn on_battery(root: &Root) -> bool {
     const DIR: &str = "sys/class/power_supply";
-    let is = |supply: &str, file: &str, value: &str| root.read(format!("{DIR}/{supply}/{file}")).is_ok_and(|t| t.trim() == value);
-    let supplies: Vec<String> = root.list(DIR).unwrap_or_default().into_iter().filter(|s| !is(s, "scope", "Device")).collect();
+    let is = |supply: &str, file: &str, value: &str| {
+        root.read(format!("{DIR}/{supply}/{file}")).is_ok_and(|t| t.trim() == value)
+    };
+    let supplies: Vec<String> =
+        root.list(DIR).unwrap_or_default().into_iter().filter(|s| !is(s, "scope", "Device")).collect();
     let plugged = supplies.iter().any(|s| !is(s, "type", "Battery") && is(s, "online", "1"));
     !plugged && supplies.iter().any(|s| is(s, "type", "Battery") && is(s, "status", "Discharging"))
 }

@@ -27,7 +27,12 @@ mod tests {
     use super::*;
 
     fn calm() -> Figures {
-        Figures { waiting_avg10_percent: Some(4.9), anonymous_reclaim_per_s: 255.0, idle_cpu_share: 0.5, available_share: 0.3 }
+        Figures {
+            waiting_avg10_percent: Some(4.9),
+            anonymous_reclaim_per_s: 255.0,
+            idle_cpu_share: 0.5,
+            available_share: 0.3,
+        }
     }
 
     #[test]

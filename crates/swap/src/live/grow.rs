@@ -31,8 +31,10 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
     let ratio = model.effective_ratio? * RATIO_MARGIN;
     let disksize = room(facts, model, size.saturating_sub(used), ratio);
     let smallest = SMALLEST.max(model.ram.scaled(SMALLEST_SHARE));
-    let spec = ZramSpec { disksize, swap_priority: Some(below(&facts.devices)), backing_dev: None, ..like.clone() };
-    (disksize >= smallest).then(|| PlannedStep { step: Step::AddZram(spec), reason: reason(facts, model, fill, disksize) })
+    let spec =
+        ZramSpec { disksize, swap_priority: Some(below(&facts.devices)), backing_dev: None, ..like.clone() };
+    (disksize >= smallest)
+        .then(|| PlannedStep { step: Step::AddZram(spec), reason: reason(facts, model, fill, disksize) })
 }
 
 fn areas(devices: &[Device]) -> (Bytes, Bytes) {
@@ -57,9 +59,16 @@ fn reason(facts: &Facts, model: &Model, fill: f64, disksize: Bytes) -> Reason {
     let ratio = model.effective_ratio.unwrap_or(1.0);
     let text = format!(
         "The zram devices are {:.0} % full, but hold {} in {} (ratio {ratio:.1}), which is less than the {} % of RAM that the pool may take: {disksize} more fit.",
-        fill * 100.0, model.held, model.pool, facts.pool_percent
+        fill * 100.0,
+        model.held,
+        model.pool,
+        facts.pool_percent
     );
-    Reason::new(text).with("fill_share", fill).with("ratio", ratio).with("pool_bytes", model.pool.0 as f64).with("held_bytes", model.held.0 as f64)
+    Reason::new(text)
+        .with("fill_share", fill)
+        .with("ratio", ratio)
+        .with("pool_bytes", model.pool.0 as f64)
+        .with("held_bytes", model.held.0 as f64)
 }
 
 #[cfg(test)]
@@ -67,17 +76,37 @@ mod tests {
     use super::*;
 
     fn like() -> ZramSpec {
-        ZramSpec { algorithm: "zstd".into(), params: Some("level=3".into()), recompress_with: None, backing_dev: Some("/dev/vdb".into()), disksize: Bytes::mib(1), swap_priority: Some(100) }
+        ZramSpec {
+            algorithm: "zstd".into(),
+            params: Some("level=3".into()),
+            recompress_with: None,
+            backing_dev: Some("/dev/vdb".into()),
+            disksize: Bytes::mib(1),
+            swap_priority: Some(100),
+        }
     }
 
     fn facts(size_mib: u64, used_mib: u64) -> Facts {
-        let device = Device { name: "zram1".into(), size: Bytes::mib(size_mib), used: Bytes::mib(used_mib), priority: 100, own: true, ..Device::default() };
+        let device = Device {
+            name: "zram1".into(),
+            size: Bytes::mib(size_mib),
+            used: Bytes::mib(used_mib),
+            priority: 100,
+            own: true,
+            ..Device::default()
+        };
         Facts { devices: vec![device], grow: true, pool_percent: 50, ..Facts::default() }
     }
 
     fn model(ram_mib: u64, held_mib: u64, ratio: f64) -> Model {
         let held = Bytes::mib(held_mib);
-        Model { ram: Bytes::mib(ram_mib), held, pool: held.scaled(1.0 / ratio), effective_ratio: Some(ratio), ..Model::default() }
+        Model {
+            ram: Bytes::mib(ram_mib),
+            held,
+            pool: held.scaled(1.0 / ratio),
+            effective_ratio: Some(ratio),
+            ..Model::default()
+        }
     }
 
     fn size(facts: &Facts, model: &Model, may_wait: bool) -> Option<(Bytes, Option<i16>)> {
@@ -93,8 +122,15 @@ mod tests {
         let Step::AddZram(spec) = &planned.step else { panic!("{}", planned.step) };
         // (475 MiB share - 225 pool - 100/3.6 unused) / (1/3.6 + 1/256)
         assert_eq!((spec.disksize, spec.swap_priority), (Bytes::mib(788), Some(99)));
-        assert_eq!((spec.algorithm.as_str(), spec.params.as_deref(), &spec.backing_dev), ("zstd", Some("level=3"), &None));
-        assert!(planned.reason.text.contains("90 % full") && planned.reason.text.contains("ratio 4.0"), "{}", planned.reason.text);
+        assert_eq!(
+            (spec.algorithm.as_str(), spec.params.as_deref(), &spec.backing_dev),
+            ("zstd", Some("level=3"), &None)
+        );
+        assert!(
+            planned.reason.text.contains("90 % full") && planned.reason.text.contains("ratio 4.0"),
+            "{}",
+            planned.reason.text
+        );
     }
 
     #[test]

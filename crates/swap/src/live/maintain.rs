@@ -142,7 +142,12 @@ impl State {
         let tasks = self.tasks(facts);
         let marked = |d: &&Device| d.idle && tasks.iter().any(|t| t.device == d.name);
         let age = if self.only_marks_all { Age::All } else { Age::Seconds(age_s) };
-        let marks = facts.devices.iter().filter(marked).map(|d| Action::MarkIdle { device: d.name.clone(), age }).collect();
+        let marks = facts
+            .devices
+            .iter()
+            .filter(marked)
+            .map(|d| Action::MarkIdle { device: d.name.clone(), age })
+            .collect();
         self.phase = match age {
             _ if tasks.is_empty() => Phase::Resting { until_ms: now_ms + REST_MS },
             Age::All => Phase::Aging { until_ms: now_ms + age_s * 1_000 },
@@ -156,13 +161,16 @@ impl State {
         let own = || facts.devices.iter().filter(|d| d.own);
         let recompress = own().filter(|_| facts.recompress).flat_map(|d| {
             let kinds = if d.idle { &[Kind::HugeIdle, Kind::Idle][..] } else { &[] };
-            kinds.iter().flat_map(move |k| d.recompress_priorities.iter().map(move |p| (d, Work::Recompress(*k, *p))))
+            kinds
+                .iter()
+                .flat_map(move |k| d.recompress_priorities.iter().map(move |p| (d, Work::Recompress(*k, *p))))
         });
         let write_back = own().filter(|d| d.writeback && facts.writeback_a_day.0 > 0).flat_map(|d| {
             let kinds = if d.idle { &[Kind::HugeIdle, Kind::Huge][..] } else { &[Kind::Huge] };
             kinds.iter().map(move |k| (d, Work::WriteBack(*k)))
         });
-        let all = recompress.chain(write_back).map(|(d, work)| Task { device: d.name.clone(), work, rounds: 0 });
+        let all =
+            recompress.chain(write_back).map(|(d, work)| Task { device: d.name.clone(), work, rounds: 0 });
         all.filter(|t| !self.unsupported.contains(&(t.device.clone(), t.work))).collect()
     }
 
@@ -234,8 +242,12 @@ fn action(device: &Device, work: Work, round_units: u64, left_units: u64) -> Opt
     let units = round_units.min(most_units(device));
     let name = device.name.clone();
     match work {
-        Work::Recompress(Kind::HugeIdle | Kind::Huge, _) | Work::WriteBack(_) if device.huge_pages == 0 => None,
-        Work::Recompress(kind, priority) => Some(Action::Recompress { device: name, kind, priority, max_pages: units }),
+        Work::Recompress(Kind::HugeIdle | Kind::Huge, _) | Work::WriteBack(_) if device.huge_pages == 0 => {
+            None
+        }
+        Work::Recompress(kind, priority) => {
+            Some(Action::Recompress { device: name, kind, priority, max_pages: units })
+        }
         // Pages in use come back from a disk at its pace: only where the room is needed.
         Work::WriteBack(Kind::Huge) if fill(device) <= FULL => None,
         Work::WriteBack(kind) => {

@@ -27,8 +27,8 @@ use eke_core::step::ZramSpec;
 use eke_kernel::Root;
 
 use act::Outcome;
-use facts::{Facts, Figures};
 use action::Action;
+use facts::{Facts, Figures};
 use maintain::Now;
 
 /// After a device could not be added, none is tried for this long.
@@ -77,7 +77,8 @@ impl Live {
 
     /// The journal is read again only when there are other zram devices than before.
     fn look_whose(&mut self, moment: &Moment<'_>) {
-        let names: Vec<String> = moment.now.swaps.iter().filter_map(SwapArea::zram_name).map(str::to_owned).collect();
+        let names: Vec<String> =
+            moment.now.swaps.iter().filter_map(SwapArea::zram_name).map(str::to_owned).collect();
         if names != self.known {
             self.own = act::made_by_eke(moment.root, &names);
             self.known = names;
@@ -96,7 +97,9 @@ impl Live {
     fn perform(&mut self, moment: &Moment<'_>, action: &Action, now: Now) -> Option<String> {
         let outcome = act::perform(moment.root, action, now.day);
         let failed = match &outcome {
-            Outcome::Failed(why) => Some(format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device())),
+            Outcome::Failed(why) => {
+                Some(format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device()))
+            }
             _ => None,
         };
         failed.or(self.maintenance.note(action, &outcome, now.ms))

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// The most reads of one disk.
 const READS: usize = 512;
 /// Where programs and their data are. Nobody's home is read.
-const FILE_DIRS: [&str; 4] = ["usr", "opt", "var/lib", "srv"];
+const FILE_DIRS: [&str; 6] = ["usr", "opt", "var/lib", "srv", "bin", "lib"];
 /// Files smaller than this are not read from.
 const LARGE_BYTES: u64 = 1 << 20;
 /// Enough files to choose from, and the most directory entries looked at to find them.
@@ -95,7 +95,7 @@ fn open_file(path: PathBuf) -> Result<Opened> {
 
 /// Regular files of [`LARGE_BYTES`] or more, breadth first, symbolic links not followed.
 fn large_files(root: &Root, until: Instant) -> Vec<PathBuf> {
-    let mut dirs: std::collections::VecDeque<PathBuf> = FILE_DIRS.iter().map(|d| root.path(d)).collect();
+    let mut dirs: std::collections::VecDeque<PathBuf> = FILE_DIRS.iter().map(|d| root.path(d)).filter(|d| !d.is_symlink()).collect();
     let (mut found, mut seen) = (Vec::new(), 0);
     while let Some(dir) = dirs.pop_front() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -20,6 +20,10 @@ const CHUNK_PAGES: u64 = 512;
 /// The most chunks looked at in one process; a sparse address space ends here (8,192 chunks are 16 GiB of it).
 const CHUNKS: usize = 8192;
 
+/// A sample of fewer pages repeats itself up to this length: on a few dozen the allocator's half-filled groups would be
+/// all that a ratio shows, and a p99 would be the worst of a handful.
+const LEAST_LEN: usize = 1024;
+
 /// Other programs' pages, ordered by process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
 pub(crate) struct Sample {
     pages: Buffer,
@@ -29,14 +33,14 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// How many pages are in it.
+    /// How many pages it gives: few are given more than once.
     pub(crate) fn len(&self) -> usize {
-        self.kept
+        if self.kept == 0 { 0 } else { self.kept.max(LEAST_LEN) }
     }
 
     /// Page `index`, below [`Sample::len`].
     pub(crate) fn page(&self, index: usize) -> &[u8] {
-        self.pages.page(index)
+        self.pages.page(index % self.kept.max(1))
     }
 
     /// Share of the sampled pages that are in it: not same-filled. 1 for an empty sample.
@@ -282,8 +286,8 @@ mod tests {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&vec![PRESENT; pages], mixed);
         }
         let s = take(dir.path(), 400);
-        assert_eq!((s.counts.sampled, s.len(), s.counts.processes), (400, 400, 2));
-        assert_eq!(take(dir.path(), 5000).len(), 1200);
+        assert_eq!((s.counts.sampled, s.kept, s.counts.processes), (400, 400, 2));
+        assert_eq!(take(dir.path(), 5000).kept, 1200);
     }
 
     #[test]
@@ -291,7 +295,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let entries = [PRESENT, 1 << 62, 1 << 63 | 1 << 61, 0, PRESENT];
         Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&entries, mixed);
-        assert_eq!(take(dir.path(), 100).len(), 2);
+        assert_eq!(take(dir.path(), 100).kept, 2);
     }
 
     #[test]

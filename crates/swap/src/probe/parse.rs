@@ -93,6 +93,13 @@ pub(crate) fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
     known.iter().filter(|k| names.iter().any(|n| n == *k)).map(|k| (*k).to_owned()).collect()
 }
 
+/// Is there `.../NAME.ko`, compressed or not, in `modules.dep`?
+pub(crate) fn has_module(modules_dep: &str, name: &str) -> bool {
+    let files = modules_dep.lines().filter_map(|line| line.split_once(':')).map(|(path, _)| path);
+    let mut names = files.filter_map(|path| path.rsplit('/').next()?.split_once(".ko"));
+    names.any(|(stem, _)| stem == name)
+}
+
 /// Is `option` set (`y` or `m`) in a kernel's configuration?
 pub(crate) fn config_has(config: &str, option: &str) -> bool {
     config.lines().any(|l| l.strip_prefix(option).is_some_and(|rest| rest == "=y" || rest == "=m"))
@@ -134,6 +141,12 @@ mod tests {
     fn crypto_keeps_each_compressor_once() {
         let text = "name : lzo\ndriver : lzo-scomp\ntype         : scomp\n\nname : lzo\ntype : compression\n\nname : sha256\ntype : shash\n\nname         : deflate\ntype : scomp\n";
         assert_eq!(crypto_compressors(text), ["lzo", "deflate"]);
+    }
+
+    #[test]
+    fn a_module_is_found_compressed_or_not() {
+        let dep = "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\nkernel/mm/zsmalloc.ko:\n";
+        assert_eq!(["zram", "zsmalloc", "ram"].map(|name| has_module(dep, name)), [true, true, false]);
     }
 
     #[test]

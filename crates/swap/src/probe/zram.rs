@@ -21,6 +21,7 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     if !control {
         missing.push(Missing::new("zram", why_no_zram(config.as_deref())));
     }
+    let loadable = !control && has_zram_module(root);
     let features = devices.last().and_then(|name| features(root, name).ok());
     let idle_age = config.map(|c| {
         parse::config_has(&c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME")
@@ -34,7 +35,13 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
             "no zram device exists yet that would name them; the measurement makes one",
         ));
     }
-    ZramFacts { control, devices, features, idle_age }
+    ZramFacts { control, loadable, devices, features, idle_age }
+}
+
+fn has_zram_module(root: &Root) -> bool {
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    let list = root.read(format!("lib/modules/{}/modules.dep", release.trim())).unwrap_or_default();
+    parse::has_module(&list, "zram")
 }
 
 /// The devices that have a disksize.

@@ -20,11 +20,21 @@ fn device(name: &str) -> Device {
 }
 
 fn facts() -> Facts {
-    Facts { devices: vec![device("zram1")], recompress: true, writeback_a_day: Bytes::mib(1024), ..Facts::default() }
+    Facts {
+        devices: vec![device("zram1")],
+        recompress: true,
+        writeback_a_day: Bytes::mib(1024),
+        ..Facts::default()
+    }
 }
 
 fn calm() -> Figures {
-    Figures { waiting_avg10_percent: Some(0.0), anonymous_reclaim_per_s: 0.0, idle_cpu_share: 0.9, available_share: 0.0 }
+    Figures {
+        waiting_avg10_percent: Some(0.0),
+        anonymous_reclaim_per_s: 0.0,
+        idle_cpu_share: 0.9,
+        available_share: 0.0,
+    }
 }
 
 fn brought(mib: u64) -> Outcome {
@@ -93,9 +103,17 @@ fn a_kind_that_brings_something_is_repeated_in_growing_rounds() {
         }
         _ => brought(0),
     });
-    let sizes: Vec<u64> = done.iter().filter_map(|(_, a)| if let Action::Recompress { max_pages, .. } = a { Some(*max_pages) } else { None }).collect();
+    let sizes: Vec<u64> = done
+        .iter()
+        .filter_map(
+            |(_, a)| if let Action::Recompress { max_pages, .. } = a { Some(*max_pages) } else { None },
+        )
+        .collect();
     assert_eq!(sizes, [512, 1_024, 2_048, 4_096, 4_096]);
-    assert_eq!(run.told, ["Maintenance of the compressed swap freed 3.0 MiB of memory; 0 B went to the writeback device."]);
+    assert_eq!(
+        run.told,
+        ["Maintenance of the compressed swap freed 3.0 MiB of memory; 0 B went to the writeback device."]
+    );
 }
 
 #[test]
@@ -185,7 +203,16 @@ fn weather() -> impl Strategy<Value = Weather> {
     let cpu = prop_oneof![8 => Just(0.9), 1 => 0.0f64..0.5];
     let pause = prop_oneof![9 => 1u64..30, 1 => 30u64..100_000];
     (calm, cpu, prop::bool::weighted(0.05), 0u8..8, 0.0f64..=1.0, pause, 0.5f64..=1.0, 0u64..300).prop_map(
-        |(waiting, idle_cpu, on_battery, answer, moved, pause_s, fill, budget_mib)| Weather { waiting, idle_cpu, on_battery, answer, moved, pause_s, fill, budget_mib },
+        |(waiting, idle_cpu, on_battery, answer, moved, pause_s, fill, budget_mib)| Weather {
+            waiting,
+            idle_cpu,
+            on_battery,
+            answer,
+            moved,
+            pause_s,
+            fill,
+            budget_mib,
+        },
     )
 }
 
@@ -195,8 +222,16 @@ fn outcome(action: &Action, weather: &Weather) -> Outcome {
         1 => Outcome::Failed("made up".into()),
         2 if matches!(action, Action::MarkIdle { .. }) => Outcome::Unsupported,
         _ => {
-            let units = if let Action::WriteBack { limit_units, .. } = action { (*limit_units as f64 * weather.moved) as u64 } else { 0 };
-            Outcome::Brought { freed: Bytes((weather.moved * 1e7) as u64), written: Bytes(units * UNIT), took_ms: (weather.moved * 3e3) as u64 }
+            let units = if let Action::WriteBack { limit_units, .. } = action {
+                (*limit_units as f64 * weather.moved) as u64
+            } else {
+                0
+            };
+            Outcome::Brought {
+                freed: Bytes((weather.moved * 1e7) as u64),
+                written: Bytes(units * UNIT),
+                took_ms: (weather.moved * 3e3) as u64,
+            }
         }
     }
 }

@@ -1,0 +1,131 @@
+//! A report: tidy rows, as JSON by its type and as a table for people.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use eke_core::units::Bytes;
+use eke_kernel::{Root, parse};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What was measured, on what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The experiment's name, as on the command line.
+    pub experiment: String,
+    /// Where.
+    pub machine: Machine,
+    /// The figures.
+    pub rows: Vec<Row>,
+}
+
+/// The machine of an experiment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's architecture.
+    pub architecture: String,
+    /// CPUs that may be used.
+    pub cpus: usize,
+    /// RAM in bytes.
+    pub ram: Bytes,
+}
+
+impl Machine {
+    /// Of `root`; what cannot be read is empty.
+    pub fn of(root: &Root) -> Self {
+        let text = |path: &str| root.read(path).unwrap_or_default();
+        Self {
+            kernel: text("proc/sys/kernel/osrelease").trim().to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            ram: parse::meminfo::parse(&text("proc/meminfo")).total,
+        }
+    }
+}
+
+/// One figure of one variant, with all its samples.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What was varied.
+    pub variant: String,
+    /// Under which conditions.
+    pub params: BTreeMap<String, Value>,
+    /// What was measured.
+    pub metric: String,
+    /// In what.
+    pub unit: String,
+    /// Every repeat, in order.
+    pub samples: Vec<f64>,
+    /// The middle one of them.
+    pub median: f64,
+}
+
+impl Row {
+    /// A row with its median.
+    pub fn new(
+        variant: &str,
+        params: &BTreeMap<String, Value>,
+        metric: &str,
+        unit: &str,
+        samples: Vec<f64>,
+    ) -> Self {
+        let median = median(&samples);
+        Self {
+            variant: variant.into(),
+            params: params.clone(),
+            metric: metric.into(),
+            unit: unit.into(),
+            samples,
+            median,
+        }
+    }
+}
+
+/// The middle value, or the mean of the two middle ones; 0 of nothing.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { kernel, architecture, cpus, ram } = &self.machine;
+        writeln!(f, "{} on Linux {kernel}, {architecture}, {cpus} CPUs, {ram}", self.experiment)?;
+        writeln!(f, "{:<24} {:<22} {:>9}  {:<12} samples", "variant", "metric", "median", "unit")?;
+        for row in &self.rows {
+            let samples: Vec<String> = row.samples.iter().map(|s| format!("{s:.3}")).collect();
+            writeln!(
+                f,
+                "{:<24} {:<22} {:>9.3}  {:<12} {}",
+                row.variant,
+                row.metric,
+                row.median,
+                row.unit,
+                samples.join(" ")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_tidy_and_medians_are_medians() {
+        assert_eq!((median(&[]), median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])), (0.0, 2.0, 2.5));
+        let row = Row::new("idle", &BTreeMap::from([("seconds".into(), 30.into())]), "CPU", "%", vec![0.5]);
+        assert_eq!(
+            serde_json::to_string(&row).unwrap(),
+            r#"{"variant":"idle","params":{"seconds":30},"metric":"CPU","unit":"%","samples":[0.5],"median":0.5}"#
+        );
+    }
+}
