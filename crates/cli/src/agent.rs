@@ -72,14 +72,9 @@ pub fn snapshot(root: &Root) -> Outcome<Option<Snapshot>> {
 }
 
 /// The program beside this one, else the one on the path.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-agent")));
     beside.filter(|p| p.exists()).unwrap_or_else(|| "eke-agent".into())
-}
-
-/// Where the agent's program is, for measuring it.
-pub fn program_path() -> PathBuf {
-    program()
 }
 
 /// Starts the agent in a session of its own and waits until it answers.

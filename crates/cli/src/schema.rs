@@ -16,7 +16,7 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("doctor", schema_for!(verbs::DoctorDocument)),
         ("advise", schema_for!(verbs::AdviseDocument)),
         ("box", schema_for!(eke_lab::pen::Report)),
-        //("demo", schema_for!(eke_lab::demo::DemoReport)),
+        ("demo", schema_for!(eke_lab::demo::DemoReport)),
     ])
 }
 

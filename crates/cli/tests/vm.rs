@@ -18,7 +18,7 @@ fn binaries() -> &'static [PathBuf] {
     static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        build_static(workspace, &["eke", "eke-agent"]).expect("the static binaries build")
+        build_static(workspace, &["eke", "eke-agent", "eke-hog"]).expect("the static binaries build")
     })
 }
 
@@ -60,8 +60,11 @@ set -u
 echo 1 > /proc/sys/vm/overcommit_memory
 say() { echo "== $*"; }
 die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
-state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /proc/swaps /sys/module/zswap/parameters/* | sed 's/\t[0-9]*\t/ /'; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
+state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/*; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
 hog() { eke hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
+# A program whose pages are measured: on a machine that does nothing there are none. It ends with its input.
+twin() { sleep 1000 | eke-hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }
+twin_ends() { killall eke-hog sleep; wait; }
 waits() { n=0; until eval "$2"; do n=$((n + 1)); [ $n -gt ${3:-60} ] && die "waited for $1"; sleep 1; done; }
 "#;
 
@@ -75,7 +78,7 @@ say without eke; hog 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal 
 eke plan --json > /tmp/plan || die plan
 state > /tmp/after-plan; cmp /tmp/before /tmp/after-plan || die "plan left something: $(diff /tmp/before /tmp/after-plan)"
 for a in zstd lz4 lz4hc lzo-rle; do grep -q "\"name\": \"$a\"" /tmp/plan || die "$a is not measured: $(cat /tmp/plan)"; done
-eke up || die up
+twin 20 3; eke up || die up; twin_ends
 grep -q zram /proc/swaps || die "no zram swap"
 say with eke; hog 90 3 || die "the hog ended with $?"
 eke status || die status
@@ -97,7 +100,7 @@ swapon /dev/vdb || die swapon
 state > /tmp/before
 for algorithm in auto deflate; do
     say "with $algorithm"
-    eke up --algorithm $algorithm || die "up $algorithm"
+    twin 20 3; eke up --algorithm $algorithm || die "up $algorithm"; twin_ends
     [ $(cat /sys/module/zswap/parameters/enabled) = Y ] || die "zswap is off"
     [ $(cat /sys/module/zswap/parameters/zpool) = zsmalloc ] || die "not zsmalloc"
     [ $algorithm = auto ] || [ $(cat /sys/module/zswap/parameters/compressor) = $algorithm ] || die "not $algorithm"
@@ -124,18 +127,16 @@ state > /tmp/before
 eke up || die up
 zram=$(sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps)
 [ "$(cat /sys/block/$zram/backing_dev)" = /dev/vdb ] || die "backing_dev is $(cat /sys/block/$zram/backing_dev)"
-eke hog "{\"size\": $((24 * 1048576)), \"ratio\": 1, \"passes\": null}" > /dev/null & pid=$!
-mkdir /sys/fs/cgroup/cold; echo $pid > /sys/fs/cgroup/cold/cgroup.procs
-waits "the hog to fill" '[ $(cat /sys/fs/cgroup/cold/memory.current) -gt 24000000 ] || [ $(sed -n "s/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p" /proc/$pid/status) -gt 24000 ]'
-kill -STOP $pid
+mkdir /sys/fs/cgroup/cold
+echo $$ > /sys/fs/cgroup/cold/cgroup.procs; twin 24 1; echo $$ > /sys/fs/cgroup/cgroup.procs
+killall -STOP eke-hog
 for i in 1 2 3 4 5; do echo 20M > /sys/fs/cgroup/cold/memory.reclaim; done 2>/dev/null
 cat /sys/block/$zram/mm_stat
 waits "writeback" '[ $(awk "{print \$1}" /sys/block/$zram/bd_stat) -gt 100 ]' 120
 cat /sys/block/$zram/bd_stat /sys/block/$zram/mm_stat
 cat /var/lib/eke/wear.json || die "no wear ledger"
-kill -CONT $pid; kill -KILL $pid
+killall -CONT eke-hog; twin_ends
 eke status
-wait $pid; rmdir /sys/fs/cgroup/cold
 eke down || die down
 state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
 "#);
@@ -162,7 +163,7 @@ fn enable_survives_a_reboot_and_disable_too() {
     lab.run(&root, vec![], r#"
 find /etc -type f | sort | xargs md5sum > /var/etc-before
 eke enable || die enable
-eke up || die up
+twin 20 3; eke up || die up; twin_ends
 "#);
     lab.run(&root, vec![], r#"
 waits "zram swap after the reboot" 'grep -q zram /proc/swaps'

@@ -1,4 +1,16 @@
-//! x
+//! `eke bench ...`.
+
 use super::Context;
-use crate::exit::Outcome;
-pub fn agent(_: &Context, _: u64) -> Outcome { Ok(crate::exit::Status::Failed) }
+use crate::exit::{Failure, Outcome, Status};
+
+/// The agent's resident set and idle CPU.
+pub fn agent(context: &Context, seconds: u64) -> Outcome {
+    let report = eke_bench::agent::run(&crate::agent::program(), seconds);
+    let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+    if context.json {
+        context.print_json(&report)?;
+    } else {
+        print!("{report}");
+    }
+    Ok(Status::Done)
+}

@@ -1,4 +1,99 @@
-//! x
-use super::Context;
-use crate::exit::Outcome;
-pub fn run(_: &Context) -> Outcome { Ok(crate::exit::Status::Failed) }
+//! `eke demo`: before and after, in a box on this machine.
+
+use std::path::Path;
+
+use eke_core::step::{Plan, PlannedStep, Reason, Step};
+use eke_kernel::apply::Session;
+use eke_lab::demo::{self, Arrange, DemoSpec, disk_file, text};
+
+use super::{Context, plan, up};
+use crate::exit::{Failure, Outcome, Status};
+use crate::show;
+
+/// In whose name the demo's changes stand in the journal.
+const OWNER: &str = "demo";
+/// Above all other swap, eke's too.
+const FIRST: i16 = 32_000;
+
+/// The verb. What it arranges is journaled like everything else: `down` undoes it after a crash.
+pub fn run(context: &Context) -> Outcome {
+    context.need_root("`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root")?;
+    let stop = super::run::stop_flag()?;
+    let mut stage = Stage { context, plan: None };
+    if !up::is_up(context)? {
+        stage.plan = Some(shown_plan(context)?);
+    }
+    let hog = vec![std::env::current_exe()?.into(), "hog".into()];
+    let spec = DemoSpec::new(hog, disk_file::default_dir());
+    let report = demo::run(&context.root, &spec, &mut stage, &stop);
+    stage.none()?;
+    let report = report.map_err(failure)?;
+    if context.json {
+        context.print_json(&report)?;
+    } else {
+        print!("{}", text::render(&report));
+    }
+    Ok(Status::Done)
+}
+
+fn failure(error: demo::Error) -> Failure {
+    Failure::new(Status::Failed, error.to_string())
+}
+
+fn shown_plan(context: &Context) -> Outcome<Plan> {
+    let wish = plan::wished(context, &crate::args::Wish::default());
+    let document = plan::make(context, &wish)?;
+    if !context.json {
+        print!("{}", show::plan::text(&document));
+        println!("The demo: this takes about half a minute ...\n");
+    }
+    Ok(document.decision.plan)
+}
+
+/// What is arranged on the machine between the parts.
+struct Stage<'a> {
+    context: &'a Context,
+    /// `None` where eke is up already: then its swap is there, and stays.
+    plan: Option<Plan>,
+}
+
+impl Stage<'_> {
+    fn apply(&self, plan: &Plan) -> Result<(), eke_kernel::Error> {
+        Session::open(&self.context.root, OWNER)?.apply_plan(plan).map(drop)
+    }
+}
+
+impl Arrange for Stage<'_> {
+    type Error = eke_kernel::Error;
+
+    fn compressed(&mut self) -> Result<(), eke_kernel::Error> {
+        self.none()?;
+        self.plan.as_ref().map_or(Ok(()), |plan| self.apply(plan))
+    }
+
+    fn disk(&mut self, file: &Path) -> Result<(), eke_kernel::Error> {
+        self.none()?;
+        let because = |text: &str| Reason::new(text);
+        let steps = [
+            (Step::set("zswap.enabled", "N"), because("the demo shows the disk alone")),
+            (Step::SwapOn { path: file.display().to_string(), priority: Some(FIRST) }, because("the demo's swap on the disk")),
+        ];
+        let has_zswap = self.context.root.exists("sys/module/zswap/parameters/enabled");
+        let steps = steps.into_iter().filter(|(step, _)| has_zswap || matches!(step, Step::SwapOn { .. }));
+        let steps = steps.map(|(step, reason)| PlannedStep { step, reason }).collect();
+        self.apply(&Plan { remedy: OWNER.into(), steps, ..Plan::default() })
+    }
+
+    fn none(&mut self) -> Result<(), eke_kernel::Error> {
+        let mut session = Session::open(&self.context.root, OWNER)?;
+        let mut entries = session.journal().entries()?;
+        entries.retain(|e| e.intent.owner == OWNER);
+        for entry in entries.iter().rev() {
+            session.undo(entry.seq)?;
+        }
+        if session.journal().entries()?.is_empty() {
+            session.journal().clear()?;
+        }
+        Ok(())
+    }
+}

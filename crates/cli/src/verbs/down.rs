@@ -3,6 +3,7 @@
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, state};
+use eke_lab::demo::disk_file;
 use serde::Serialize;
 
 use super::Context;
@@ -50,6 +51,7 @@ pub fn everything(context: &Context) -> Outcome<Document> {
             Undone::Blocked(why) => document.blocked.push(format!("{}: {why}", entry.intent.step)),
         }
     }
+    disk_file::sweep(&context.root, &disk_file::default_dir());
     if document.blocked.is_empty() {
         state::forget(&context.root, state::APPLIED)?;
     }

@@ -7,7 +7,6 @@ use eke_kernel::{journal, state};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::figures::Measured;
-use eke_swap::remedy::MEASURE;
 
 use super::{Context, plan};
 use crate::agent;
@@ -34,9 +33,9 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     Ok(Status::Done)
 }
 
-/// Is a plan in force? What a killed measurement left does not count.
+/// Is a plan in force? What a killed measurement or demo left does not count.
 pub fn is_up(context: &Context) -> Outcome<bool> {
-    Ok(journal::entries(&context.root)?.iter().any(|e| e.intent.owner != MEASURE))
+    Ok(journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
 }
 
 /// Measures, prints, applies, and starts the agent.
