@@ -5,7 +5,7 @@
 //! outside, so tests run a whole agent on a made-up root and a socket of their own.
 //!
 //! # Layout
-//! - [`run`]: the loop
+//! - [`mod@run`]: the loop
 //! - [`watch`]: what a tick does: sample, model, live decisions, snapshot
 //! - [`adopt`]: what an earlier `eke up` applied and is still in force
 //! - [`check`]: the plan's prediction beside what happens

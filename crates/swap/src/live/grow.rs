@@ -29,7 +29,7 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
         return None;
     }
     let ratio = model.effective_ratio? * RATIO_MARGIN;
-    let disksize = room(facts, model, size.saturating_sub(used), ratio);
+    let disksize = room(facts, model, size, used, ratio);
     let smallest = SMALLEST.max(model.ram.scaled(SMALLEST_SHARE));
     let spec =
         ZramSpec { disksize, swap_priority: Some(below(&facts.devices)), backing_dev: None, ..like.clone() };
@@ -41,12 +41,13 @@ fn areas(devices: &[Device]) -> (Bytes, Bytes) {
     (devices.iter().map(|d| d.size).sum(), devices.iter().map(|d| d.used).sum())
 }
 
-/// The size that fills the pool's share when this device and what is still `unused` of the others are full.
-fn room(facts: &Facts, model: &Model, unused: Bytes, ratio: f64) -> Bytes {
+/// The size that fills the pool's share when this device and what is still unused of the others are full.
+fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> Bytes {
     let share = model.ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
-    let promised = model.pool.0 as f64 + unused.0 as f64 / ratio;
-    let size = (share - promised).max(0.0) / (1.0 / ratio + TABLE_SHARE);
-    Bytes(size as u64 / MIB * MIB)
+    let unused = size.saturating_sub(used).0 as f64;
+    let promised = model.pool.0 as f64 + unused / ratio + size.0 as f64 * TABLE_SHARE;
+    let more = (share - promised).max(0.0) / (1.0 / ratio + TABLE_SHARE);
+    Bytes(more as u64 / MIB * MIB)
 }
 
 /// One below the lowest: older devices stay the first choice.
@@ -120,8 +121,8 @@ mod tests {
     fn a_full_device_that_costs_less_than_its_share_gets_a_second() {
         let planned = decide(&facts(1000, 900), &model(1000, 900, 4.0), &like(), false).unwrap();
         let Step::AddZram(spec) = &planned.step else { panic!("{}", planned.step) };
-        // (475 MiB share - 225 pool - 100/3.6 unused) / (1/3.6 + 1/256)
-        assert_eq!((spec.disksize, spec.swap_priority), (Bytes::mib(788), Some(99)));
+        // (475 MiB share - 225 pool - 100/3.6 unused - 1000/256 table) / (1/3.6 + 1/256)
+        assert_eq!((spec.disksize, spec.swap_priority), (Bytes::mib(775), Some(99)));
         assert_eq!(
             (spec.algorithm.as_str(), spec.params.as_deref(), &spec.backing_dev),
             ("zstd", Some("level=3"), &None)
