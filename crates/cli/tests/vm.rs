@@ -63,8 +63,8 @@ die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; 
 state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/*; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
 hog() { eke hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
 # A program whose pages are measured: on a machine that does nothing there are none. It ends with its input.
-twin() { sleep 1000 | eke-hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }
-twin_ends() { killall eke-hog sleep; wait; }
+twin() { [ -e /root/twin ] || cp /bin/eke-hog /root/twin; sleep 1000 | /root/twin "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }
+twin_ends() { killall twin sleep; wait; }
 waits() { n=0; until eval "$2"; do n=$((n + 1)); [ $n -gt ${3:-60} ] && die "waited for $1"; sleep 1; done; }
 "#;
 
@@ -124,18 +124,18 @@ fn what_does_not_compress_is_written_back() {
     let disk = lab.disk("writeback", 128, Format::None);
     lab.run(&root, vec![disk], r#"
 state > /tmp/before
-eke up || die up
+eke up --size 24M || die up
 zram=$(sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps)
 [ "$(cat /sys/block/$zram/backing_dev)" = /dev/vdb ] || die "backing_dev is $(cat /sys/block/$zram/backing_dev)"
 mkdir /sys/fs/cgroup/cold
-echo $$ > /sys/fs/cgroup/cold/cgroup.procs; twin 24 1; echo $$ > /sys/fs/cgroup/cgroup.procs
-killall -STOP eke-hog
-for i in 1 2 3 4 5; do echo 20M > /sys/fs/cgroup/cold/memory.reclaim; done 2>/dev/null
+echo $$ > /sys/fs/cgroup/cold/cgroup.procs; twin 28 1; echo $$ > /sys/fs/cgroup/cgroup.procs
+killall -STOP twin
+for i in 1 2 3 4 5; do echo 24M > /sys/fs/cgroup/cold/memory.reclaim; done 2>/dev/null
 cat /sys/block/$zram/mm_stat
 waits "writeback" '[ $(awk "{print \$1}" /sys/block/$zram/bd_stat) -gt 100 ]' 120
 cat /sys/block/$zram/bd_stat /sys/block/$zram/mm_stat
 cat /var/lib/eke/wear.json || die "no wear ledger"
-killall -CONT eke-hog; twin_ends
+killall -CONT twin; twin_ends
 eke status
 eke down || die down
 state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"

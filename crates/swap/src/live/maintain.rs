@@ -8,6 +8,8 @@
 //!    └────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Where pages must age, a device above 85 % fill first writes back what does not compress, marked or not.
+//!
 //! One round at a time, 30 s between two; a kind is repeated while it brings something. The gate ([`super::gate`])
 //! must have been open for 30 s; while it is closed nothing happens, and what was marked stays marked.
 
@@ -72,6 +74,7 @@ pub struct State {
     calm_since_ms: Option<u64>,
     round_units: u64,
     only_marks_all: bool,
+    was_urgent: bool,
     unsupported: Vec<(String, Work)>,
     freed: Bytes,
     written: Bytes,
@@ -85,6 +88,7 @@ impl Default for State {
             calm_since_ms: None,
             round_units: *ROUND_UNITS.start(),
             only_marks_all: false,
+            was_urgent: false,
             unsupported: Vec::new(),
             freed: Bytes(0),
             written: Bytes(0),
@@ -129,7 +133,7 @@ impl State {
     fn advance(&mut self, facts: &Facts, figures: &Figures, left_units: u64, now_ms: u64) -> Vec<Action> {
         match &self.phase {
             Phase::Resting { until_ms } | Phase::Aging { until_ms } if now_ms < *until_ms => Vec::new(),
-            Phase::Resting { .. } => self.begin(facts, idle_age_s(figures), now_ms),
+            Phase::Resting { .. } => self.begin(facts, figures, left_units, now_ms),
             Phase::Aging { .. } => {
                 self.phase = Phase::Working(self.tasks(facts));
                 self.round(facts, left_units, now_ms)
@@ -138,7 +142,24 @@ impl State {
         }
     }
 
-    fn begin(&mut self, facts: &Facts, age_s: u64, now_ms: u64) -> Vec<Action> {
+    /// Where pages must age first, a device that is nearly full cannot wait for that: what does not compress leaves it
+    /// now, and a cycle with marks comes after that.
+    fn begin(&mut self, facts: &Facts, figures: &Figures, left_units: u64, now_ms: u64) -> Vec<Action> {
+        let urgent = self.urgent(facts);
+        self.was_urgent = self.only_marks_all && !self.was_urgent && !urgent.is_empty();
+        if self.was_urgent {
+            self.phase = Phase::Working(urgent);
+            return self.round(facts, left_units, now_ms);
+        }
+        self.mark(facts, idle_age_s(figures), now_ms)
+    }
+
+    fn urgent(&self, facts: &Facts) -> VecDeque<Task> {
+        let full = |t: &Task| facts.devices.iter().any(|d| d.name == t.device && d.huge_pages > 0 && fill(d) > FULL);
+        self.tasks(facts).into_iter().filter(|t| t.work == Work::WriteBack(Kind::Huge) && full(t)).collect()
+    }
+
+    fn mark(&mut self, facts: &Facts, age_s: u64, now_ms: u64) -> Vec<Action> {
         let tasks = self.tasks(facts);
         let marked = |d: &&Device| d.idle && tasks.iter().any(|t| t.device == d.name);
         let age = if self.only_marks_all { Age::All } else { Age::Seconds(age_s) };
@@ -229,7 +250,8 @@ impl State {
         if !matches!(&self.phase, Phase::Working(tasks) if tasks.is_empty()) {
             return None;
         }
-        self.phase = Phase::Resting { until_ms: now_ms + REST_MS };
+        let rest_ms = if self.was_urgent { 0 } else { REST_MS };
+        self.phase = Phase::Resting { until_ms: now_ms + rest_ms };
         let (freed, written) = (std::mem::take(&mut self.freed), std::mem::take(&mut self.written));
         (freed.0 + written.0 > 0).then(|| {
             format!("Maintenance of the compressed swap freed {freed} of memory; {written} went to the writeback device.")

@@ -117,8 +117,21 @@ fn a_kind_that_brings_something_is_repeated_in_growing_rounds() {
 }
 
 #[test]
-fn a_kernel_that_marks_only_all_lets_the_marks_age() {
+fn a_nearly_full_device_does_not_wait_for_marks_to_age() {
     let mut run = Run::new(facts());
+    let done = run.ticks(30, |action| match action {
+        Action::MarkIdle { age: Age::Seconds(_), .. } => Outcome::Unsupported,
+        _ => brought(0),
+    });
+    let words = words(&done);
+    assert_eq!(words[1..3], ["40: write huge pages back", "70: mark all pages idle"], "{words:?}");
+}
+
+#[test]
+fn a_kernel_that_marks_only_all_lets_the_marks_age() {
+    let mut facts = facts();
+    facts.devices.iter_mut().for_each(|d| d.used = Bytes(d.size.0 / 2));
+    let mut run = Run::new(facts);
     let done = run.ticks(100, |action| match action {
         Action::MarkIdle { age: Age::Seconds(_), .. } => Outcome::Unsupported,
         _ => brought(0),
