@@ -29,7 +29,10 @@ pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
     match exchange(&stream, request) {
         Ok(answer) => permitted(answer),
         Err(e) if is_dead(&e) => Ok(None),
-        Err(e) => Err(Failure::new(Status::NoAgent, format!("the agent does not answer on {}: {e}", root.path(SOCKET).display()))),
+        Err(e) => Err(Failure::new(
+            Status::NoAgent,
+            format!("the agent does not answer on {}: {e}", root.path(SOCKET).display()),
+        )),
     }
 }
 
@@ -89,18 +92,25 @@ pub fn start(root: &Root) -> Outcome<u32> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // A group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
     let child = command.process_group(0).spawn();
-    let mut child = child.map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))?;
+    let mut child = child
+        .map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))?;
     let until = Instant::now() + START_WITHIN;
     while Instant::now() < until {
         if let Some(snapshot) = snapshot(root)? {
             return Ok(snapshot.agent.map_or(0, |a| a.pid));
         }
         if let Some(status) = child.try_wait()? {
-            return Err(Failure::new(Status::Failed, format!("the agent ended at once ({status}); it said: {}", last_words(root))));
+            return Err(Failure::new(
+                Status::Failed,
+                format!("the agent ended at once ({status}); it said: {}", last_words(root)),
+            ));
         }
         std::thread::sleep(PAUSE);
     }
-    Err(Failure::new(Status::NoAgent, format!("the agent does not answer within {} s; see {}", START_WITHIN.as_secs(), log_path.display())))
+    Err(Failure::new(
+        Status::NoAgent,
+        format!("the agent does not answer within {} s; see {}", START_WITHIN.as_secs(), log_path.display()),
+    ))
 }
 
 fn last_words(root: &Root) -> String {
@@ -123,7 +133,10 @@ pub fn stop(root: &Root) -> Outcome<()> {
     let until = Instant::now() + STOP_WITHIN;
     while UnixStream::connect(root.path(SOCKET)).is_ok() {
         if Instant::now() > until {
-            return Err(Failure::new(Status::Failed, "the agent does not go; end it (`pkill eke-agent`) and say `eke down` again"));
+            return Err(Failure::new(
+                Status::Failed,
+                "the agent does not go; end it (`pkill eke-agent`) and say `eke down` again",
+            ));
         }
         std::thread::sleep(PAUSE);
     }

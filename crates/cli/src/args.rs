@@ -33,16 +33,22 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure and print the plan; leaves every setting as it is
-    #[command(after_help = "Example:\n  eke plan                 the measured table and the plan with its reasons\n  eke plan --size 512M     what if the device were that large")]
+    #[command(
+        after_help = "Example:\n  eke plan                 the measured table and the plan with its reasons\n  eke plan --size 512M     what if the device were that large"
+    )]
     Plan(Wish),
     /// Measure, apply the plan and stay: an agent watches it
-    #[command(after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            puts everything back")]
+    #[command(
+        after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            puts everything back"
+    )]
     Up(Up),
     /// Like up, shown live; Ctrl-C puts everything back
     #[command(after_help = "Example:\n  sudo eke run")]
     Run(Up),
     /// Put everything back, with the agent alive or dead
-    #[command(after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet, say it again later\n  sudo eke down --print    the undo as a shell script; changes nothing")]
+    #[command(
+        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet, say it again later\n  sudo eke down --print    the undo as a shell script; changes nothing"
+    )]
     Down {
         /// Print what would be done as a shell script instead of doing it
         #[arg(long)]
@@ -65,14 +71,18 @@ pub enum Verb {
         knobs: bool,
     },
     /// What holds this machine's memory, by program, and what closing it returns
-    #[command(after_help = "Example:\n  sudo eke advise          all programs; without root only yours\n  eke advise --most 5")]
+    #[command(
+        after_help = "Example:\n  sudo eke advise          all programs; without root only yours\n  eke advise --most 5"
+    )]
     Advise {
         /// How many programs
         #[arg(long, default_value_t = 15, value_name = "N")]
         most: usize,
     },
     /// Run a command in little memory
-    #[command(after_help = "Example:\n  sudo eke box --memory 124M -- evince thesis.pdf\n\nThe compressed pool is charged to the box in proportion to its share of the swapped pages.\nExit status: the command's own; 137 if it was killed for want of memory.")]
+    #[command(
+        after_help = "Example:\n  sudo eke box --memory 124M -- evince thesis.pdf\n\nThe compressed pool is charged to the box in proportion to its share of the swapped pages.\nExit status: the command's own; 137 if it was killed for want of memory."
+    )]
     Box {
         /// The memory it may have: programs, their file pages and their share of the compressed pool
         #[arg(long, value_name = "SIZE")]
@@ -91,7 +101,9 @@ pub enum Verb {
     #[command(subcommand)]
     Bench(Bench),
     /// Completions for a shell, on standard output
-    #[command(after_help = "Example:\n  eke completions bash | sudo tee /usr/share/bash-completion/completions/eke")]
+    #[command(
+        after_help = "Example:\n  eke completions bash | sudo tee /usr/share/bash-completion/completions/eke"
+    )]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -169,7 +181,9 @@ pub enum AgentStart {
 #[derive(Debug, Subcommand)]
 pub enum Swap {
     /// The same zswap from boot on: kernel command line and initramfs modules
-    #[command(after_help = "Example:\n  eke swap boot-config              prints the changes\n  sudo eke swap boot-config --write makes them (boot loader: grub, systemd-boot, extlinux)\n  sudo eke swap boot-config --undo  puts the files back")]
+    #[command(
+        after_help = "Example:\n  eke swap boot-config              prints the changes\n  sudo eke swap boot-config --write makes them (boot loader: grub, systemd-boot, extlinux)\n  sudo eke swap boot-config --undo  puts the files back"
+    )]
     BootConfig {
         /// Make the changes
         #[arg(long, conflicts_with = "undo")]

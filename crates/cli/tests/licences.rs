@@ -1,9 +1,25 @@
 //! Every package that is built in may be given on under MIT or Apache-2.0's terms.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 use std::process::Command;
 
-const FINE: [&str; 9] =
-    ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unicode-3.0", "Zlib", "Unlicense"];
+const FINE: [&str; 9] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Unicode-3.0",
+    "Zlib",
+    "Unlicense",
+];
 
 /// `A OR B`: one of them is enough; `A AND B`: all of them; `/` is an old way to write OR.
 fn is_fine(expression: &str) -> bool {
@@ -30,6 +46,10 @@ fn licences_are_on_the_list() {
 
 #[test]
 fn expressions_are_read_as_spdx_means_them() {
-    assert!(is_fine("MIT OR GPL-3.0") && is_fine("MIT/Apache-2.0") && is_fine("(MIT OR Apache-2.0) AND Unicode-3.0"));
+    assert!(
+        is_fine("MIT OR GPL-3.0")
+            && is_fine("MIT/Apache-2.0")
+            && is_fine("(MIT OR Apache-2.0) AND Unicode-3.0")
+    );
     assert!(!is_fine("GPL-3.0") && !is_fine("MIT AND GPL-3.0") && !is_fine(""));
 }

@@ -1,5 +1,12 @@
 //! The built program: what it prints, its standard error, its exit status.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 mod common;
 
 use common::{Public, eke, is_root};
@@ -12,7 +19,22 @@ fn help_reads_like_the_readme() {
 
 #[test]
 fn every_verb_has_an_example_or_is_one_itself() {
-    for verb in ["plan", "up", "run", "down", "enable", "disable", "status", "doctor", "advise", "box", "demo", "completions", "man", "schema"] {
+    for verb in [
+        "plan",
+        "up",
+        "run",
+        "down",
+        "enable",
+        "disable",
+        "status",
+        "doctor",
+        "advise",
+        "box",
+        "demo",
+        "completions",
+        "man",
+        "schema",
+    ] {
         let help = eke(&[verb, "--help"]);
         assert_eq!(help.status, Some(0), "{verb}");
         assert!(help.stdout.contains("Example:"), "{verb} has no example");
@@ -39,7 +61,11 @@ fn a_wrong_configuration_names_file_line_and_valid_keys() {
     let file = config("[swap]\nalgorythm = \"lz4\"\n");
     let ran = eke(&["plan", "--config", file.path().to_str().unwrap()]);
     assert_eq!(ran.status, Some(2));
-    assert!(ran.stderr.contains(".toml:2: unknown field `algorythm`, expected one of `backend`, `algorithm`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(".toml:2: unknown field `algorythm`, expected one of `backend`, `algorithm`"),
+        "{}",
+        ran.stderr
+    );
     let ran = eke(&["plan", "--config", "/nonexistent/eke.toml"]);
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("/nonexistent/eke.toml: No such file"), "{}", ran.stderr);
@@ -56,7 +82,14 @@ fn without_root_it_still_serves_and_says_what_it_would_need() {
     let plan = public.as_nobody(&["plan", "--json"]);
     assert_eq!(plan.status, Some(0), "{}", plan.stderr);
     assert_eq!(plan.json()["measured"]["estimated"], true);
-    for verb in [&["up"][..], &["down"], &["enable"], &["disable"], &["demo"], &["box", "--memory", "64M", "--", "true"]] {
+    for verb in [
+        &["up"][..],
+        &["down"],
+        &["enable"],
+        &["disable"],
+        &["demo"],
+        &["box", "--memory", "64M", "--", "true"],
+    ] {
         let ran = public.as_nobody(verb);
         assert_eq!(ran.status, Some(4), "{verb:?}: {}", ran.shown());
         assert!(ran.stderr.contains("root"), "{verb:?}: {}", ran.stderr);
@@ -69,13 +102,21 @@ fn without_root_it_still_serves_and_says_what_it_would_need() {
 #[test]
 fn a_kernel_without_zram_is_told_so() {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in [("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"), ("proc/vmstat", "pswpin 0\n"), ("proc/swaps", "Filename\n")] {
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+    ] {
         eke_testkit::tree::put(root.path(), path, text);
     }
     let at = root.path().to_str().unwrap();
     let plan = eke(&["plan", "--root", at]);
     assert_eq!(plan.status, Some(0), "{}", plan.stderr);
-    assert!(plan.stdout.contains("no /sys/class/zram-control") && plan.stdout.contains("Nothing to change."), "{}", plan.stdout);
+    assert!(
+        plan.stdout.contains("no /sys/class/zram-control") && plan.stdout.contains("Nothing to change."),
+        "{}",
+        plan.stdout
+    );
     let doctor = eke(&["doctor", "--root", at]);
     assert!(doctor.stdout.contains("no  zram"), "{}", doctor.stdout);
 }
@@ -100,7 +141,9 @@ fn wishes_that_make_no_sense_are_refused_with_what_would() {
 #[test]
 fn what_is_generated_is_up_to_date() {
     let docs = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
-    for (file, args) in [("knobs.md", &["doctor", "--knobs"][..]), ("eke.1", &["man"]), ("schemas.json", &["schema"])] {
+    for (file, args) in
+        [("knobs.md", &["doctor", "--knobs"][..]), ("eke.1", &["man"]), ("schemas.json", &["schema"])]
+    {
         let now = eke(args).stdout;
         let kept = std::fs::read_to_string(docs.join(file)).unwrap_or_default();
         assert!(now == kept, "docs/{file} is not what `eke {}` prints: run `make docs`", args.join(" "));
@@ -119,7 +162,10 @@ fn json_has_the_documented_shape() {
     let status = eke(&["status", "--json"]).json();
     let schema = eke(&["schema", "status"]).json();
     for key in schema["required"].as_array().unwrap() {
-        assert!(!status[key.as_str().unwrap()].is_null() || status.get(key.as_str().unwrap()).is_some(), "status lacks {key}");
+        assert!(
+            !status[key.as_str().unwrap()].is_null() || status.get(key.as_str().unwrap()).is_some(),
+            "status lacks {key}"
+        );
     }
     assert!(eke(&["doctor", "--json"]).json()["lines"].as_array().unwrap().len() > 5);
     assert!(eke(&["advise", "--json"]).json()["programs"].is_array());

@@ -1,5 +1,12 @@
 //! Plans and their application on the real kernel.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 mod common;
 
 use std::process::{Command, Stdio};
@@ -123,13 +130,22 @@ fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
     let _lock = lock_machine();
     let before = machine();
     let _down = Down;
-    let child = common::command(&["run", "--size", "64M"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = common::command(&["run", "--size", "64M"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     wait_for("zram swap", zram_is_on);
     wait_for("the agent", || eke(&["status"]).status == Some(0));
     signal(child.id(), "-INT");
     let ran: common::Ran = child.wait_with_output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    assert!(ran.stdout.contains("Ctrl-C puts everything back") && ran.stdout.contains("Everything is as it was before eke."), "{}", ran.shown());
+    assert!(
+        ran.stdout.contains("Ctrl-C puts everything back")
+            && ran.stdout.contains("Everything is as it was before eke."),
+        "{}",
+        ran.shown()
+    );
     assert_eq!(machine(), before);
 }
 
@@ -160,7 +176,11 @@ fn kill_9_at_any_moment_and_down_puts_everything_back() {
     let before = machine();
     let _down = Down;
     for after_ms in [30, 150, 400, 700, 900, 1100, 1300, 1600, 2200, 3000] {
-        let mut child = common::command(&["run", "--size", "64M"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = common::command(&["run", "--size", "64M"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(after_ms));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,5 +1,12 @@
 //! What eke is for, on the real kernel: a process that is too large for its memory.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 mod common;
 
 use std::process::{Child, Command, Stdio};
@@ -32,7 +39,13 @@ fn twins(public: &Public) -> Vec<Child> {
     std::fs::copy(public.path(), &program).unwrap();
     let twin = |seed: u32| {
         let spec = format!(r#"{{"size": 268435456, "ratio": 3.0, "seed": {seed}, "passes": null}}"#);
-        Command::new(&program).args(["hog", &spec]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        Command::new(&program)
+            .args(["hog", &spec])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     };
     let children = (1..4).map(twin).collect::<Vec<_>>();
     for child in &children {
@@ -47,6 +60,53 @@ fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the twin lives");
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap_or("0");
     line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// A group whose pages are in swap and whose limit leaves no room for them: `down` would make the OOM killer make some.
+#[test]
+fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
+    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
+        return skip("down_without_room", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let mut ends = Ends(Vec::new());
+    let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let spec = HOG.replace('}', r#", "passes": null}"#);
+    let mut boxed =
+        common::command(&["box", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "hog", &spec]);
+    ends.0.push(boxed.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for("the box to swap", || swapped_kib() > 64 << 10);
+    // `down` ends boxes of dead owners only; this one lives
+    let blocked = eke(&["down"]);
+    assert_eq!(blocked.status, Some(5), "{}", blocked.shown());
+    assert!(
+        blocked.stdout.contains("left below its limit") && blocked.stdout.contains("Done in part"),
+        "{}",
+        blocked.shown()
+    );
+    assert!(ends.0[0].try_wait().unwrap().is_none(), "the box was killed: {}", blocked.shown());
+    drop(ends.0[0].stdin.take());
+    ends.0[0].wait().unwrap();
+    wait_for("the pages to go", || swapped_kib() < 8 << 10);
+    let again = eke(&["down"]);
+    assert_eq!(again.status, Some(0), "{}", again.shown());
+    assert_eq!(machine(), before);
+}
+
+fn swapped_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/swaps").expect("/proc/swaps");
+    text.lines().skip(1).filter_map(|l| l.split_whitespace().nth(3)?.parse::<u64>().ok()).sum()
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !done() {
+        assert!(std::time::Instant::now() < until, "waited 30 s for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -73,9 +133,14 @@ fn killed_before_finishes_after_and_the_ratio_is_as_predicted() {
     let with = boxed();
     assert_eq!(with.status, Some(0), "{}", with.shown());
     let report = with.json();
-    let real = report["most_swapped"].as_f64().unwrap() / report["charged_for_most_swapped"].as_f64().unwrap();
+    let real =
+        report["most_swapped"].as_f64().unwrap() / report["charged_for_most_swapped"].as_f64().unwrap();
     eprintln!("predicted {predicted:.2}, real {real:.2}");
-    assert!((real / predicted - 1.0).abs() < 0.15, "predicted {predicted:.2}, real {real:.2}: {}", with.shown());
+    assert!(
+        (real / predicted - 1.0).abs() < 0.15,
+        "predicted {predicted:.2}, real {real:.2}: {}",
+        with.shown()
+    );
     drop(ends);
     assert_eq!(machine(), before);
 }

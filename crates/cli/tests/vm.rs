@@ -1,10 +1,19 @@
 //! eke in the small machine: 124 MB, Debian's kernel, static binaries. `make test-vm`; EKE_VM says whether it may fetch.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use eke_lab::machine::{Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run};
+use eke_lab::machine::{
+    Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
+};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -113,7 +122,10 @@ for algorithm in auto deflate; do
     state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
 done
 "#);
-    assert!(outcome.output.contains("deflate *") && outcome.output.contains("zswap, because there is swap on a disk"));
+    assert!(
+        outcome.output.contains("deflate *")
+            && outcome.output.contains("zswap, because there is swap on a disk")
+    );
 }
 
 #[test]
@@ -160,11 +172,15 @@ eke down || die down
 fn enable_survives_a_reboot_and_disable_too() {
     let Some(lab) = Lab::new() else { return };
     let root = lab.root(vec![]);
-    lab.run(&root, vec![], r#"
+    lab.run(
+        &root,
+        vec![],
+        r#"
 find /etc -type f | sort | xargs md5sum > /var/etc-before
 eke enable || die enable
 twin 20 3; eke up || die up; twin_ends
-"#);
+"#,
+    );
     lab.run(&root, vec![], r#"
 waits "zram swap after the reboot" 'grep -q zram /proc/swaps'
 waits "the agent" 'eke status > /tmp/status'
@@ -173,8 +189,12 @@ hog 90 3 || die "the hog ended with $?"
 eke disable || die disable
 find /etc -type f | sort | xargs md5sum > /tmp/etc-after; cmp /var/etc-before /tmp/etc-after || die "disable left something: $(diff /var/etc-before /tmp/etc-after)"
 "#);
-    lab.run(&root, vec![], r#"
+    lab.run(
+        &root,
+        vec![],
+        r#"
 sleep 2
 ! grep -q zram /proc/swaps || die "still there after disable"
-"#);
+"#,
+    );
 }

@@ -213,7 +213,10 @@ mod tests {
     #[test]
     fn a_wrong_key_names_file_line_and_valid_ones() {
         let message = refused("# mine\n[swap]\npool_precent = 60\n");
-        assert!(message.starts_with("eke.toml:3: unknown field `pool_precent`, expected one of"), "{message}");
+        assert!(
+            message.starts_with("eke.toml:3: unknown field `pool_precent`, expected one of"),
+            "{message}"
+        );
         assert!(message.contains("`pool_percent`"), "{message}");
     }
 

@@ -112,7 +112,9 @@ impl fmt::Display for Step {
             Self::Set { knob, target, value } => write!(f, "set {knob} of {target} to {value}"),
             Self::LoadModule { name, .. } => write!(f, "load the kernel module {name}"),
             Self::AddZram(z) => match z.swap_priority {
-                Some(p) => write!(f, "swap on a new zram device: {}, {}, priority {p}", z.algorithm, z.disksize),
+                Some(p) => {
+                    write!(f, "swap on a new zram device: {}, {}, priority {p}", z.algorithm, z.disksize)
+                }
                 None => write!(f, "add a scratch zram device: {}, {}", z.algorithm, z.disksize),
             },
             Self::SwapOn { path, priority: Some(p) } => write!(f, "swap on {path} with priority {p}"),

@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn bytes_print_in_binary_units() {
-        let shown: Vec<String> = [0, 512, 4096, 10 * MIB, 3 * MIB / 2, 1 << 34].map(|n| Bytes(n).to_string()).into();
+        let shown: Vec<String> =
+            [0, 512, 4096, 10 * MIB, 3 * MIB / 2, 1 << 34].map(|n| Bytes(n).to_string()).into();
         assert_eq!(shown, ["0 B", "512 B", "4.0 KiB", "10 MiB", "1.5 MiB", "16 GiB"]);
     }
 
@@ -160,7 +161,8 @@ mod tests {
 
     #[test]
     fn nanos_print_three_figures() {
-        let shown: Vec<String> = [740, 2_134, 15_936, 246_784, 9_000_000].map(|n| Nanos(n).to_string()).into();
+        let shown: Vec<String> =
+            [740, 2_134, 15_936, 246_784, 9_000_000].map(|n| Nanos(n).to_string()).into();
         assert_eq!(shown, ["740 ns", "2.13 µs", "15.9 µs", "247 µs", "9.00 ms"]);
     }
 

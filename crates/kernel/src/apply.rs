@@ -67,7 +67,11 @@ impl Session {
                 }
             }
         }
-        let after = if left.is_empty() { "everything before it was undone".to_owned() } else { format!("and not all could be undone: {}", left.join("; ")) };
+        let after = if left.is_empty() {
+            "everything before it was undone".to_owned()
+        } else {
+            format!("and not all could be undone: {}", left.join("; "))
+        };
         Error::Refused(format!("the step \"{}\" failed: {error}; {after}", planned.step))
     }
 
@@ -79,8 +83,12 @@ impl Session {
         let Some(undo) = self.inverse(&planned.step)? else {
             return Ok(Applied::AlreadySo);
         };
-        let intent =
-            Intent { owner: self.owner.clone(), step: planned.step.clone(), undo, reason: planned.reason.text.clone() };
+        let intent = Intent {
+            owner: self.owner.clone(),
+            step: planned.step.clone(),
+            undo,
+            reason: planned.reason.text.clone(),
+        };
         let seq = self.journal.intend(intent)?;
         match self.perform(seq, &planned.step) {
             Ok(device) => {
@@ -155,7 +163,10 @@ impl Session {
             }
             Step::SwapOff { path } => {
                 let area = read::swaps(&self.root)?.into_iter().find(|a| a.path == *path);
-                Ok(area.map(|a| Undo::SwapOn { path: a.path, priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0) }))
+                Ok(area.map(|a| Undo::SwapOn {
+                    path: a.path,
+                    priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0),
+                }))
             }
         }
     }
@@ -166,7 +177,8 @@ impl Session {
             return Ok(Some(Undo::Nothing));
         }
         let old = read_value(&self.root, name, target)?;
-        let undo = Undo::Write { knob: name.into(), target: target.into(), old: old.clone(), new: value.into() };
+        let undo =
+            Undo::Write { knob: name.into(), target: target.into(), old: old.clone(), new: value.into() };
         Ok((!knob.codec.same(&old, value)).then_some(undo))
     }
 
@@ -175,14 +187,24 @@ impl Session {
             Step::Set { knob, target, value } => write_value(&self.root, knob, target, value).map(|()| None),
             Step::LoadModule { name, params } => {
                 let at = self.root.path(format!("sys/module/{name}"));
-                self.root.sys().load_module(name, params).map_err(|e| Error::io("load the module of", &at, e)).map(|()| None)
+                self.root
+                    .sys()
+                    .load_module(name, params)
+                    .map_err(|e| Error::io("load the module of", &at, e))
+                    .map(|()| None)
             }
             Step::AddZram(spec) => self.add_zram(seq, spec).map(Some),
             Step::SwapOn { path, priority } => {
                 let at = self.root.path(path);
-                self.root.sys().swapon(&at, *priority, false).map_err(|e| Error::io("swap on", &at, e)).map(|()| None)
+                self.root
+                    .sys()
+                    .swapon(&at, *priority, false)
+                    .map_err(|e| Error::io("swap on", &at, e))
+                    .map(|()| None)
             }
-            Step::SwapOff { path } => revert::swap_off(&self.root, path)?.map_or(Ok(None), |why| Err(Error::Refused(why))),
+            Step::SwapOff { path } => {
+                revert::swap_off(&self.root, path)?.map_or(Ok(None), |why| Err(Error::Refused(why)))
+            }
         }
     }
 
@@ -209,7 +231,9 @@ impl Session {
 /// The kernel's answer; `Refused` for a knob that would have to be journaled.
 pub fn trigger(root: &Root, name: &str, target: &str, value: &str) -> Result<()> {
     match knob::find(name) {
-        Some(k) if k.restore == Restore::WriteOld => Err(Error::Refused(format!("{name} is a setting, not an action; it needs the journal"))),
+        Some(k) if k.restore == Restore::WriteOld => {
+            Err(Error::Refused(format!("{name} is a setting, not an action; it needs the journal")))
+        }
         _ => write_value(root, name, target, value),
     }
 }

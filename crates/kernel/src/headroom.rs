@@ -26,13 +26,21 @@ pub struct Group {
 }
 
 /// Why there is no room, in a sentence; `None` if there is.
-pub fn shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_in: Bytes, groups: &[Group]) -> Option<String> {
-    machine_shortage(memory, areas, area, held_in).or_else(|| groups.iter().find_map(|g| group_shortage(g, area)))
+pub fn shortage(
+    memory: &Memory,
+    areas: &[SwapArea],
+    area: &SwapArea,
+    held_in: Bytes,
+    groups: &[Group],
+) -> Option<String> {
+    machine_shortage(memory, areas, area, held_in)
+        .or_else(|| groups.iter().find_map(|g| group_shortage(g, area)))
 }
 
 /// The pages need their full size; the pool that held them is returned as they leave it; other areas take the rest.
 fn machine_shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_in: Bytes) -> Option<String> {
-    let elsewhere: Bytes = areas.iter().filter(|a| a.path != area.path).map(|a| a.size.saturating_sub(a.used)).sum();
+    let elsewhere: Bytes =
+        areas.iter().filter(|a| a.path != area.path).map(|a| a.size.saturating_sub(a.used)).sum();
     let margin = MARGIN + memory.total.scaled(0.02);
     let room = (memory.available + elsewhere + held_in).saturating_sub(margin);
     (area.used > room).then(|| {
@@ -63,7 +71,8 @@ fn group_shortage(group: &Group, area: &SwapArea) -> Option<String> {
 pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
     let memory = parse::meminfo::parse(&root.read("proc/meminfo")?);
     let areas = read::swaps(root)?;
-    let held_in = area.zram_name().and_then(|n| read::zram_stat(root, n)).map(|z| z.mem_used).unwrap_or_default();
+    let held_in =
+        area.zram_name().and_then(|n| read::zram_stat(root, n)).map(|z| z.mem_used).unwrap_or_default();
     Ok(shortage(&memory, &areas, area, held_in, &limited_groups(root)?))
 }
 
@@ -120,7 +129,12 @@ fn group(root: &Root, dir: &str, name: &str, names: &Names) -> Option<Group> {
     let stat = root.read(format!("{dir}/memory.stat")).ok()?;
     let droppable = parse::groups::keyed(&stat, names.droppable).unwrap_or(0);
     let swapped = (names.swapped)(root, dir)?;
-    let group = Group { name: name.to_owned(), limit: Bytes(limit), used: Bytes(used.saturating_sub(droppable)), swapped: Bytes(swapped) };
+    let group = Group {
+        name: name.to_owned(),
+        limit: Bytes(limit),
+        used: Bytes(used.saturating_sub(droppable)),
+        swapped: Bytes(swapped),
+    };
     (swapped > 0).then_some(group)
 }
 
@@ -129,7 +143,12 @@ mod tests {
     use super::*;
 
     fn area(used_mib: u64) -> SwapArea {
-        SwapArea { path: "/dev/zram1".into(), size: Bytes::mib(512), used: Bytes::mib(used_mib), ..SwapArea::default() }
+        SwapArea {
+            path: "/dev/zram1".into(),
+            size: Bytes::mib(512),
+            used: Bytes::mib(used_mib),
+            ..SwapArea::default()
+        }
     }
 
     fn memory(available_mib: u64) -> Memory {
@@ -155,7 +174,12 @@ mod tests {
 
     #[test]
     fn a_group_without_room_is_a_shortage_although_the_machine_has_room() {
-        let g = Group { name: "box".into(), limit: Bytes::mib(160), used: Bytes::mib(150), swapped: Bytes::mib(100) };
+        let g = Group {
+            name: "box".into(),
+            limit: Bytes::mib(160),
+            used: Bytes::mib(150),
+            swapped: Bytes::mib(100),
+        };
         let why = shortage(&memory(900), &[area(200)], &area(200), Bytes(0), &[g]).unwrap();
         assert!(why.contains("the group box"), "{why}");
     }

@@ -184,7 +184,11 @@ pub fn as_markdown() -> String {
             Restore::WithObject => "goes with its device or group",
             Restore::Nothing => "nothing is left",
         };
-        let _ = writeln!(out, "| `{}` | `/{}` | {} | {} | {restore} | {} |", k.name, k.path, k.unit, k.since, k.doc);
+        let _ = writeln!(
+            out,
+            "| `{}` | `/{}` | {} | {} | {restore} | {} |",
+            k.name, k.path, k.unit, k.since, k.doc
+        );
     }
     out
 }
@@ -200,7 +204,11 @@ mod tests {
             assert!(k.path.matches('*').count() <= 1, "{}", k.name);
             assert!(k.doc.ends_with('.') && !k.doc.contains('|'), "{}", k.name);
             assert!(KNOBS[..i].iter().all(|other| other.name != k.name), "{} stands twice", k.name);
-            assert!(k.restore != Restore::WriteOld || k.codec != Codec::WriteOnly, "{} cannot be restored", k.name);
+            assert!(
+                k.restore != Restore::WriteOld || k.codec != Codec::WriteOnly,
+                "{} cannot be restored",
+                k.name
+            );
         }
     }
 
@@ -219,6 +227,9 @@ mod tests {
             assert_eq!(disksize.path_for(bad), None, "{bad:?}");
         }
         assert_eq!(find("vm.swappiness").unwrap().path_for("x"), None);
-        assert_eq!(find("memory.swappiness").unwrap().path_for("").as_deref(), Some("sys/fs/cgroup/memory/memory.swappiness"));
+        assert_eq!(
+            find("memory.swappiness").unwrap().path_for("").as_deref(),
+            Some("sys/fs/cgroup/memory/memory.swappiness")
+        );
     }
 }

@@ -53,6 +53,9 @@ fn add(program: &mut Program, smaps_rollup: &str) {
 
 fn name(root: &Root, pid: u32) -> String {
     let exe = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok();
-    let file = exe.as_ref().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
+    let file = exe
+        .as_ref()
+        .and_then(|p| p.file_name())
+        .map(|n| n.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
     file.unwrap_or_else(|| root.read(format!("proc/{pid}/comm")).unwrap_or_default().trim().to_owned())
 }

@@ -71,13 +71,15 @@ fn cpu(root: &Root, kswapd: &[u32]) -> CpuTicks {
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one for each memory node.
 pub fn kswapd_pids(root: &Root) -> Vec<u32> {
-    let is_kswapd = |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
+    let is_kswapd =
+        |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
     pids(root).into_iter().filter(is_kswapd).collect()
 }
 
 /// All processes, by number.
 pub fn pids(root: &Root) -> Vec<u32> {
-    let mut pids: Vec<u32> = root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
+    let mut pids: Vec<u32> =
+        root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
     pids.sort_unstable();
     pids
 }

@@ -101,7 +101,9 @@ fn write_old(root: &Root, name: &str, target: &str, old: &str, new: &str) -> Res
     }
     if !knob.codec.same(&now, new) {
         let path = path.display();
-        return Ok(Outcome::Kept(format!("{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since")));
+        return Ok(Outcome::Kept(format!(
+            "{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since"
+        )));
     }
     write_value(root, name, target, old)?;
     Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
@@ -131,7 +133,12 @@ fn remove_zram(root: &Root, made: Option<&str>, before: &[String], expected: &st
 
 /// The device that this change made. If the crash came between `hot_add` and writing its name down, it is the one that
 /// the kernel had to give, and it is not yet set up; a device with a size is somebody else's.
-fn device_to_remove(root: &Root, made: Option<&str>, before: &[String], expected: &str) -> Result<Option<String>> {
+fn device_to_remove(
+    root: &Root,
+    made: Option<&str>,
+    before: &[String],
+    expected: &str,
+) -> Result<Option<String>> {
     let now = zram::devices(root)?;
     let name = made.unwrap_or(expected);
     let there = now.iter().any(|n| n == name) && !before.iter().any(|n| n == name);
@@ -179,12 +186,16 @@ pub fn as_shell(entries: &[Entry]) -> String {
     for entry in entries.iter().rev() {
         let _ = writeln!(out, "# undo of: {}", entry.intent.step);
         let _ = match &entry.intent.undo {
-            Undo::Write { knob, target, old, .. } => match knob::find(knob).and_then(|k| k.path_for(target)) {
-                Some(path) => writeln!(out, "echo '{old}' > /{path}"),
-                None => Ok(()),
-            },
+            Undo::Write { knob, target, old, .. } => {
+                match knob::find(knob).and_then(|k| k.path_for(target)) {
+                    Some(path) => writeln!(out, "echo '{old}' > /{path}"),
+                    None => Ok(()),
+                }
+            }
             Undo::UnloadModule { name } => writeln!(out, "modprobe -r '{name}'"),
-            Undo::RemoveZram { expected, .. } => remove_as_shell(&mut out, entry.made.as_ref().unwrap_or(expected)),
+            Undo::RemoveZram { expected, .. } => {
+                remove_as_shell(&mut out, entry.made.as_ref().unwrap_or(expected))
+            }
             Undo::SwapOff { path } => writeln!(out, "swapoff '{path}'"),
             Undo::SwapOn { path, priority: Some(p) } => writeln!(out, "swapon -p {p} '{path}'"),
             Undo::SwapOn { path, priority: None } => writeln!(out, "swapon '{path}'"),

@@ -56,7 +56,10 @@ impl Root {
 
     /// The absolute path of `relative`. A leading slash is dropped: `Path::join` would throw the root away.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
-        let normal = relative.as_ref().components().filter(|c| !matches!(c, Component::RootDir | Component::Prefix(_)));
+        let normal = relative
+            .as_ref()
+            .components()
+            .filter(|c| !matches!(c, Component::RootDir | Component::Prefix(_)));
         self.dir.join(normal.collect::<PathBuf>())
     }
 
@@ -68,7 +71,9 @@ impl Root {
 
     /// A file's text; bytes that are not UTF-8 become U+FFFD.
     pub fn read(&self, relative: impl AsRef<Path>) -> Result<String> {
-        self.read_bytes(relative).map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+        self.read_bytes(relative).map(|b| {
+            String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+        })
     }
 
     /// A file's text, `None` where there is no such file.

@@ -128,7 +128,8 @@ fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     let mut command = std::process::Command::new("modprobe");
     // A service's path may lack where modprobe is.
     command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
-    let output = command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
+    let output =
+        command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
     if output.status.success() {
         return Ok(());
     }
@@ -147,11 +148,14 @@ fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".eke-new");
     let beside = Path::new(&beside);
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(beside).and_then(|mut f| {
-        f.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-        f.write_all(bytes)?;
-        f.sync_all()
-    });
+    let written =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(beside).and_then(
+            |mut f| {
+                f.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+                f.write_all(bytes)?;
+                f.sync_all()
+            },
+        );
     let renamed = written.and_then(|()| fs::rename(beside, path));
     if renamed.is_err() {
         let _ = fs::remove_file(beside);
@@ -216,6 +220,8 @@ fn wait_for(child: i32) -> io::Result<()> {
     match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, 0) => Ok(()),
         (true, errno) => Err(io::Error::from_raw_os_error(errno)),
-        (false, _) => Err(io::Error::other("the kernel killed it for want of memory; what came back is kept, try again with more free memory")),
+        (false, _) => Err(io::Error::other(
+            "the kernel killed it for want of memory; what came back is kept, try again with more free memory",
+        )),
     }
 }

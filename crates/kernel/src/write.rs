@@ -17,8 +17,12 @@ const BUSY_PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// `Refused` for a name that is not in the table or a target that does not fit.
 pub fn locate(root: &Root, name: &str, target: &str) -> Result<(&'static Knob, PathBuf)> {
-    let knob = knob::find(name).ok_or_else(|| Error::Refused(format!("\"{name}\" is not a setting that eke knows (docs/knobs.md has the list)")))?;
-    let path = knob.path_for(target).ok_or_else(|| Error::Refused(format!("\"{target}\" is not a target for {name} ({})", knob.path)))?;
+    let knob = knob::find(name).ok_or_else(|| {
+        Error::Refused(format!("\"{name}\" is not a setting that eke knows (docs/knobs.md has the list)"))
+    })?;
+    let path = knob
+        .path_for(target)
+        .ok_or_else(|| Error::Refused(format!("\"{target}\" is not a target for {name} ({})", knob.path)))?;
     Ok((knob, root.path(path)))
 }
 
@@ -44,7 +48,11 @@ pub fn write_value(root: &Root, name: &str, target: &str, value: &str) -> Result
         return Ok(());
     }
     let found = read_value(root, name, target)?;
-    if knob.codec.same(&found, value) { Ok(()) } else { Err(Error::ReadBack { path, wrote: value.to_owned(), found }) }
+    if knob.codec.same(&found, value) {
+        Ok(())
+    } else {
+        Err(Error::ReadBack { path, wrote: value.to_owned(), found })
+    }
 }
 
 fn write_patiently(root: &Root, path: &std::path::Path, value: &str) -> Result<()> {
@@ -53,7 +61,12 @@ fn write_patiently(root: &Root, path: &std::path::Path, value: &str) -> Result<(
             Ok(()) => break,
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) && attempt < BUSY_TRIES => root.sleep(BUSY_PAUSE),
             Err(source) => {
-                return Err(Error::Io { operation: "write", path: path.to_owned(), value: Some(value.to_owned()), source });
+                return Err(Error::Io {
+                    operation: "write",
+                    path: path.to_owned(),
+                    value: Some(value.to_owned()),
+                    source,
+                });
             }
         }
     }

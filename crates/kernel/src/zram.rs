@@ -13,7 +13,8 @@ use crate::write::{locate, write_value};
 /// # Errors
 /// The kernel's answer when `/sys/block` cannot be listed.
 pub fn devices(root: &Root) -> Result<Vec<String>> {
-    let mut names: Vec<String> = root.list("sys/block")?.into_iter().filter(|n| number(n).is_some()).collect();
+    let mut names: Vec<String> =
+        root.list("sys/block")?.into_iter().filter(|n| number(n).is_some()).collect();
     names.sort_by_key(|n| number(n));
     Ok(names)
 }
@@ -39,7 +40,10 @@ pub fn hot_add(root: &Root) -> Result<String> {
     let text = String::from_utf8_lossy(&bytes);
     match text.trim().parse::<u32>() {
         Ok(n) => Ok(format!("zram{n}")),
-        Err(_) => Err(Error::Malformed { path, message: format!("expected a device number, found \"{}\"", text.trim()) }),
+        Err(_) => Err(Error::Malformed {
+            path,
+            message: format!("expected a device number, found \"{}\"", text.trim()),
+        }),
     }
 }
 

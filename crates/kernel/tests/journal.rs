@@ -31,7 +31,12 @@ fn plan(steps: impl IntoIterator<Item = Step>) -> Plan {
 }
 
 fn usual() -> Plan {
-    plan([Step::set("zswap.enabled", "Y"), zram(100, Some(100)), Step::set("vm.swappiness", 180), Step::set("vm.page-cluster", 0)])
+    plan([
+        Step::set("zswap.enabled", "Y"),
+        zram(100, Some(100)),
+        Step::set("vm.swappiness", 180),
+        Step::set("vm.page-cluster", 0),
+    ])
 }
 
 fn down(machine: &std::sync::Arc<FakeKernel>) -> Vec<Outcome> {
@@ -87,7 +92,10 @@ fn what_somebody_else_changed_since_is_left_alone_and_reported() {
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
     machine.put("proc/sys/vm/swappiness", "77\n");
     let outcomes = down(&machine);
-    assert!(matches!(&outcomes[1], Outcome::Kept(why) if why.contains("reads 77, but eke had set 180")), "{outcomes:?}");
+    assert!(
+        matches!(&outcomes[1], Outcome::Kept(why) if why.contains("reads 77, but eke had set 180")),
+        "{outcomes:?}"
+    );
     assert_eq!(machine.tree()["proc/sys/vm/swappiness"].as_deref(), Some(b"77\n".as_slice()));
     assert_eq!(machine.tree()["proc/sys/vm/page-cluster"].as_deref(), Some(b"3\n".as_slice()));
 }
@@ -100,20 +108,34 @@ fn a_busy_device_is_tried_again_and_then_named() {
     let machine = FakeKernel::new();
     let before = machine.tree();
     machine.set_faults(Faults { errors: vec![("disksize".into(), 16, 99)], ..Faults::default() });
-    let error = Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(10, None)])).unwrap_err().to_string();
+    let error = Session::open(&machine.root(), "swap")
+        .unwrap()
+        .apply_plan(&plan([zram(10, None)]))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("zram1/disksize") && error.contains("something else still uses it"), "{error}");
     assert_eq!(machine.tree(), before);
 }
 
 #[test]
 fn a_step_that_fails_undoes_the_ones_before() {
-    for (path, errno) in [("hot_add", 1), ("hot_add", 12), ("disksize", 12), ("page-cluster", 22), ("dev/zram1", 28), ("dev/zram1", 16)] {
+    for (path, errno) in [
+        ("hot_add", 1),
+        ("hot_add", 12),
+        ("disksize", 12),
+        ("page-cluster", 22),
+        ("dev/zram1", 28),
+        ("dev/zram1", 16),
+    ] {
         let machine = FakeKernel::new();
         let before = machine.tree();
         machine.set_faults(Faults { errors: vec![(path.into(), errno, 1)], ..Faults::default() });
         let result = Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual());
         if (path, errno) != ("dev/zram1", 16) {
-            assert!(matches!(&result, Err(Error::Refused(why)) if why.contains("everything before it was undone")), "{path}: {result:?}");
+            assert!(
+                matches!(&result, Err(Error::Refused(why)) if why.contains("everything before it was undone")),
+                "{path}: {result:?}"
+            );
             assert_eq!(machine.tree(), before, "{path}");
             assert_eq!(journal::entries(&machine.root()).unwrap(), [], "{path}");
         }
@@ -141,8 +163,19 @@ fn a_full_disk_below_the_journal_changes_nothing() {
 #[test]
 fn an_algorithm_that_the_kernel_lacks_names_those_that_it_has() {
     let machine = FakeKernel::new();
-    let spec = ZramSpec { algorithm: "brotli".into(), params: None, recompress_with: None, backing_dev: None, disksize: Bytes::mib(1), swap_priority: None };
-    let error = Session::open(&machine.root(), "swap").unwrap().scratch_zram(&spec, Reason::default()).unwrap_err().to_string();
+    let spec = ZramSpec {
+        algorithm: "brotli".into(),
+        params: None,
+        recompress_with: None,
+        backing_dev: None,
+        disksize: Bytes::mib(1),
+        swap_priority: None,
+    };
+    let error = Session::open(&machine.root(), "swap")
+        .unwrap()
+        .scratch_zram(&spec, Reason::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("brotli") && error.contains("this kernel offers: lzo-rle, lz4, zstd"), "{error}");
 }
 
@@ -177,14 +210,18 @@ fn a_group_made_meanwhile_gives_back_what_it_inherited() {
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
     machine.put("sys/fs/cgroup/memory/a/child/memory.swappiness", "180\n");
     down(&machine);
-    let value = |group: &str| machine.root().read(format!("sys/fs/cgroup/memory/{group}/memory.swappiness")).unwrap();
+    let value =
+        |group: &str| machine.root().read(format!("sys/fs/cgroup/memory/{group}/memory.swappiness")).unwrap();
     assert_eq!([value("a"), value("a/child"), value("own")], ["60\n", "60\n", "10\n"]);
 }
 
 #[test]
 fn the_journal_of_another_boot_is_not_replayed() {
     let machine = FakeKernel::new();
-    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([Step::set("vm.swappiness", 180)])).unwrap();
+    Session::open(&machine.root(), "swap")
+        .unwrap()
+        .apply_plan(&plan([Step::set("vm.swappiness", 180)]))
+        .unwrap();
     machine.put("proc/sys/kernel/random/boot_id", "another\n");
     assert_eq!(down(&machine), []);
     assert_eq!(machine.tree()["proc/sys/vm/swappiness"].as_deref(), Some(b"180\n".as_slice()));

@@ -57,7 +57,9 @@ impl Remedy for Swap {
             return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
         }
         let mut scratch = Journaled::open(root)?;
-        let measured = scratch.with_module(facts).and_then(|facts| measure::measure(root, &facts, &Limits::default(), &mut scratch));
+        let measured = scratch
+            .with_module(facts)
+            .and_then(|facts| measure::measure(root, &facts, &Limits::default(), &mut scratch));
         scratch.close()?;
         measured
     }
@@ -67,7 +69,11 @@ impl Remedy for Swap {
     }
 
     fn report(&self, plan: &Plan, model: &Model) -> Report {
-        Report { saved: model.saved, predicted_ratio: plan.prediction.as_ref().map(|p| p.ratio), real_ratio: model.effective_ratio }
+        Report {
+            saved: model.saved,
+            predicted_ratio: plan.prediction.as_ref().map(|p| p.ratio),
+            real_ratio: model.effective_ratio,
+        }
     }
 }
 

@@ -53,7 +53,10 @@ impl FakeKernel {
         let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("no temporary directory: {e}"));
         let machine = Self { dir, state: Mutex::default() };
         for (path, text) in [
-            ("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 500000 kB\nMemAvailable: 600000 kB\nAnonPages: 200000 kB\nCached: 100000 kB\n"),
+            (
+                "proc/meminfo",
+                "MemTotal: 1024000 kB\nMemFree: 500000 kB\nMemAvailable: 600000 kB\nAnonPages: 200000 kB\nCached: 100000 kB\n",
+            ),
             ("proc/vmstat", "pswpin 0\npswpout 0\n"),
             ("proc/stat", "cpu  10 0 10 100 0 0 0 0 0 0\n"),
             ("proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n"),
@@ -183,7 +186,9 @@ impl FakeKernel {
             "reset" => self.reset(relative),
             "comp_algorithm" => store(path, &self.algorithm(relative, value)?),
             "disksize" if read_text(path).trim() != "0" => Err(io::Error::from_raw_os_error(16)),
-            "enabled" | "shrinker_enabled" => store(path, if matches!(value, "1" | "Y") { "Y\n" } else { "N\n" }),
+            "enabled" | "shrinker_enabled" => {
+                store(path, if matches!(value, "1" | "Y") { "Y\n" } else { "N\n" })
+            }
             _ => store(path, &format!("{}\n", value.trim())),
         }
     }
@@ -224,7 +229,11 @@ impl State {
     }
 
     fn injected(&mut self, relative: &str) -> Option<io::Error> {
-        let fault = self.faults.errors.iter_mut().find(|(end, _, times)| *times > 0 && relative.ends_with(end.as_str()))?;
+        let fault = self
+            .faults
+            .errors
+            .iter_mut()
+            .find(|(end, _, times)| *times > 0 && relative.ends_with(end.as_str()))?;
         fault.2 -= 1;
         Some(io::Error::from_raw_os_error(fault.1))
     }
@@ -303,7 +312,8 @@ impl Sys for FakeKernel {
         self.effect("swap on", path)?;
         let name = format!("/{}", self.relative(path).display());
         let device = name.trim_start_matches("/dev/");
-        let disksize: u64 = read_text(&self.dir().join(format!("sys/block/{device}/disksize"))).trim().parse().unwrap_or(0);
+        let disksize: u64 =
+            read_text(&self.dir().join(format!("sys/block/{device}/disksize"))).trim().parse().unwrap_or(0);
         let mut state = self.state();
         let size_kib = state.sizes.get(&name).copied().unwrap_or(disksize / 1024);
         state.areas.insert(name, (size_kib, 0, priority.map_or(-2, i32::from)));

@@ -24,8 +24,12 @@ fn shortage(s: &Snapshot) -> String {
     let waiting = m.waiting_share.unwrap_or(0.0);
     match (available < LITTLE_AVAILABLE, waiting > MUCH_WAITING) {
         (true, _) => format!("memory: {} of {} available ({:.0} %)", m.available, m.ram, 100.0 * available),
-        (false, true) => format!("memory: tasks waited for it {:.0} % of the last {:.1} s", 100.0 * waiting, m.interval_s),
-        (false, false) => format!("nothing now: {} of {} available ({:.0} %)", m.available, m.ram, 100.0 * available),
+        (false, true) => {
+            format!("memory: tasks waited for it {:.0} % of the last {:.1} s", 100.0 * waiting, m.interval_s)
+        }
+        (false, false) => {
+            format!("nothing now: {} of {} available ({:.0} %)", m.available, m.ram, 100.0 * available)
+        }
     }
 }
 

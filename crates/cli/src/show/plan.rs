@@ -35,7 +35,8 @@ fn sample(m: &Measured) -> String {
 }
 
 fn table(document: &Document) -> String {
-    let mut table = Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"]);
+    let mut table =
+        Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"]);
     let verdicts = document.decision.choice.as_ref().map(|c| c.verdicts.as_slice()).unwrap_or_default();
     for (i, row) in document.measured.algorithms.iter().enumerate() {
         table.row(cells(row, verdicts.get(i)));
@@ -47,7 +48,17 @@ fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
     let said = verdict.map_or(String::new(), |v| said(v));
     if let Some(why) = &row.unusable {
-        return vec![name, "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), "-".into(), why.clone()];
+        return vec![
+            name,
+            "-".into(),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+            why.clone(),
+        ];
     }
     vec![
         name,
@@ -99,7 +110,8 @@ fn steps(plan: &Plan) -> String {
     let mut out = String::new();
     for (i, group) in grouped(&plan.steps).into_iter().enumerate() {
         let first = group[0];
-        let others = if group.len() > 1 { format!(", and of {} more groups", group.len() - 1) } else { String::new() };
+        let others =
+            if group.len() > 1 { format!(", and of {} more groups", group.len() - 1) } else { String::new() };
         let _ = writeln!(out, "\n{:>3}. {}{others}", i + 1, first.step);
         let _ = writeln!(out, "     {}", first.reason.text);
     }
@@ -120,7 +132,9 @@ fn grouped(steps: &[PlannedStep]) -> Vec<Vec<&PlannedStep>> {
 
 fn alike(a: &Step, b: &Step) -> bool {
     match (a, b) {
-        (Step::Set { knob: a, target: t, value: v }, Step::Set { knob: b, target: u, value: w }) => a == b && v == w && !t.is_empty() && !u.is_empty(),
+        (Step::Set { knob: a, target: t, value: v }, Step::Set { knob: b, target: u, value: w }) => {
+            a == b && v == w && !t.is_empty() && !u.is_empty()
+        }
         _ => false,
     }
 }
@@ -129,7 +143,11 @@ fn prediction(plan: &Plan) -> String {
     let mut out = String::new();
     if let Some(p) = &plan.prediction {
         let (p50, p99) = (eke_core::units::Nanos(p.load_p50_ns), eke_core::units::Nanos(p.load_p99_ns));
-        let _ = writeln!(out, "\nPrediction: this machine will hold about {:.1} times its RAM; a page comes back in {p50}, p99 {p99}.", p.holds_times_ram);
+        let _ = writeln!(
+            out,
+            "\nPrediction: this machine will hold about {:.1} times its RAM; a page comes back in {p50}, p99 {p99}.",
+            p.holds_times_ram
+        );
     }
     for advice in &plan.advice {
         let _ = writeln!(out, "Note: {}.", advice.text);

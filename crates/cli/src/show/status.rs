@@ -18,10 +18,21 @@ pub fn text(s: &Snapshot) -> String {
     } else {
         let _ = writeln!(out, "held        nothing yet: no page had to leave RAM");
     }
-    let _ = writeln!(out, "traffic     {:.0} pages/s in, {:.0} pages/s out, {:.0} major faults/s", m.pages_in_per_s, m.pages_out_per_s, m.major_faults_per_s);
-    let waiting = m.waiting_share.map_or("not counted by this kernel".to_owned(), |w| format!("{:.1} % of the time", 100.0 * w));
+    let _ = writeln!(
+        out,
+        "traffic     {:.0} pages/s in, {:.0} pages/s out, {:.0} major faults/s",
+        m.pages_in_per_s, m.pages_out_per_s, m.major_faults_per_s
+    );
+    let waiting = m
+        .waiting_share
+        .map_or("not counted by this kernel".to_owned(), |w| format!("{:.1} % of the time", 100.0 * w));
     let _ = writeln!(out, "waiting     {waiting} (some task waited for memory)");
-    let _ = writeln!(out, "CPU spent   {:.1} % of one CPU by kswapd; {:.0} % of all CPUs idle", 100.0 * m.kswapd_cpu_share, 100.0 * m.idle_cpu_share);
+    let _ = writeln!(
+        out,
+        "CPU spent   {:.1} % of one CPU by kswapd; {:.0} % of all CPUs idle",
+        100.0 * m.kswapd_cpu_share,
+        100.0 * m.idle_cpu_share
+    );
     let _ = writeln!(out, "OOM kills   {} since boot", m.oom_kills);
     out += &predicted(s);
     for event in s.events.iter().rev().take(5).rev() {
@@ -34,7 +45,9 @@ fn headline(s: &Snapshot) -> String {
     let what = match (s.applied, s.backend.as_str()) {
         (true, backend) => format!("eke's plan is applied: {backend}"),
         (false, "none") => "nothing is applied, and there is no compressed swap".into(),
-        (false, backend) => format!("nothing of eke's is applied; compressed swap of somebody else: {backend}"),
+        (false, backend) => {
+            format!("nothing of eke's is applied; compressed swap of somebody else: {backend}")
+        }
     };
     let agent = s.agent.as_ref().map_or_else(
         || "the agent is not running".to_owned(),
@@ -49,16 +62,27 @@ fn predicted(s: &Snapshot) -> String {
     let or_dash = |v: Option<f64>, digits: usize| v.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let mut table = Table::new(&["", "predicted", "now"]);
     table.row(["ratio".into(), format!("{:.2}", p.ratio), or_dash(m.effective_ratio, 2)]);
-    table.row(["incompressible pages, %".into(), format!("{:.1}", 100.0 * p.incompressible_share), or_dash(m.incompressible_share.map(|s| 100.0 * s), 1)]);
+    table.row([
+        "incompressible pages, %".into(),
+        format!("{:.1}", 100.0 * p.incompressible_share),
+        or_dash(m.incompressible_share.map(|s| 100.0 * s), 1),
+    ]);
     let holds = (m.ram.0 > 0).then(|| (m.ram.0 + m.saved.0) as f64 / m.ram.0 as f64);
     table.row(["holds, times its RAM".into(), format!("up to {:.2}", p.holds_times_ram), or_dash(holds, 2)]);
-    table.row(["a page comes back in".into(), format!("{} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns)), "-".into()]);
+    table.row([
+        "a page comes back in".into(),
+        format!("{} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns)),
+        "-".into(),
+    ]);
     format!("\n{table}")
 }
 
 /// Above the lines of `eke run`.
 pub fn live_header() -> String {
-    format!("{:>10} {:>10} {:>10} {:>6} {:>9} {:>9} {:>8}", "available", "held", "saved", "ratio", "in/s", "out/s", "waiting")
+    format!(
+        "{:>10} {:>10} {:>10} {:>6} {:>9} {:>9} {:>8}",
+        "available", "held", "saved", "ratio", "in/s", "out/s", "waiting"
+    )
 }
 
 /// One line of `eke run`.
@@ -89,7 +113,13 @@ mod tests {
         let snapshot = Snapshot {
             applied: true,
             backend: "zram (zstd)".into(),
-            prediction: Some(Prediction { ratio: 3.1, holds_times_ram: 2.05, load_p50_ns: 5_700, load_p99_ns: 13_100, incompressible_share: 0.02 }),
+            prediction: Some(Prediction {
+                ratio: 3.1,
+                holds_times_ram: 2.05,
+                load_p50_ns: 5_700,
+                load_p99_ns: 13_100,
+                incompressible_share: 0.02,
+            }),
             model: Model {
                 ram: Bytes::mib(1024),
                 available: Bytes::mib(300),

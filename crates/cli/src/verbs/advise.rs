@@ -34,7 +34,13 @@ pub struct Row {
 
 impl From<Program> for Row {
     fn from(p: Program) -> Self {
-        Self { returns: p.private + p.swap_pss, name: p.name, processes: p.processes, pss: p.pss, swap_pss: p.swap_pss }
+        Self {
+            returns: p.private + p.swap_pss,
+            name: p.name,
+            processes: p.processes,
+            pss: p.pss,
+            swap_pss: p.swap_pss,
+        }
     }
 }
 
@@ -54,11 +60,22 @@ pub fn run(context: &Context, most: usize) -> Outcome {
 fn show(document: &Document) {
     let mut table = Table::new(&["program", "processes", "in RAM", "in swap", "closing it returns"]);
     for row in &document.programs {
-        table.row([row.name.clone(), row.processes.to_string(), row.pss.to_string(), row.swap_pss.to_string(), row.returns.to_string()]);
+        table.row([
+            row.name.clone(),
+            row.processes.to_string(),
+            row.pss.to_string(),
+            row.swap_pss.to_string(),
+            row.returns.to_string(),
+        ]);
     }
     print!("{table}");
-    println!("\nIn RAM and in swap are proportional shares (Pss): shared pages are divided among those that share them.");
+    println!(
+        "\nIn RAM and in swap are proportional shares (Pss): shared pages are divided among those that share them."
+    );
     if document.unreadable_processes > 0 {
-        println!("{} processes of other users could not be read (root sees all).", document.unreadable_processes);
+        println!(
+            "{} processes of other users could not be read (root sees all).",
+            document.unreadable_processes
+        );
     }
 }

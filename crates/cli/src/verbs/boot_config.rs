@@ -68,12 +68,17 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
         })
     };
     let now = Swap.probe(&context.root)?.zswap;
-    let compressor = options.compressor.clone().or_else(|| planned("zswap.compressor")).or_else(|| now.as_ref().map(|z| z.compressor.clone()));
+    let compressor = options
+        .compressor
+        .clone()
+        .or_else(|| planned("zswap.compressor"))
+        .or_else(|| now.as_ref().map(|z| z.compressor.clone()));
     let compressor = compressor.ok_or_else(|| {
         Failure::new(Status::Usage, "no zswap plan is applied and this root shows no zswap: say --compressor NAME and --max-pool-percent N")
     })?;
     let pool = options.max_pool_percent.or_else(|| planned("zswap.max_pool_percent")?.parse().ok());
-    let max_pool_percent = pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(context.settings.swap.pool_percent);
+    let max_pool_percent =
+        pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(context.settings.swap.pool_percent);
     Ok(ZswapBoot {
         compressor,
         max_pool_percent,

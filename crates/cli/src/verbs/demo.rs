@@ -17,7 +17,9 @@ const FIRST: i16 = 32_000;
 
 /// The verb. What it arranges is journaled like everything else: `down` undoes it after a crash.
 pub fn run(context: &Context) -> Outcome {
-    context.need_root("`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root")?;
+    context.need_root(
+        "`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root",
+    )?;
     let stop = super::run::stop_flag()?;
     let mut stage = Stage { context, plan: None };
     if !up::is_up(context)? {
@@ -76,7 +78,10 @@ impl Arrange for Stage<'_> {
         let because = |text: &str| Reason::new(text);
         let steps = [
             (Step::set("zswap.enabled", "N"), because("the demo shows the disk alone")),
-            (Step::SwapOn { path: file.display().to_string(), priority: Some(FIRST) }, because("the demo's swap on the disk")),
+            (
+                Step::SwapOn { path: file.display().to_string(), priority: Some(FIRST) },
+                because("the demo's swap on the disk"),
+            ),
         ];
         let has_zswap = self.context.root.exists("sys/module/zswap/parameters/enabled");
         let steps = steps.into_iter().filter(|(step, _)| has_zswap || matches!(step, Step::SwapOn { .. }));

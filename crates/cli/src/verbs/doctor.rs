@@ -59,7 +59,10 @@ fn show(document: &Document) {
 }
 
 fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
-    let mut lines = vec![root_line(facts), line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)")];
+    let mut lines = vec![
+        root_line(facts),
+        line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
+    ];
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
@@ -81,16 +84,41 @@ fn why(facts: &Facts, what: &str, otherwise: &str) -> String {
 }
 
 fn root_line(facts: &Facts) -> Line {
-    line("root", facts.is_root, "settings can be changed", "figures are estimates and nothing can be applied (sudo)")
+    line(
+        "root",
+        facts.is_root,
+        "settings can be changed",
+        "figures are estimates and nothing can be applied (sudo)",
+    )
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {
-    let mut lines = vec![line("zram", facts.zram.control, "devices can be made (hot_add)", why(facts, "zram", "no /sys/class/zram-control"))];
+    let mut lines = vec![line(
+        "zram",
+        facts.zram.control,
+        "devices can be made (hot_add)",
+        why(facts, "zram", "no /sys/class/zram-control"),
+    )];
     let Some(f) = &facts.zram.features else { return lines };
     lines.push(line("zram algorithms", !f.algorithms.is_empty(), f.algorithms.join(", "), "none"));
-    lines.push(line("zram parameters", f.algorithm_params, "levels can be set and are measured", "no algorithm_params (Linux 6.12)"));
-    lines.push(line("zram recompression", f.recompression, "what compresses badly is tried again with a stronger algorithm", "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)"));
-    lines.push(line("zram writeback", f.writeback, "pages that do not compress can move to a disk (writeback_device)", "no backing_dev (Linux 4.14, CONFIG_ZRAM_WRITEBACK)"));
+    lines.push(line(
+        "zram parameters",
+        f.algorithm_params,
+        "levels can be set and are measured",
+        "no algorithm_params (Linux 6.12)",
+    ));
+    lines.push(line(
+        "zram recompression",
+        f.recompression,
+        "what compresses badly is tried again with a stronger algorithm",
+        "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)",
+    ));
+    lines.push(line(
+        "zram writeback",
+        f.writeback,
+        "pages that do not compress can move to a disk (writeback_device)",
+        "no backing_dev (Linux 4.14, CONFIG_ZRAM_WRITEBACK)",
+    ));
     lines
 }
 
@@ -98,31 +126,64 @@ fn zswap_lines(facts: &Facts) -> Vec<Line> {
     let Some(z) = &facts.zswap else {
         return vec![line("zswap", false, "", why(facts, "zswap", "no /sys/module/zswap (CONFIG_ZSWAP)"))];
     };
-    let state = format!("{}, {}, at most {} % of RAM", if z.enabled { "on" } else { "off" }, z.compressor, z.max_pool_percent.unwrap_or(0));
+    let state = format!(
+        "{}, {}, at most {} % of RAM",
+        if z.enabled { "on" } else { "off" },
+        z.compressor,
+        z.max_pool_percent.unwrap_or(0)
+    );
     vec![
         line("zswap", true, state, ""),
         line("zswap algorithms", !z.compressors.is_empty(), z.compressors.join(", "), "none"),
-        line("zswap shrinker", z.shrinker.is_some(), "cold pages can move on early", "no shrinker_enabled (Linux 6.8)"),
+        line(
+            "zswap shrinker",
+            z.shrinker.is_some(),
+            "cold pages can move on early",
+            "no shrinker_enabled (Linux 6.8)",
+        ),
     ]
 }
 
 fn kernel_lines(context: &Context) -> Vec<Line> {
     let has = |path: &str| context.root.exists(path);
-    let v2 = context.root.read("sys/fs/cgroup/cgroup.controllers").is_ok_and(|c| c.split_whitespace().any(|w| w == "memory"));
+    let v2 = context
+        .root
+        .read("sys/fs/cgroup/cgroup.controllers")
+        .is_ok_and(|c| c.split_whitespace().any(|w| w == "memory"));
     let v1 = has("sys/fs/cgroup/memory/memory.limit_in_bytes");
     let groups = if v2 { "cgroup v2" } else { "cgroup v1 (the box charges the compressed pool itself)" };
     vec![
-        line("pressure (PSI)", has("proc/pressure/memory"), "the agent is woken by memory pressure", "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent looks by the clock"),
+        line(
+            "pressure (PSI)",
+            has("proc/pressure/memory"),
+            "the agent is woken by memory pressure",
+            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent looks by the clock",
+        ),
         line("memory groups", v1 || v2, groups, "no memory controller: `eke box` and `eke demo` cannot run"),
-        line("MGLRU", has("sys/kernel/mm/lru_gen/enabled"), "min_ttl_ms can guard against freezes", "no /sys/kernel/mm/lru_gen (Linux 6.1, CONFIG_LRU_GEN)"),
-        line("systemd", has("run/systemd/system"), "`eke enable` installs a unit", "not running here; `eke enable` uses the init that is"),
+        line(
+            "MGLRU",
+            has("sys/kernel/mm/lru_gen/enabled"),
+            "min_ttl_ms can guard against freezes",
+            "no /sys/kernel/mm/lru_gen (Linux 6.1, CONFIG_LRU_GEN)",
+        ),
+        line(
+            "systemd",
+            has("run/systemd/system"),
+            "`eke enable` installs a unit",
+            "not running here; `eke enable` uses the init that is",
+        ),
     ]
 }
 
 fn found_lines(facts: &Facts) -> Vec<Line> {
     let mut lines = Vec::new();
     for area in &facts.areas {
-        lines.push(line("swap", true, format!("{}: {} used of {}, priority {}", area.path, area.used, area.size, area.priority), ""));
+        lines.push(line(
+            "swap",
+            true,
+            format!("{}: {} used of {}, priority {}", area.path, area.used, area.size, area.priority),
+            "",
+        ));
     }
     for manager in &facts.managers {
         lines.push(line("also here", true, format!("{} ({})", manager.name, manager.found.join(", ")), ""));

@@ -17,7 +17,11 @@ pub fn enable(context: &Context) -> Outcome {
     for note in &plan.notes {
         println!("note: {note}");
     }
-    println!("eke starts at every boot by {} ({}). `eke up` starts it now, `eke disable` undoes this.", name(plan.init), plan.evidence);
+    println!(
+        "eke starts at every boot by {} ({}). `eke up` starts it now, `eke disable` undoes this.",
+        name(plan.init),
+        plan.evidence
+    );
     Ok(Status::Done)
 }
 
@@ -37,7 +41,9 @@ pub fn disable(context: &Context) -> Outcome {
 fn bin_dir() -> Outcome<String> {
     let exe = std::env::current_exe()?;
     let dir = exe.parent().and_then(Path::to_str);
-    dir.map(str::to_owned).ok_or_else(|| Failure::new(Status::Failed, format!("{} is no place to start from at boot", exe.display())))
+    dir.map(str::to_owned).ok_or_else(|| {
+        Failure::new(Status::Failed, format!("{} is no place to start from at boot", exe.display()))
+    })
 }
 
 fn name(init: Init) -> &'static str {

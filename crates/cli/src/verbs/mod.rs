@@ -50,7 +50,8 @@ impl Context {
         if rustix::process::geteuid().is_root() || !self.root.is_host() {
             return Ok(());
         }
-        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo; `eke plan` and `eke doctor` work without"))
+        Err(Failure::new(Status::NotPermitted, why)
+            .hint("try again with sudo; `eke plan` and `eke doctor` work without"))
     }
 }
 

@@ -35,9 +35,17 @@ fn section(verb: &clap::Command, out: &mut Vec<u8>) -> std::io::Result<()> {
     let mut about = Vec::new();
     page.render_description_section(&mut about)?;
     page.render_options_section(&mut about)?;
-    out.extend(String::from_utf8_lossy(&about).replace(".SH DESCRIPTION\n", "").replace(".SH OPTIONS", ".SS Options").bytes());
+    out.extend(
+        String::from_utf8_lossy(&about)
+            .replace(".SH DESCRIPTION\n", "")
+            .replace(".SH OPTIONS", ".SS Options")
+            .bytes(),
+    );
     if let Some(example) = verb.get_after_help() {
-        out.extend(format!(".SS Example\n.nf\n{}\n.fi\n", example.to_string().trim_start_matches("Example:\n")).bytes());
+        out.extend(
+            format!(".SS Example\n.nf\n{}\n.fi\n", example.to_string().trim_start_matches("Example:\n"))
+                .bytes(),
+        );
     }
     Ok(())
 }

@@ -27,8 +27,11 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
 fn failure(error: pen::Error) -> Failure {
     match &error {
         pen::Error::Spec(_) => Failure::new(Status::Usage, error.to_string()),
-        e if e.is_permission() => Failure::new(Status::NotPermitted, format!("a box needs root or a delegated group of cgroup v2: {error}"))
-            .hint("sudo eke box ..., or systemd-run --user --scope -p Delegate=yes eke box ..."),
+        e if e.is_permission() => Failure::new(
+            Status::NotPermitted,
+            format!("a box needs root or a delegated group of cgroup v2: {error}"),
+        )
+        .hint("sudo eke box ..., or systemd-run --user --scope -p Delegate=yes eke box ..."),
         _ => Failure::new(Status::Failed, error.to_string()),
     }
 }
@@ -44,7 +47,8 @@ fn said(r: &Report) -> String {
     };
     let mut text = format!("eke box: {end} after {:.1} s; peak {} of {}", r.seconds, r.peak, r.memory);
     if r.most_swapped.0 > 0 {
-        text += &format!("; at most {} in swap, charged {} for it", r.most_swapped, r.charged_for_most_swapped);
+        text +=
+            &format!("; at most {} in swap, charged {} for it", r.most_swapped, r.charged_for_most_swapped);
     }
     for note in &r.notes {
         text += &format!("\neke box: {note}");

@@ -41,7 +41,9 @@ fn closing(plan: &Plan) -> &'static str {
     match (plan.steps.is_empty(), rustix::process::geteuid().is_root()) {
         (true, _) => "Nothing to change.",
         (false, true) => "Nothing was changed. `eke up` applies this, `eke down` puts everything back.",
-        (false, false) => "Nothing was changed. `sudo eke up` measures exactly and applies, `sudo eke down` puts everything back.",
+        (false, false) => {
+            "Nothing was changed. `sudo eke up` measures exactly and applies, `sudo eke down` puts everything back."
+        }
     }
 }
 

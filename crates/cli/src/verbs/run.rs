@@ -22,7 +22,9 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     up::refuse_if_up(context)?;
     let stop = stop_flag()?;
     let applied = up::apply(context, options);
-    let shown = applied.and_then(|document| if document.decision.plan.steps.is_empty() { Ok(()) } else { watch(context, &stop) });
+    let shown = applied.and_then(|document| {
+        if document.decision.plan.steps.is_empty() { Ok(()) } else { watch(context, &stop) }
+    });
     let undone = down::everything(context)?;
     println!();
     for line in undone.restored.iter().chain(&undone.kept).chain(&undone.blocked) {

@@ -54,10 +54,14 @@ fn own(context: &Context) -> Outcome<Snapshot> {
 fn backend(context: &Context, sample: &Sample) -> String {
     let swaps: Vec<&str> = sample.swaps.iter().filter_map(|a| a.zram_name()).collect();
     let zram = sample.zram.iter().find(|z| swaps.contains(&z.name.as_str()));
-    let zswap = |name| context.root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned();
+    let zswap = |name| {
+        context.root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned()
+    };
     match zram {
         Some(z) => format!("zram ({})", z.algorithm),
-        None if zswap("enabled") == "Y" && !sample.swaps.is_empty() => format!("zswap ({})", zswap("compressor")),
+        None if zswap("enabled") == "Y" && !sample.swaps.is_empty() => {
+            format!("zswap ({})", zswap("compressor"))
+        }
         None => "none".into(),
     }
 }

@@ -81,13 +81,16 @@ fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     if up.agent == AgentStart::None || !context.root.is_host() || agent::snapshot(&context.root)?.is_some() {
         return Ok(());
     }
-    agent::start(&context.root).map(drop).map_err(|e| e.hint("the plan is applied all the same; `eke down` undoes it"))
+    agent::start(&context.root)
+        .map(drop)
+        .map_err(|e| e.hint("the plan is applied all the same; `eke down` undoes it"))
 }
 
 /// Refuses `run` where something is applied already.
 pub fn refuse_if_up(context: &Context) -> Outcome<()> {
     if is_up(context)? {
-        return Err(Failure::new(Status::Failed, "eke is up already").hint("`eke status` shows it, `eke down` puts everything back"));
+        return Err(Failure::new(Status::Failed, "eke is up already")
+            .hint("`eke status` shows it, `eke down` puts everything back"));
     }
     Ok(())
 }

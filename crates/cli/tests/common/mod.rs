@@ -17,11 +17,17 @@ pub struct Ran {
 impl Ran {
     /// All three, for a snapshot.
     pub fn shown(&self) -> String {
-        format!("{}--- stderr\n{}--- status {}", self.stdout, self.stderr, self.status.map_or("none".into(), |s| s.to_string()))
+        format!(
+            "{}--- stderr\n{}--- status {}",
+            self.stdout,
+            self.stderr,
+            self.status.map_or("none".into(), |s| s.to_string())
+        )
     }
 
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}): {}{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {}{}", self.stdout, self.stderr))
     }
 }
 
@@ -94,7 +100,8 @@ pub fn machine() -> String {
         out += &format!("{file}: {}", read(file.as_ref()));
     }
     for dir in ["/sys/module/zswap/parameters", "/sys/block"] {
-        let mut entries: Vec<PathBuf> = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
         entries.sort();
         for entry in entries {
             out += &format!("{}: {}\n", entry.display(), read(&entry).trim());
@@ -102,6 +109,9 @@ pub fn machine() -> String {
     }
     let mounts = read("/proc/mounts".as_ref());
     // Used shrinks and grows by itself
-    let swaps: Vec<String> = read("/proc/swaps".as_ref()).lines().map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" ")).collect();
+    let swaps: Vec<String> = read("/proc/swaps".as_ref())
+        .lines()
+        .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+        .collect();
     out + &swaps.join("\n") + "\n" + &mounts
 }

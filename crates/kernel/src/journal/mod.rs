@@ -153,5 +153,8 @@ fn lock(root: &Root) -> Result<OwnedFd> {
         }
         root.sleep(LOCK_PAUSE);
     }
-    Err(Error::Refused(format!("another eke is changing this machine just now ({} is locked); try again when it is done", path.display())))
+    Err(Error::Refused(format!(
+        "another eke is changing this machine just now ({} is locked); try again when it is done",
+        path.display()
+    )))
 }

@@ -24,7 +24,10 @@ pub fn in_force(records: &[Record]) -> Vec<Entry> {
         match phase {
             Phase::Begun { .. } => {}
             Phase::Intent(intent) => {
-                open.insert(*seq, Entry { seq: *seq, intent: intent.as_ref().clone(), made: None, done: false });
+                open.insert(
+                    *seq,
+                    Entry { seq: *seq, intent: intent.as_ref().clone(), made: None, done: false },
+                );
             }
             Phase::Made { device } => {
                 open.entry(*seq).and_modify(|e| e.made = Some(device.clone()));
@@ -48,8 +51,18 @@ mod tests {
     use super::*;
 
     fn intent() -> Phase {
-        let undo = Undo::Write { knob: "vm.swappiness".into(), target: String::new(), old: "60".into(), new: "180".into() };
-        Phase::Intent(Box::new(Intent { owner: "swap".into(), step: Step::set("vm.swappiness", 180), undo, reason: "why".into() }))
+        let undo = Undo::Write {
+            knob: "vm.swappiness".into(),
+            target: String::new(),
+            old: "60".into(),
+            new: "180".into(),
+        };
+        Phase::Intent(Box::new(Intent {
+            owner: "swap".into(),
+            step: Step::set("vm.swappiness", 180),
+            undo,
+            reason: "why".into(),
+        }))
     }
 
     fn record(seq: u64, phase: Phase) -> Record {
@@ -58,7 +71,13 @@ mod tests {
 
     #[test]
     fn what_is_undone_is_not_in_force() {
-        let records = [record(1, intent()), record(1, Phase::Done), record(2, intent()), record(3, intent()), record(3, Phase::Reverted)];
+        let records = [
+            record(1, intent()),
+            record(1, Phase::Done),
+            record(2, intent()),
+            record(3, intent()),
+            record(3, Phase::Reverted),
+        ];
         let entries = in_force(&records);
         assert_eq!(entries.iter().map(|e| (e.seq, e.done)).collect::<Vec<_>>(), [(1, true), (2, false)]);
     }

@@ -33,7 +33,9 @@ mod tests {
 
     #[test]
     fn reads_what_linux_6_shows() {
-        let m = parse("MemTotal:       126976 kB\nMemFree:         1000 kB\nMemAvailable:   50000 kB\nBuffers:  10 kB\nCached: 300 kB\nSwapCached: 7 kB\nAnonPages:       40960 kB\nShmem: 10 kB\nSwapTotal: 9 kB\nZswap:   0 kB\n");
+        let m = parse(
+            "MemTotal:       126976 kB\nMemFree:         1000 kB\nMemAvailable:   50000 kB\nBuffers:  10 kB\nCached: 300 kB\nSwapCached: 7 kB\nAnonPages:       40960 kB\nShmem: 10 kB\nSwapTotal: 9 kB\nZswap:   0 kB\n",
+        );
         assert_eq!(m.total, Bytes::mib(124));
         assert_eq!(m.file_cache, Bytes(300 << 10));
         assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));

@@ -16,7 +16,13 @@ fn line(line: &str) -> Option<SwapArea> {
     let size: u64 = from_right.next()?.parse().ok()?;
     let kind = from_right.next()?.to_owned();
     let path = unescape(line.split_whitespace().next()?);
-    Some(SwapArea { path, kind, size: Bytes(size.saturating_mul(1024)), used: Bytes(used.saturating_mul(1024)), priority })
+    Some(SwapArea {
+        path,
+        kind,
+        size: Bytes(size.saturating_mul(1024)),
+        used: Bytes(used.saturating_mul(1024)),
+        priority,
+    })
 }
 
 /// Octal escapes of `seq_path` (`\040` for a blank) as what they stand for.
@@ -55,7 +61,10 @@ mod tests {
     fn reads_devices_and_files_with_blanks() {
         let areas = parse(TEXT);
         assert_eq!(areas.len(), 2);
-        assert_eq!((areas[0].zram_name(), areas[0].used, areas[0].priority), (Some("zram1"), Bytes(8192), 100));
+        assert_eq!(
+            (areas[0].zram_name(), areas[0].used, areas[0].priority),
+            (Some("zram1"), Bytes(8192), 100)
+        );
         assert_eq!((areas[1].path.as_str(), areas[1].zram_name()), ("/var/my swap", None));
     }
 

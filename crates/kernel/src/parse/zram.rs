@@ -37,7 +37,10 @@ mod tests {
     #[test]
     fn reads_mm_stat_of_new_and_old_kernels() {
         let s = mm_stat("zram1", "16777216  4325376  4481024  0  4481024  12  0  34  34\n");
-        assert_eq!((s.orig_data, s.mem_used, s.same_pages, s.huge_pages), (Bytes::mib(16), Bytes(4_481_024), 12, 34));
+        assert_eq!(
+            (s.orig_data, s.mem_used, s.same_pages, s.huge_pages),
+            (Bytes::mib(16), Bytes(4_481_024), 12, 34)
+        );
         assert_eq!(mm_stat("zram1", "1 2 3").huge_pages, 0);
     }
 

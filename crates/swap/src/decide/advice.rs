@@ -34,7 +34,9 @@ fn early_kill(facts: &Facts) -> Option<Reason> {
             "against freezes when even compressed memory runs out: `echo 1000 > /sys/kernel/mm/lru_gen/min_ttl_ms` makes the kernel kill early, before the last second's working set is evicted",
         )),
         Some(_) => None,
-        None => Some(Reason::new("against freezes when even compressed memory runs out: an OOM daemon (systemd-oomd, earlyoom) kills early")),
+        None => Some(Reason::new(
+            "against freezes when even compressed memory runs out: an OOM daemon (systemd-oomd, earlyoom) kills early",
+        )),
     }
 }
 
@@ -52,7 +54,10 @@ fn boot_config(backend: &Backend) -> Option<Reason> {
 fn card(facts: &Facts, backend: &Backend) -> Option<Reason> {
     let area = facts.disk_areas.first()?;
     matches!(backend, Backend::Zram).then(|| {
-        Reason::new(format!("{} stays on behind zram, for when that is full; nothing moves there by itself before", area.path))
+        Reason::new(format!(
+            "{} stays on behind zram, for when that is full; nothing moves there by itself before",
+            area.path
+        ))
     })
 }
 

@@ -57,7 +57,12 @@ pub enum Verdict {
 ///
 /// # Errors
 /// The configuration names an algorithm that is not there.
-pub fn choose(measured: &Measured, backend: &Backend, cpus: usize, settings: &SwapSettings) -> Result<Choice, BadWish> {
+pub fn choose(
+    measured: &Measured,
+    backend: &Backend,
+    cpus: usize,
+    settings: &SwapSettings,
+) -> Result<Choice, BadWish> {
     let rows = &measured.algorithms;
     let mut verdicts: Vec<Verdict> = rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
     if settings.algorithm != "auto" && !rows.iter().any(|r| wanted(r, settings) && offered(r, backend)) {
@@ -112,7 +117,13 @@ pub fn cpu_percent(row: &AlgorithmFigures, cpus: usize, pages_per_second: u32) -
 
 /// The fastest of those that free as much as the best one.
 fn best(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
-    let within = || rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| **v == Verdict::FreesLess).map(|(i, (r, _))| (i, r));
+    let within = || {
+        rows.iter()
+            .zip(verdicts)
+            .enumerate()
+            .filter(|(_, (_, v))| **v == Verdict::FreesLess)
+            .map(|(i, (r, _))| (i, r))
+    };
     let most = within().map(|(_, r)| r.ratio).fold(0.0, f64::max);
     let as_good = within().filter(|(_, r)| r.ratio >= most * AS_GOOD);
     as_good.min_by_key(|(_, r)| r.store_p50.0 + r.load_p50.0).map(|(i, _)| i)
@@ -125,18 +136,42 @@ fn fastest(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
     candidates.min_by_key(|(_, (r, _))| r.load_p50.0 + r.store_p50.0).map(|(i, _)| i)
 }
 
-fn reason(rows: &[AlgorithmFigures], chosen: Option<usize>, within: bool, cpus: usize, settings: &SwapSettings) -> Reason {
+fn reason(
+    rows: &[AlgorithmFigures],
+    chosen: Option<usize>,
+    within: bool,
+    cpus: usize,
+    settings: &SwapSettings,
+) -> Reason {
     let Some(row) = chosen.and_then(|i| rows.get(i)) else {
         return Reason::new("no algorithm could be measured");
     };
     let cpu = cpu_percent(row, cpus, settings.pages_per_second);
-    let budgets = format!("a page back within {} µs and {} % of the CPUs at {} pages/s each way", settings.load_p99_us, settings.cpu_percent, settings.pages_per_second);
+    let budgets = format!(
+        "a page back within {} µs and {} % of the CPUs at {} pages/s each way",
+        settings.load_p99_us, settings.cpu_percent, settings.pages_per_second
+    );
     let text = if within {
-        format!("{} frees most within the budgets ({budgets}): {:.2} to 1, a page comes back in {} (p99 {}), {cpu:.0} % CPU", row.label(), row.ratio, row.load_p50, row.load_p99)
+        format!(
+            "{} frees most within the budgets ({budgets}): {:.2} to 1, a page comes back in {} (p99 {}), {cpu:.0} % CPU",
+            row.label(),
+            row.ratio,
+            row.load_p50,
+            row.load_p99
+        )
     } else {
-        format!("nothing stays within the budgets ({budgets}); {} comes nearest: {:.2} to 1, p99 {}, {cpu:.0} % CPU", row.label(), row.ratio, row.load_p99)
+        format!(
+            "nothing stays within the budgets ({budgets}); {} comes nearest: {:.2} to 1, p99 {}, {cpu:.0} % CPU",
+            row.label(),
+            row.ratio,
+            row.load_p99
+        )
     };
-    Reason::new(text).with("ratio", row.ratio).with("load_p50_ns", row.load_p50.0 as f64).with("load_p99_ns", row.load_p99.0 as f64).with("cpu_percent", cpu)
+    Reason::new(text)
+        .with("ratio", row.ratio)
+        .with("load_p50_ns", row.load_p50.0 as f64)
+        .with("load_p99_ns", row.load_p99.0 as f64)
+        .with("cpu_percent", cpu)
 }
 
 #[cfg(test)]
@@ -158,7 +193,11 @@ mod tests {
         };
         Measured {
             pages: crate::measure::figures::PageCounts { sampled: 4096, ..Default::default() },
-            algorithms: vec![row("lzo-rle", 2.74, 3, 2, 6), row("lz4", 2.63, 2, 1, 4), row("zstd", 3.37, 12, 6, 13)],
+            algorithms: vec![
+                row("lzo-rle", 2.74, 3, 2, 6),
+                row("lz4", 2.63, 2, 1, 4),
+                row("zstd", 3.37, 12, 6, 13),
+            ],
             ..Measured::default()
         }
     }
@@ -204,7 +243,10 @@ mod tests {
     fn a_name_that_the_kernel_lacks_is_refused_with_those_it_has() {
         let brotli = SwapSettings { algorithm: "brotli".into(), ..settings() };
         let error = choose(&table(1), &Backend::Zram, 1, &brotli).unwrap_err().to_string();
-        assert_eq!(error, "algorithm = \"brotli\" is not offered by this kernel; it offers: lzo-rle, lz4, zstd");
+        assert_eq!(
+            error,
+            "algorithm = \"brotli\" is not offered by this kernel; it offers: lzo-rle, lz4, zstd"
+        );
     }
 
     #[test]

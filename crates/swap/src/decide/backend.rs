@@ -34,15 +34,21 @@ pub enum Backend {
 /// A back end that was asked for and that this machine cannot have.
 pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadWish> {
     if let Some(container) = &facts.container {
-        return nothing(format!("this is a container ({container}): swap belongs to its host, run eke there"));
+        return nothing(format!(
+            "this is a container ({container}): swap belongs to its host, run eke there"
+        ));
     }
     if let Some(found) = existing(facts, settings) {
         return Ok(found);
     }
     match settings.backend {
         BackendChoice::Auto => Ok(automatic(facts)),
-        BackendChoice::Zram if has_zram(facts) => Ok((Backend::Zram, Reason::new("zram, because the configuration says so"))),
-        BackendChoice::Zram => Err(BadWish(format!("backend = \"zram\", but {}", why_missing(facts, "zram")))),
+        BackendChoice::Zram if has_zram(facts) => {
+            Ok((Backend::Zram, Reason::new("zram, because the configuration says so")))
+        }
+        BackendChoice::Zram => {
+            Err(BadWish(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
+        }
         BackendChoice::Zswap => forced_zswap(facts),
     }
 }
@@ -59,13 +65,24 @@ fn why_missing(facts: &Facts, what: &str) -> String {
 fn existing(facts: &Facts, settings: &SwapSettings) -> Option<(Backend, Reason)> {
     let area = facts.areas.iter().find(|a| a.zram_name().is_some())?;
     let device = area.zram_name()?.to_owned();
-    let owner = facts.managers.iter().find(|m| m.devices.contains(&device)).map_or("somebody else", |m| m.name.as_str());
+    let owner = facts
+        .managers
+        .iter()
+        .find(|m| m.devices.contains(&device))
+        .map_or("somebody else", |m| m.name.as_str());
     match settings.existing {
         ExistingChoice::Adopt => {
-            let why = format!("{device} is compressed swap already, set up by {owner}: it is kept, only the settings around it are measured and set (existing = \"replace\" would put eke's own in its place)");
+            let why = format!(
+                "{device} is compressed swap already, set up by {owner}: it is kept, only the settings around it are measured and set (existing = \"replace\" would put eke's own in its place)"
+            );
             Some((Backend::Adopted { device }, Reason::new(why)))
         }
-        ExistingChoice::Leave => Some((Backend::Nothing, Reason::new(format!("{device} is compressed swap already, set up by {owner}, and existing = \"leave\"")))),
+        ExistingChoice::Leave => Some((
+            Backend::Nothing,
+            Reason::new(format!(
+                "{device} is compressed swap already, set up by {owner}, and existing = \"leave\""
+            )),
+        )),
         ExistingChoice::Replace => None,
     }
 }
@@ -73,10 +90,22 @@ fn existing(facts: &Facts, settings: &SwapSettings) -> Option<(Backend, Reason)>
 fn automatic(facts: &Facts) -> (Backend, Reason) {
     let durable = facts.disk_areas.iter().find(|a| lasts(a.kind));
     match (durable, &facts.zswap, has_zram(facts)) {
-        (Some(area), Some(_), _) => (Backend::Zswap { area: area.path.clone() }, Reason::new(format!("zswap, because there is swap on a disk that does not wear out ({}, {}): hot pages stay in RAM compressed, cold ones move on to the disk", area.path, describe(area)))),
+        (Some(area), Some(_), _) => (
+            Backend::Zswap { area: area.path.clone() },
+            Reason::new(format!(
+                "zswap, because there is swap on a disk that does not wear out ({}, {}): hot pages stay in RAM compressed, cold ones move on to the disk",
+                area.path,
+                describe(area)
+            )),
+        ),
         (None, _, true) => (Backend::Zram, Reason::new(why_zram(facts))),
-        (Some(area), None, true) => (Backend::Zram, Reason::new(format!("zram before {}, because this kernel has no zswap", area.path))),
-        (Some(_), None, false) | (None, _, false) => (Backend::Nothing, Reason::new(why_missing(facts, "zram"))),
+        (Some(area), None, true) => (
+            Backend::Zram,
+            Reason::new(format!("zram before {}, because this kernel has no zswap", area.path)),
+        ),
+        (Some(_), None, false) | (None, _, false) => {
+            (Backend::Nothing, Reason::new(why_missing(facts, "zram")))
+        }
     }
 }
 
@@ -88,7 +117,11 @@ fn has_zram(facts: &Facts) -> bool {
 fn why_zram(facts: &Facts) -> String {
     match facts.disk_areas.first() {
         None => "zram, because there is no swap on a disk: pages stay in RAM, compressed".into(),
-        Some(area) => format!("zram, because the only swap ({}) is on {}: compressed pages stay in RAM and spare it", area.path, describe(area)),
+        Some(area) => format!(
+            "zram, because the only swap ({}) is on {}: compressed pages stay in RAM and spare it",
+            area.path,
+            describe(area)
+        ),
     }
 }
 

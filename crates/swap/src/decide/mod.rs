@@ -60,7 +60,13 @@ pub fn decide(facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Decisio
             let chosen = algorithm::choose(measured, &backend, facts.cpus, settings)?;
             if let Some(figures) = chosen.chosen.and_then(|i| measured.algorithms.get(i)) {
                 let size = size::size(facts, figures, wish, chosen.trusted)?;
-                steps::set_up(&mut plan, facts, measured, wish, &steps::Chosen { backend: &backend, figures, size, choice: &chosen });
+                steps::set_up(
+                    &mut plan,
+                    facts,
+                    measured,
+                    wish,
+                    &steps::Chosen { backend: &backend, figures, size, choice: &chosen },
+                );
             }
             choice = Some(chosen);
         }

@@ -53,13 +53,18 @@ pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: boo
 fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWish> {
     let page = 4096;
     if bytes.0 < page {
-        return Err(BadWish(format!("a size of {bytes} cannot hold a single page; give for example {}", ram.scaled(1.0))));
+        return Err(BadWish(format!(
+            "a size of {bytes} cannot hold a single page; give for example {}",
+            ram.scaled(1.0)
+        )));
     }
     let cost = Bytes((bytes.0 as f64 * cost_per_byte) as u64);
     let most = ram.scaled(MOST_OF_RAM);
     if cost > most {
         let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
-        return Err(BadWish(format!("{bytes} of swap would take {cost} when it is full, and this machine has {ram}: at most {possible} make sense")));
+        return Err(BadWish(format!(
+            "{bytes} of swap would take {cost} when it is full, and this machine has {ram}: at most {possible} make sense"
+        )));
     }
     Ok(Bytes(bytes.0 / page * page))
 }
@@ -111,8 +116,14 @@ mod tests {
 
     #[test]
     fn zero_and_more_than_ram_are_refused() {
-        assert!(size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes(0))), true).unwrap_err().0.contains("single page"));
-        let error = size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
+        assert!(
+            size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes(0))), true)
+                .unwrap_err()
+                .0
+                .contains("single page")
+        );
+        let error =
+            size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
         assert!(error.contains("this machine has 1000 MiB: at most"), "{error}");
     }
 

@@ -3,11 +3,11 @@
 use eke_core::step::{Plan, Prediction, Reason, Step, ZramSpec};
 use eke_core::units::Nanos;
 
+use super::Wish;
 use super::algorithm::Choice;
 use super::backend::Backend;
 use super::knobs;
 use super::size::Size;
-use super::Wish;
 use crate::facts::{Facts, ZswapFacts};
 use crate::measure::figures::{AlgorithmFigures, Measured};
 
@@ -48,7 +48,10 @@ fn zram(plan: &mut Plan, facts: &Facts, measured: &Measured, wish: &Wish, chosen
         if chosen.choice.trusted { "" } else { " (too few pages were sampled to believe their ratio)" }
     );
     let reason = Reason { text, figures: chosen.choice.reason.figures.clone() };
-    plan.push(Step::AddZram(spec(facts, measured, wish, figures, size)), reason.with("pool_share", size.pool_share).with("ratio_used", size.ratio_used));
+    plan.push(
+        Step::AddZram(spec(facts, measured, wish, figures, size)),
+        reason.with("pool_share", size.pool_share).with("ratio_used", size.ratio_used),
+    );
     page_cluster(plan, facts, figures);
     swappiness(plan, facts, measured, figures.load_p50, "zram");
     plan.prediction = Some(prediction(figures, size.times_ram));
@@ -56,13 +59,18 @@ fn zram(plan: &mut Plan, facts: &Facts, measured: &Measured, wish: &Wish, chosen
 
 fn spec(facts: &Facts, measured: &Measured, wish: &Wish, figures: &AlgorithmFigures, size: Size) -> ZramSpec {
     let features = measured.zram_features.clone().or_else(|| facts.zram.features.clone()).unwrap_or_default();
-    let second = ["zstd", "deflate", "lz4hc"].into_iter().find(|a| *a != figures.name && features.algorithms.iter().any(|o| o == a));
+    let second = ["zstd", "deflate", "lz4hc"]
+        .into_iter()
+        .find(|a| *a != figures.name && features.algorithms.iter().any(|o| o == a));
     let writeback = &wish.settings.writeback_device;
-    let highest = facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.priority).max().unwrap_or(-1);
+    let highest =
+        facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.priority).max().unwrap_or(-1);
     ZramSpec {
         algorithm: figures.name.clone(),
         params: figures.params.clone(),
-        recompress_with: second.filter(|_| wish.settings.recompress && features.recompression && figures.name != "zstd").map(str::to_owned),
+        recompress_with: second
+            .filter(|_| wish.settings.recompress && features.recompression && figures.name != "zstd")
+            .map(str::to_owned),
         backing_dev: (!writeback.is_empty() && features.writeback).then(|| writeback.clone()),
         disksize: size.holds,
         swap_priority: Some(i16::try_from(highest + 1).unwrap_or(i16::MAX).max(PRIORITY)),
@@ -71,20 +79,32 @@ fn spec(facts: &Facts, measured: &Measured, wish: &Wish, figures: &AlgorithmFigu
 
 fn zswap_off(plan: &mut Plan, facts: &Facts) {
     if facts.zswap.as_ref().is_some_and(|z| z.enabled) {
-        plan.push(Step::set("zswap.enabled", "N"), Reason::new("zswap before zram would compress every page twice"));
+        plan.push(
+            Step::set("zswap.enabled", "N"),
+            Reason::new("zswap before zram would compress every page twice"),
+        );
     }
 }
 
 fn replaced(plan: &mut Plan, facts: &Facts) {
     for area in facts.areas.iter().filter(|a| a.zram_name().is_some()) {
-        plan.push(Step::SwapOff { path: area.path.clone() }, Reason::new("existing = \"replace\": eke's own takes its place while it is up"));
+        plan.push(
+            Step::SwapOff { path: area.path.clone() },
+            Reason::new("existing = \"replace\": eke's own takes its place while it is up"),
+        );
     }
 }
 
 fn page_cluster(plan: &mut Plan, facts: &Facts, figures: &AlgorithmFigures) {
     if facts.page_cluster.is_some_and(|c| c != 0) {
-        let text = format!("neighbours are not worth waiting for: each costs another {} on the way back, there is no seek to save", figures.load_p50);
-        plan.push(Step::set("vm.page-cluster", 0), Reason::new(text).with("load_p50_ns", figures.load_p50.0 as f64));
+        let text = format!(
+            "neighbours are not worth waiting for: each costs another {} on the way back, there is no seek to save",
+            figures.load_p50
+        );
+        plan.push(
+            Step::set("vm.page-cluster", 0),
+            Reason::new(text).with("load_p50_ns", figures.load_p50.0 as f64),
+        );
     }
 }
 
@@ -95,11 +115,16 @@ fn swappiness(plan: &mut Plan, facts: &Facts, measured: &Measured, swap_in: Nano
     if value == before {
         return;
     }
-    let text = format!("a page from {from} costs {swap_in}, one from a file {}: by the kernel document's formula", file.p50);
-    let reason = Reason::new(text).with("swap_in_ns", swap_in.0 as f64).with("file_read_ns", file.p50.0 as f64);
+    let text = format!(
+        "a page from {from} costs {swap_in}, one from a file {}: by the kernel document's formula",
+        file.p50
+    );
+    let reason =
+        Reason::new(text).with("swap_in_ns", swap_in.0 as f64).with("file_read_ns", file.p50.0 as f64);
     plan.push(Step::set("vm.swappiness", value), reason);
     for group in facts.memory_groups_v1.iter().filter(|g| !g.group.is_empty() && g.swappiness == before) {
-        let reason = Reason::new("on cgroup v1 a group's own value counts, and this one still has the machine's");
+        let reason =
+            Reason::new("on cgroup v1 a group's own value counts, and this one still has the machine's");
         plan.push(Step::set_at("memory.swappiness", &group.group, value), reason);
     }
 }
@@ -108,13 +133,17 @@ fn zswap(plan: &mut Plan, facts: &Facts, measured: &Measured, wish: &Wish, chose
     let Some(now) = &facts.zswap else { return };
     replaced(plan, facts);
     let disk = measured.swap_disk.as_ref().map(|d| d.p50);
-    let pool = disk.map_or(wish.settings.pool_percent, |p50| knobs::zswap_pool_percent(p50, wish.settings.pool_percent));
+    let pool = disk
+        .map_or(wish.settings.pool_percent, |p50| knobs::zswap_pool_percent(p50, wish.settings.pool_percent));
     allocator(plan, now);
     let reason = &chosen.choice.reason;
     plan_set(plan, "zswap.compressor", &now.compressor, &chosen.figures.name, reason.clone());
     pool_percent(plan, now, pool, disk);
     if now.shrinker == Some(false) {
-        plan.push(Step::set("zswap.shrinker_enabled", "Y"), Reason::new("cold pages move on to the disk before the pool is full"));
+        plan.push(
+            Step::set("zswap.shrinker_enabled", "Y"),
+            Reason::new("cold pages move on to the disk before the pool is full"),
+        );
     }
     let on = Reason::new("pages on their way to the disk are kept compressed in RAM");
     plan_set(plan, "zswap.enabled", if now.enabled { "Y" } else { "N" }, "Y", on);
@@ -132,12 +161,18 @@ fn plan_set(plan: &mut Plan, knob: &str, now: &str, value: &str, reason: Reason)
 
 fn allocator(plan: &mut Plan, now: &ZswapFacts) {
     if let Some(zpool) = now.zpool.as_ref().filter(|z| *z != "zsmalloc") {
-        plan.push(Step::set("zswap.zpool", "zsmalloc"), Reason::new(format!("{zpool} holds at most two or three pages in one, zsmalloc packs any size")));
+        plan.push(
+            Step::set("zswap.zpool", "zsmalloc"),
+            Reason::new(format!("{zpool} holds at most two or three pages in one, zsmalloc packs any size")),
+        );
     }
 }
 
 fn pool_percent(plan: &mut Plan, now: &ZswapFacts, pool: u32, disk: Option<Nanos>) {
-    let why = disk.map_or_else(|| "the swap disk could not be measured".to_owned(), |d| format!("a page from the swap disk costs {d}"));
+    let why = disk.map_or_else(
+        || "the swap disk could not be measured".to_owned(),
+        |d| format!("a page from the swap disk costs {d}"),
+    );
     if now.max_pool_percent.is_some_and(|p| p != pool) {
         let mut reason = Reason::new(format!("the slower the disk, the larger the pool: {why}"));
         reason = disk.map_or(reason.clone(), |d| reason.with("disk_p50_ns", d.0 as f64));
@@ -145,7 +180,10 @@ fn pool_percent(plan: &mut Plan, now: &ZswapFacts, pool: u32, disk: Option<Nanos
     }
     let accept = knobs::zswap_accept_percent(pool);
     if now.accept_threshold_percent.is_some_and(|a| a != accept) {
-        plan.push(Step::set("zswap.accept_threshold_percent", accept), Reason::new("keeps the kernel's gap of 2 % of RAM between full and taking pages again"));
+        plan.push(
+            Step::set("zswap.accept_threshold_percent", accept),
+            Reason::new("keeps the kernel's gap of 2 % of RAM between full and taking pages again"),
+        );
     }
 }
 
@@ -158,7 +196,8 @@ pub(super) fn around_adopted(plan: &mut Plan, facts: &Facts, measured: &Measured
     let Some(figures) = own.or_else(|| measured.algorithms.iter().find(usable)) else { return };
     page_cluster(plan, facts, figures);
     swappiness(plan, facts, measured, figures.load_p50, device);
-    let size = facts.areas.iter().filter(|a| a.zram_name() == Some(device)).map(|a| a.size.0).sum::<u64>() as f64;
+    let size =
+        facts.areas.iter().filter(|a| a.zram_name() == Some(device)).map(|a| a.size.0).sum::<u64>() as f64;
     let ram = facts.ram.0.max(1) as f64;
     plan.prediction = Some(prediction(figures, (ram + size - size / figures.ratio.max(1.0)) / ram));
 }

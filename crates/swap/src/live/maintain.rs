@@ -155,7 +155,8 @@ impl State {
     }
 
     fn urgent(&self, facts: &Facts) -> VecDeque<Task> {
-        let full = |t: &Task| facts.devices.iter().any(|d| d.name == t.device && d.huge_pages > 0 && fill(d) > FULL);
+        let full =
+            |t: &Task| facts.devices.iter().any(|d| d.name == t.device && d.huge_pages > 0 && fill(d) > FULL);
         self.tasks(facts).into_iter().filter(|t| t.work == Work::WriteBack(Kind::Huge) && full(t)).collect()
     }
 

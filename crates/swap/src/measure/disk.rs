@@ -95,7 +95,8 @@ fn open_file(path: PathBuf) -> Result<Opened> {
 
 /// Regular files of [`LARGE_BYTES`] or more, breadth first, symbolic links not followed.
 fn large_files(root: &Root, until: Instant) -> Vec<PathBuf> {
-    let mut dirs: std::collections::VecDeque<PathBuf> = FILE_DIRS.iter().map(|d| root.path(d)).filter(|d| !d.is_symlink()).collect();
+    let mut dirs: std::collections::VecDeque<PathBuf> =
+        FILE_DIRS.iter().map(|d| root.path(d)).filter(|d| !d.is_symlink()).collect();
     let (mut found, mut seen) = (Vec::new(), 0);
     while let Some(dir) = dirs.pop_front() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
