@@ -14,7 +14,7 @@ pub fn text(document: &Document) -> String {
     let mut out = sample(&document.measured);
     out += &table(document);
     out += &disks(&document.measured);
-    let _ = writeln!(out, "\n{}.", document.decision.backend_reason.text);
+    let _ = writeln!(out, "\n{}", wrapped(&format!("{}.", document.decision.backend_reason.text), "", ""));
     out += &steps(&document.decision.plan);
     out += &prediction(&document.decision.plan);
     out
@@ -113,7 +113,7 @@ fn steps(plan: &Plan) -> String {
         let others =
             if group.len() > 1 { format!(", and of {} more groups", group.len() - 1) } else { String::new() };
         let _ = writeln!(out, "\n{:>3}. {}{others}", i + 1, first.step);
-        let _ = writeln!(out, "     {}", first.reason.text);
+        let _ = writeln!(out, "{}", wrapped(&first.reason.text, "     ", "     "));
     }
     out
 }
@@ -150,7 +150,14 @@ fn prediction(plan: &Plan) -> String {
         );
     }
     for advice in &plan.advice {
-        let _ = writeln!(out, "Note: {}.", advice.text);
+        let _ = writeln!(out, "{}", wrapped(&format!("{}.", advice.text), "Note: ", "      "));
     }
     out + "\n"
+}
+
+/// Columns that fit a terminal of the old size with room to spare for a wide one.
+const COLUMNS: usize = 100;
+
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    textwrap::fill(text, textwrap::Options::new(COLUMNS).initial_indent(first).subsequent_indent(rest))
 }

@@ -85,6 +85,11 @@ pub fn live_header() -> String {
     )
 }
 
+/// The swap header and the allocator's first pages are not worth a word.
+fn held(bytes: eke_core::units::Bytes) -> String {
+    if bytes.0 < eke_core::units::MIB { "-".into() } else { bytes.to_string() }
+}
+
 /// One line of `eke run`.
 pub fn live_line(s: &Snapshot) -> String {
     let m = &s.model;
@@ -93,8 +98,8 @@ pub fn live_line(s: &Snapshot) -> String {
     format!(
         "{:>10} {:>10} {:>10} {ratio:>6} {:>9.0} {:>9.0} {waiting:>8}",
         m.available.to_string(),
-        m.held.to_string(),
-        m.saved.to_string(),
+        held(m.held),
+        held(m.saved),
         m.pages_in_per_s,
         m.pages_out_per_s
     )
