@@ -10,6 +10,7 @@ use serde_json::Value;
 
 /// What was measured, on what.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The experiment's name, as on the command line.
     pub experiment: String,
@@ -21,6 +22,7 @@ pub struct Report {
 
 /// The machine of an experiment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// The kernel's release.
     pub kernel: String,
@@ -47,6 +49,7 @@ impl Machine {
 
 /// One figure of one variant, with all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// What was varied.
     pub variant: String,

@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`args`]: every verb and option; help, completions and the man page come from it
+//! - [`documents`]: what `--json` prints
 //! - [`verbs`]: one file for each verb
 //! - [`show`]: figures and plans as text
 //! - [`agent`]: the agent's socket, and starting and stopping the agent
@@ -9,6 +10,7 @@
 
 mod agent;
 mod args;
+mod documents;
 mod exit;
 mod schema;
 mod show;

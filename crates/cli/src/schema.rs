@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use schemars::{Schema, schema_for};
 
+use crate::documents;
 use crate::exit::{Failure, Outcome, Status};
-use crate::verbs;
 
 /// By verb.
 fn all() -> BTreeMap<&'static str, Schema> {
     BTreeMap::from([
         ("status", schema_for!(eke_core::snapshot::Snapshot)),
-        ("plan", schema_for!(verbs::PlanDocument)),
-        ("down", schema_for!(verbs::DownDocument)),
-        ("doctor", schema_for!(verbs::DoctorDocument)),
-        ("advise", schema_for!(verbs::AdviseDocument)),
+        ("plan", schema_for!(documents::Plan)),
+        ("down", schema_for!(documents::Down)),
+        ("doctor", schema_for!(documents::Doctor)),
+        ("advise", schema_for!(documents::Advise)),
         ("box", schema_for!(eke_lab::pen::Report)),
+        ("bench", schema_for!(eke_bench::report::Report)),
         ("demo", schema_for!(eke_lab::demo::DemoReport)),
     ])
 }

@@ -52,7 +52,7 @@ fn wrong_arguments_say_what_would_be_right() {
 
 fn config(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    std::io::Write::write_all(&mut &*file.as_file(), text.as_bytes()).unwrap();
+    std::io::Write::write_all(&mut file.as_file(), text.as_bytes()).unwrap();
     file
 }
 

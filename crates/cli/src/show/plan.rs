@@ -7,7 +7,7 @@ use eke_swap::decide::algorithm::Verdict;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
 use super::table::Table;
-use crate::verbs::PlanDocument as Document;
+use crate::documents::Plan as Document;
 
 /// Everything of a plan.
 pub fn text(document: &Document) -> String {
@@ -46,7 +46,7 @@ fn table(document: &Document) -> String {
 
 fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
-    let said = verdict.map_or(String::new(), |v| said(v));
+    let said = verdict.map_or(String::new(), said);
     if let Some(why) = &row.unusable {
         return vec![
             name,

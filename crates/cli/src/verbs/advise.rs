@@ -1,36 +1,11 @@
 //! `eke advise`: what holds this machine's memory, by program, and what closing it returns.
 
-use eke_core::units::Bytes;
 use eke_kernel::programs::{self, Program};
-use serde::Serialize;
 
 use super::Context;
+use crate::documents::{self, AdviseRow as Row};
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
-
-/// What `--json` prints.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Document {
-    /// The largest first.
-    pub programs: Vec<Row>,
-    /// Processes of others that could not be read.
-    pub unreadable_processes: usize,
-}
-
-/// One program.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Row {
-    /// Its name.
-    pub name: String,
-    /// How many processes.
-    pub processes: usize,
-    /// Proportional share of RAM.
-    pub pss: Bytes,
-    /// Proportional share of swap, uncompressed.
-    pub swap_pss: Bytes,
-    /// What closing it returns: its private pages in RAM, and in swap.
-    pub returns: Bytes,
-}
 
 impl From<Program> for Row {
     fn from(p: Program) -> Self {
@@ -48,16 +23,12 @@ impl From<Program> for Row {
 pub fn run(context: &Context, most: usize) -> Outcome {
     let (programs, unreadable_processes) = programs::programs(&context.root);
     let programs = programs.into_iter().take(most).map(Row::from).collect();
-    let document = Document { programs, unreadable_processes };
-    if context.json {
-        context.print_json(&document)?;
-    } else {
-        show(&document);
-    }
+    let document = documents::Advise { programs, unreadable_processes };
+    context.print(&document, show)?;
     Ok(Status::Done)
 }
 
-fn show(document: &Document) {
+fn show(document: &documents::Advise) {
     let mut table = Table::new(&["program", "processes", "in RAM", "in swap", "closing it returns"]);
     for row in &document.programs {
         table.row([

@@ -7,10 +7,6 @@ use crate::exit::{Failure, Outcome, Status};
 pub fn agent(context: &Context, seconds: u64) -> Outcome {
     let report = eke_bench::agent::run(&crate::agent::program(), seconds);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    if context.json {
-        context.print_json(&report)?;
-    } else {
-        print!("{report}");
-    }
+    context.print(&report, |d| print!("{d}"))?;
     Ok(Status::Done)
 }

@@ -30,11 +30,7 @@ pub fn run(context: &Context) -> Outcome {
     let report = demo::run(&context.root, &spec, &mut stage, &stop);
     stage.none()?;
     let report = report.map_err(failure)?;
-    if context.json {
-        context.print_json(&report)?;
-    } else {
-        print!("{}", text::render(&report));
-    }
+    context.print(&report, |d| print!("{}", text::render(d)))?;
     Ok(Status::Done)
 }
 

@@ -4,32 +4,12 @@ use eke_core::remedy::Remedy;
 use eke_kernel::knob;
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
-use serde::Serialize;
 
 use super::Context;
 use crate::agent;
+use crate::documents::{self, DoctorLine as Line};
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
-
-/// What `--json` prints.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Document {
-    /// `uname -r`.
-    pub kernel: String,
-    /// One line for each thing.
-    pub lines: Vec<Line>,
-}
-
-/// One thing that eke could use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Line {
-    /// What.
-    pub what: String,
-    /// Is it there?
-    pub there: bool,
-    /// What is there, or why it is not and what would bring it.
-    pub why: String,
-}
 
 /// The verb.
 pub fn run(context: &Context, knobs: bool) -> Outcome {
@@ -40,16 +20,12 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
     let facts = Swap.probe(&context.root)?;
     let agent = agent::snapshot(&context.root)?.is_some();
     let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-    let document = Document { kernel, lines: lines(context, &facts, agent) };
-    if context.json {
-        context.print_json(&document)?;
-    } else {
-        show(&document);
-    }
+    let document = documents::Doctor { kernel, lines: lines(context, &facts, agent) };
+    context.print(&document, show)?;
     Ok(Status::Done)
 }
 
-fn show(document: &Document) {
+fn show(document: &documents::Doctor) {
     println!("Linux {}\n", document.kernel);
     let mut table = Table::new(&[]);
     for line in &document.lines {

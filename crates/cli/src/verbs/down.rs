@@ -4,22 +4,11 @@ use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, state};
 use eke_lab::demo::disk_file;
-use serde::Serialize;
 
 use super::Context;
 use crate::agent;
+use crate::documents;
 use crate::exit::{Outcome, Status};
-
-/// What `--json` prints.
-#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
-pub struct Document {
-    /// What is as it was again.
-    pub restored: Vec<String>,
-    /// What somebody else changed since, and was left alone.
-    pub kept: Vec<String>,
-    /// What could not be undone now; `eke down` again tries again.
-    pub blocked: Vec<String>,
-}
 
 /// The verb.
 pub fn run(context: &Context, print: bool) -> Outcome {
@@ -29,19 +18,15 @@ pub fn run(context: &Context, print: bool) -> Outcome {
         return Ok(Status::Done);
     }
     let document = everything(context)?;
-    if context.json {
-        context.print_json(&document)?;
-    } else {
-        show(&document);
-    }
+    context.print(&document, show)?;
     Ok(if document.blocked.is_empty() { Status::Done } else { Status::InPart })
 }
 
 /// Stops the agent and undoes everything.
-pub fn everything(context: &Context) -> Outcome<Document> {
+pub fn everything(context: &Context) -> Outcome<documents::Down> {
     agent::stop(&context.root)?;
     cgroup::sweep(&context.root)?;
-    let mut document = Document::default();
+    let mut document = documents::Down::default();
     let journal = Journal::open(&context.root)?;
     for (entry, outcome) in revert::all(&context.root, &journal)? {
         match outcome {
@@ -58,7 +43,7 @@ pub fn everything(context: &Context) -> Outcome<Document> {
     Ok(document)
 }
 
-fn show(document: &Document) {
+fn show(document: &documents::Down) {
     for line in &document.restored {
         println!("{line}");
     }

@@ -16,11 +16,6 @@ mod run;
 mod status;
 mod up;
 
-pub use advise::Document as AdviseDocument;
-pub use doctor::Document as DoctorDocument;
-pub use down::Document as DownDocument;
-pub use plan::Document as PlanDocument;
-
 use eke_core::config::Settings;
 use eke_kernel::{Root, settings};
 use serde::Serialize;
@@ -42,6 +37,15 @@ impl Context {
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
         println!("{}", serde_json::to_string_pretty(value)?);
+        Ok(())
+    }
+
+    /// Prints a document as JSON, or as text by `show`.
+    pub fn print<T: Serialize>(&self, document: &T, show: impl FnOnce(&T)) -> Outcome<()> {
+        if self.json {
+            return self.print_json(document);
+        }
+        show(document);
         Ok(())
     }
 

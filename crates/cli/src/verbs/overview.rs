@@ -7,10 +7,6 @@ use crate::show;
 /// The verb. Useful without root, and no error where no agent runs.
 pub fn run(context: &Context) -> Outcome {
     let snapshot = status::snapshot(context)?;
-    if context.json {
-        context.print_json(&snapshot)?;
-    } else {
-        print!("{}", show::overview::text(&snapshot));
-    }
+    context.print(&snapshot, |d| print!("{}", show::overview::text(d)))?;
     Ok(Status::Done)
 }

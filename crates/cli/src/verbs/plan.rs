@@ -3,26 +3,13 @@
 use eke_core::remedy::Remedy;
 use eke_core::step::Plan;
 use eke_swap::Swap;
-use eke_swap::decide::{self, Decision};
-use eke_swap::facts::Facts;
-use eke_swap::measure::figures::Measured;
-use serde::Serialize;
+use eke_swap::decide;
 
 use super::Context;
 use crate::args;
+use crate::documents;
 use crate::exit::{Outcome, Status};
 use crate::show;
-
-/// What `--json` prints.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Document {
-    /// What the machine has and lacks.
-    pub facts: Facts,
-    /// What was measured.
-    pub measured: Measured,
-    /// What would be done and why.
-    pub decision: Decision,
-}
 
 /// The verb.
 pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
@@ -67,9 +54,9 @@ pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
 }
 
 /// Probes, measures and decides.
-pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<Document> {
+pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     let facts = Swap.probe(&context.root)?;
     let measured = Swap.measure(&context.root, &facts)?;
     let decision = decide::decide(&facts, &measured, wish)?;
-    Ok(Document { facts, measured, decision })
+    Ok(documents::Plan { facts, measured, decision })
 }

@@ -18,11 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// The verb.
 pub fn run(context: &Context) -> Outcome {
     let snapshot = snapshot(context)?;
-    if context.json {
-        context.print_json(&snapshot)?;
-    } else {
-        print!("{}", show::status::text(&snapshot));
-    }
+    context.print(&snapshot, |d| print!("{}", show::status::text(d)))?;
     Ok(if snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
 }
 

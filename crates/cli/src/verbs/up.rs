@@ -11,6 +11,7 @@ use eke_swap::measure::figures::Measured;
 use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Up};
+use crate::documents;
 use crate::exit::{Failure, Outcome, Status};
 use crate::show;
 
@@ -39,14 +40,10 @@ pub fn is_up(context: &Context) -> Outcome<bool> {
 }
 
 /// Measures, prints, applies, and starts the agent.
-pub fn apply(context: &Context, up: &Up) -> Outcome<plan::Document> {
+pub fn apply(context: &Context, up: &Up) -> Outcome<documents::Plan> {
     let wish = plan::wished(context, &up.wish);
     let document = if up.boot { at_boot(context, &wish)? } else { plan::make(context, &wish)? };
-    if context.json {
-        context.print_json(&document)?;
-    } else {
-        print!("{}", show::plan::text(&document));
-    }
+    context.print(&document, |d| print!("{}", show::plan::text(d)))?;
     let plan = &document.decision.plan;
     if plan.steps.is_empty() {
         return Ok(document);
@@ -58,16 +55,16 @@ pub fn apply(context: &Context, up: &Up) -> Outcome<plan::Document> {
 }
 
 /// At boot there is little to sample yet: the figures of the last measurement serve, if there are any.
-fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<plan::Document> {
+fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     let Some(measured) = state::load::<Measured>(&context.root, state::MEASURED) else {
         return plan::make(context, wish);
     };
     let facts = Swap.probe(&context.root)?;
     let decision = decide::decide(&facts, &measured, wish)?;
-    Ok(plan::Document { facts, measured, decision })
+    Ok(documents::Plan { facts, measured, decision })
 }
 
-fn remember(context: &Context, document: &plan::Document) -> Outcome<()> {
+fn remember(context: &Context, document: &documents::Plan) -> Outcome<()> {
     let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()] };
     state::save(&context.root, state::APPLIED, &applied)?;
     Ok(state::save(&context.root, state::MEASURED, &document.measured)?)
