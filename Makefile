@@ -27,7 +27,7 @@ test: setup check test-host test-vm ## every test that this machine can run; wha
 
 test-host: setup ## without the small machine
 	@mkdir -p target
-	@./scripts/logged target/test-host.log $(CARGO) test --workspace -- --nocapture --test-threads=2
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace -- --nocapture --test-threads=2
 
 test-vm: setup ## in the small machine: 124 MB, another kernel
 	@mkdir -p target
