@@ -2,6 +2,7 @@
 
 use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
+use crate::cgroup::name;
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
@@ -41,6 +42,14 @@ impl Session {
     /// See [`Journal::open`].
     pub fn open(root: &Root, owner: &str) -> Result<Self> {
         Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::open(root)? })
+    }
+
+    /// The same without waiting for another eke.
+    ///
+    /// # Errors
+    /// See [`Journal::try_open`].
+    pub fn try_open(root: &Root, owner: &str) -> Result<Self> {
+        Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::try_open(root)? })
     }
 
     /// Applies a whole plan in order. If a step fails, those before it are undone: never half a change.
@@ -88,6 +97,7 @@ impl Session {
             step: planned.step.clone(),
             undo,
             reason: planned.reason.text.clone(),
+            made_by: name::this_process(&self.root).unwrap_or_default(),
         };
         let seq = self.journal.intend(intent)?;
         match self.perform(seq, &planned.step) {
@@ -177,8 +187,15 @@ impl Session {
             return Ok(Some(Undo::Nothing));
         }
         let old = read_value(&self.root, name, target)?;
-        let undo =
-            Undo::Write { knob: name.into(), target: target.into(), old: old.clone(), new: value.into() };
+        let had_it =
+            if name == "vm.swappiness" { revert::groups_with(&self.root, value)? } else { Vec::new() };
+        let undo = Undo::Write {
+            knob: name.into(),
+            target: target.into(),
+            old: old.clone(),
+            new: value.into(),
+            had_it,
+        };
         Ok((!knob.codec.same(&old, value)).then_some(undo))
     }
 

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use eke_core::step::Step;
+use eke_core::units::Bytes;
+
 use crate::error::{Error, Result};
 use crate::headroom;
 use crate::journal::Journal;
@@ -31,34 +34,50 @@ pub enum Outcome {
 /// # Errors
 /// Only where the journal itself fails; a change that cannot be undone is an outcome.
 pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
-    let mut outcomes = Vec::new();
+    let mut outcomes: Vec<(Entry, Outcome)> = Vec::new();
     for entry in journal.entries()?.into_iter().rev() {
-        let outcome = match one(root, journal, &entry) {
-            Ok(outcome) => outcome,
-            Err(e) => Outcome::Blocked(e.to_string()),
+        let blocked = outcomes.iter().find(|(_, o)| matches!(o, Outcome::Blocked(_)));
+        let outcome = match blocked {
+            Some((newer, _)) if waits(&entry.intent.undo) => {
+                Outcome::Blocked(format!("waits until this is undone: {}", newer.intent.step))
+            }
+            _ => one(root, journal, &entry).unwrap_or_else(|e| Outcome::Blocked(e.to_string())),
         };
         outcomes.push((entry, outcome));
     }
-    inherited(root, &outcomes)?;
     if journal.entries()?.is_empty() {
         journal.clear()?;
     }
     Ok(outcomes)
 }
 
-/// On cgroup v1 a group that is made takes its parent's swappiness. What was made while eke's value stood there has inherited it,
-/// and goes back with it.
-fn inherited(root: &Root, outcomes: &[(Entry, Outcome)]) -> Result<()> {
-    let restored = outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Restored(_)));
-    let undo = restored.filter_map(|(e, _)| match &e.intent.undo {
-        Undo::Write { knob, old, new, .. } if knob == "vm.swappiness" => Some((old, new)),
-        _ => None,
-    });
-    for (old, new) in undo {
-        for group in read::groups_v1(root)? {
-            if read_value(root, "memory.swappiness", &group).is_ok_and(|now| now == *new) {
-                write_value(root, "memory.swappiness", &group, old)?;
-            }
+/// What must wait while something newer is still there: a module that is in use, or zswap that would come back while zram
+/// still holds pages.
+fn waits(undo: &Undo) -> bool {
+    match undo {
+        Undo::UnloadModule { .. } => true,
+        Undo::Write { knob, .. } => knob.starts_with("zswap."),
+        _ => false,
+    }
+}
+
+/// The groups of cgroup v1 whose swappiness is `value`.
+///
+/// # Errors
+/// The kernel's answer where groups cannot be listed.
+pub(crate) fn groups_with(root: &Root, value: &str) -> Result<Vec<String>> {
+    let mut groups = read::groups_v1(root)?;
+    groups.retain(|g| read_value(root, "memory.swappiness", g).is_ok_and(|now| now == value));
+    Ok(groups)
+}
+
+/// On cgroup v1 a group that is made takes its parent's swappiness. What was made while eke's value stood there has
+/// inherited it, and goes back with it; a group that had that value before keeps it, and one that is gone is no matter.
+fn give_back_inherited(root: &Root, old: &str, new: &str, had_it: &[String]) -> Result<()> {
+    for group in groups_with(root, new)?.iter().filter(|g| !had_it.contains(g)) {
+        match write_value(root, "memory.swappiness", group, old) {
+            Err(e) if !e.is_absent() => return Err(e),
+            _ => {}
         }
     }
     Ok(())
@@ -81,9 +100,14 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
 /// Undoes one change without writing it down.
 pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
-        Undo::Write { knob, target, old, new } => write_old(root, knob, target, old, new),
+        Undo::Write { knob, target, old, new, had_it } => {
+            if knob == "vm.swappiness" {
+                give_back_inherited(root, old, new, had_it)?;
+            }
+            write_old(root, knob, target, old, new)
+        }
         Undo::UnloadModule { name } => Ok(unload(root, name)),
-        Undo::RemoveZram { before, expected } => remove_zram(root, entry.made.as_deref(), before, expected),
+        Undo::RemoveZram { before, expected } => remove_zram(root, entry, before, expected),
         Undo::SwapOff { path } => off(root, path),
         Undo::SwapOn { path, priority } => on(root, path, *priority),
         Undo::Nothing => Ok(Outcome::AsBefore),
@@ -120,10 +144,13 @@ fn unload(root: &Root, name: &str) -> Outcome {
     }
 }
 
-fn remove_zram(root: &Root, made: Option<&str>, before: &[String], expected: &str) -> Result<Outcome> {
-    let Some(name) = device_to_remove(root, made, before, expected)? else {
+fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) -> Result<Outcome> {
+    let Some(name) = device_to_remove(root, entry.made.as_deref(), before, expected)? else {
         return Ok(Outcome::AsBefore);
     };
+    if let Some(why) = somebody_elses(root, &name, &entry.intent.step) {
+        return Ok(Outcome::Kept(why));
+    }
     if let Some(why) = swap_off(root, &format!("/dev/{name}"))? {
         return Ok(Outcome::Blocked(why));
     }
@@ -144,6 +171,22 @@ fn device_to_remove(
     let there = now.iter().any(|n| n == name) && !before.iter().any(|n| n == name);
     let ours = made.is_some() || read_value(root, "zram.disksize", name).is_ok_and(|size| size == "0");
     Ok((there && ours).then(|| name.to_owned()))
+}
+
+/// A device of eke's has the size that eke gave it (the kernel rounds up to whole pages), or none yet. One with another size
+/// took the number of one that was removed by hand.
+fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
+    const LARGEST_PAGE: u64 = 1 << 16;
+    let Step::AddZram(spec) = step else { return None };
+    let size: u64 = read_value(root, "zram.disksize", name).ok()?.parse().ok()?;
+    let ours = size == 0 || size.abs_diff(spec.disksize.0) < LARGEST_PAGE;
+    (!ours).then(|| {
+        format!(
+            "{name} has {} now, but eke had made it with {}: it is somebody else's",
+            Bytes(size),
+            spec.disksize
+        )
+    })
 }
 
 fn off(root: &Root, path: &str) -> Result<Outcome> {

@@ -30,6 +30,10 @@ pub trait Sys: Send + Sync {
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()>;
     /// `swapoff(2)`. It can take minutes.
     fn swapoff(&self, path: &Path) -> io::Result<()>;
+    /// Could it be written to? A read-only mount says EROFS, to root too.
+    fn may_write(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    }
     /// Loads a kernel module and what it needs; `params` as on modprobe's command line.
     fn load_module(&self, _name: &str, _params: &str) -> io::Result<()> {
         Err(not_the_machine())

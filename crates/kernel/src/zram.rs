@@ -30,11 +30,14 @@ pub fn next_name(existing: &[String]) -> String {
     format!("zram{free}")
 }
 
-/// Makes a device by reading `hot_add`: the read is the act.
+/// Makes a device by reading `hot_add`: the read is the act. It is not read where the device could not be removed again:
+/// in a container with a read-only `/sys` the read works and makes a device of the host's.
 ///
 /// # Errors
 /// The kernel's answer, or `Malformed` if it is not a number.
 pub fn hot_add(root: &Root) -> Result<String> {
+    let (_, removal) = locate(root, "zram.hot_remove", "")?;
+    root.sys().may_write(&removal).map_err(|e| Error::io("write", &removal, e))?;
     let (_, path) = locate(root, "zram.hot_add", "")?;
     let bytes = root.sys().read(&path).map_err(|e| Error::io("get a new zram device from", &path, e))?;
     let text = String::from_utf8_lossy(&bytes);

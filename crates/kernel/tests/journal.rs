@@ -190,6 +190,58 @@ fn swapoff_without_room_is_blocked_and_stays_in_the_journal() {
 }
 
 #[test]
+fn what_waits_for_a_blocked_device_stays_in_the_journal_with_it() {
+    let machine = FakeKernel::new();
+    machine.put("sys/module/zswap/parameters/enabled", "Y\n");
+    let before = machine.tree();
+    let module = Step::LoadModule { name: "zram".into(), params: String::new() };
+    let steps =
+        plan([module, Step::set("zswap.enabled", "N"), zram(900, Some(5)), Step::set("vm.page-cluster", 0)]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    machine.add_area("/dev/zram1", 921_600, 900_000, 5);
+    let outcomes = down(&machine);
+    assert!(
+        matches!(
+            &outcomes[..],
+            [Outcome::Restored(_), Outcome::Blocked(_), Outcome::Blocked(_), Outcome::Blocked(_)]
+        ),
+        "{outcomes:?}"
+    );
+    machine.add_area("/dev/zram1", 921_600, 10_000, 5);
+    assert_eq!(down(&machine).len(), 3);
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn a_device_of_another_size_is_somebody_elses() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(100, Some(5))])).unwrap();
+    machine.put("sys/block/zram1/disksize", "52428800\n");
+    assert!(matches!(&down(&machine)[..], [Outcome::Kept(why)] if why.contains("somebody else's")));
+    assert!(machine.dir().join("sys/block/zram1").exists());
+}
+
+#[test]
+fn a_read_only_sys_makes_no_device() {
+    let machine = FakeKernel::new();
+    let removal = machine.dir().join("sys/class/zram-control/hot_remove");
+    std::fs::remove_file(&removal).unwrap();
+    let error = eke_kernel::zram::hot_add(&machine.root()).unwrap_err().to_string();
+    assert!(error.contains("hot_remove"), "{error}");
+    assert!(!machine.log().iter().any(|l| l.contains("hot_add")));
+}
+
+#[test]
+fn a_journal_of_another_version_is_kept_and_named() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    let text = machine.root().read("run/eke/journal.jsonl").unwrap();
+    machine.put("run/eke/journal.jsonl", &text.replace("\"remove_zram\"", "\"remove_zram_2\""));
+    let error = Journal::open(&machine.root()).unwrap_err().to_string();
+    assert!(error.contains("another version of eke"), "{error}");
+}
+
+#[test]
 fn swapoff_without_room_in_a_group_is_blocked() {
     let machine = FakeKernel::new();
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(900, Some(5))])).unwrap();
@@ -206,13 +258,14 @@ fn a_group_made_meanwhile_gives_back_what_it_inherited() {
     let machine = FakeKernel::new();
     machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
     machine.put("sys/fs/cgroup/memory/own/memory.swappiness", "10\n");
+    machine.put("sys/fs/cgroup/memory/had/memory.swappiness", "180\n");
     let steps = plan([Step::set("vm.swappiness", 180), Step::set_at("memory.swappiness", "a", 180)]);
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
     machine.put("sys/fs/cgroup/memory/a/child/memory.swappiness", "180\n");
     down(&machine);
     let value =
         |group: &str| machine.root().read(format!("sys/fs/cgroup/memory/{group}/memory.swappiness")).unwrap();
-    assert_eq!([value("a"), value("a/child"), value("own")], ["60\n", "60\n", "10\n"]);
+    assert_eq!([value("a"), value("a/child"), value("own"), value("had")], ["60\n", "60\n", "10\n", "180\n"]);
 }
 
 #[test]

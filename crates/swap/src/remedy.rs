@@ -53,7 +53,8 @@ impl Remedy for Swap {
 
     /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
     fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
-        if !facts.is_root || !(facts.zram.control || facts.zram.loadable) {
+        let has_zram = facts.zram.control || facts.zram.loadable;
+        if !facts.is_root || !has_zram || facts.container.is_some() {
             return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
         }
         let mut scratch = Journaled::open(root)?;

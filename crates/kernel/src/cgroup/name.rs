@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::root::Root;
 
 /// A process: its number and when it started, in clock ticks since boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
     /// Its number.
     pub pid: u32,
@@ -23,11 +23,20 @@ pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
         )));
     }
     let pid = std::process::id();
-    let start_ticks = start(root, pid)?.ok_or_else(|| Error::Malformed {
+    let owner = this_process(root)?.ok_or_else(|| Error::Malformed {
         path: root.path(format!("proc/{pid}/stat")),
         message: "found no start time; is /proc mounted?".to_owned(),
     })?;
-    Ok(format!("{label}-{}", Owner { pid, start_ticks }))
+    Ok(format!("{label}-{owner}"))
+}
+
+/// This process; `None` where `/proc` does not show it.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn this_process(root: &Root) -> Result<Option<Owner>> {
+    let pid = std::process::id();
+    Ok(start(root, pid)?.map(|start_ticks| Owner { pid, start_ticks }))
 }
 
 impl std::fmt::Display for Owner {

@@ -42,13 +42,25 @@ impl Journal {
     /// # Errors
     /// `Refused` while another process holds it; the kernel's answer where `run/eke` cannot be made (not root).
     pub fn open(root: &Root) -> Result<Self> {
+        Self::open_within(root, LOCK_TRIES)
+    }
+
+    /// The same without waiting, for one that must not stand still.
+    ///
+    /// # Errors
+    /// As [`Journal::open`], at once.
+    pub fn try_open(root: &Root) -> Result<Self> {
+        Self::open_within(root, 1)
+    }
+
+    fn open_within(root: &Root, tries: u32) -> Result<Self> {
         let dir = root.path(RUN_DIR);
         root.sys().create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
-        let lock = lock(root)?;
+        let lock = lock(root, tries)?;
         let records = read(root)?;
         let mut journal = Self { root: root.clone(), next_seq: 1, _lock: lock };
         match records.first().map(|r| &r.phase) {
-            Some(Phase::Begun { boot_id }) if *boot_id == boot_id_of(root) => {
+            Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => {
                 journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
                 journal.end_torn_line()?;
             }
@@ -60,7 +72,7 @@ impl Journal {
     fn begin(&mut self) -> Result<()> {
         self.clear()?;
         let boot_id = boot_id_of(&self.root);
-        self.append(0, Phase::Begun { boot_id })
+        self.append(0, Phase::Begun { boot_id, version: record::VERSION })
     }
 
     /// A crash in the middle of a write leaves half a line; the next record must not be glued to it.
@@ -126,7 +138,7 @@ impl Journal {
 pub fn entries(root: &Root) -> Result<Vec<Entry>> {
     let records = read(root)?;
     match records.first().map(|r| &r.phase) {
-        Some(Phase::Begun { boot_id }) if *boot_id == boot_id_of(root) => Ok(replay::in_force(&records)),
+        Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => Ok(replay::in_force(&records)),
         _ => Ok(Vec::new()),
     }
 }
@@ -136,22 +148,42 @@ fn read_text(root: &Root) -> Result<String> {
 }
 
 fn read(root: &Root) -> Result<Vec<Record>> {
-    Ok(read_text(root)?.lines().filter_map(Record::from_line).collect())
+    let text = read_text(root)?;
+    let records: std::result::Result<Vec<_>, String> =
+        text.lines().filter_map(|line| Record::from_line(line).transpose()).collect();
+    let records = records.map_err(|e| unknown(root, &e))?;
+    match records.first().map(|r| &r.phase) {
+        Some(Phase::Begun { version, .. }) if *version != record::VERSION => {
+            Err(unknown(root, &format!("version {version}")))
+        }
+        _ => Ok(records),
+    }
+}
+
+/// Changes that are not understood must not be forgotten.
+fn unknown(root: &Root, what: &str) -> Error {
+    let path = root.path(FILE);
+    Error::Refused(format!(
+        "{} was written by another version of eke ({what}): use that one for `down`",
+        path.display()
+    ))
 }
 
 fn boot_id_of(root: &Root) -> String {
     root.read("proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-fn lock(root: &Root) -> Result<OwnedFd> {
+fn lock(root: &Root, tries: u32) -> Result<OwnedFd> {
     let path = root.path(LOCK);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let fd = OwnedFd::from(file.map_err(|e| Error::io("open", &path, e))?);
-    for _ in 0..LOCK_TRIES {
+    for attempt in 1..=tries {
         if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return Ok(fd);
         }
-        root.sleep(LOCK_PAUSE);
+        if attempt < tries {
+            root.sleep(LOCK_PAUSE);
+        }
     }
     Err(Error::Refused(format!(
         "another eke is changing this machine just now ({} is locked); try again when it is done",

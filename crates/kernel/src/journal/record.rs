@@ -3,6 +3,9 @@
 use eke_core::step::Step;
 use serde::{Deserialize, Serialize};
 
+/// Of the records below. It counts up when an older eke could not undo what a newer one writes, or the other way round.
+pub const VERSION: u32 = 1;
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -21,6 +24,8 @@ pub enum Phase {
     Begun {
         /// `/proc/sys/kernel/random/boot_id`.
         boot_id: String,
+        /// [`VERSION`] of the eke that began it.
+        version: u32,
     },
     /// It is about to be made.
     Intent(Box<Intent>),
@@ -56,6 +61,8 @@ pub struct Intent {
     pub undo: Undo,
     /// Why, for the user.
     pub reason: String,
+    /// The process that made it.
+    pub made_by: Option<crate::cgroup::name::Owner>,
 }
 
 /// An inverse as data.
@@ -73,6 +80,9 @@ pub enum Undo {
         old: String,
         /// What eke set.
         new: String,
+        /// For the machine's swappiness: the groups of cgroup v1 that had the new value already, and keep it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        had_it: Vec<String>,
     },
     /// Unload the module that was loaded.
     UnloadModule {
@@ -109,8 +119,15 @@ impl Record {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// `None` for half a line.
-    pub fn from_line(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
+    /// `None` for half a line, which a crash leaves.
+    ///
+    /// # Errors
+    /// The line, if it is whole but not a record of this version.
+    pub fn from_line(line: &str) -> Result<Option<Self>, String> {
+        match serde_json::from_str(line) {
+            Ok(record) => Ok(Some(record)),
+            Err(_) if serde_json::from_str::<serde_json::Value>(line).is_err() => Ok(None),
+            Err(e) => Err(format!("{e} in {line}")),
+        }
     }
 }

@@ -56,12 +56,14 @@ mod tests {
             target: String::new(),
             old: "60".into(),
             new: "180".into(),
+            had_it: vec![],
         };
         Phase::Intent(Box::new(Intent {
             owner: "swap".into(),
             step: Step::set("vm.swappiness", 180),
             undo,
             reason: "why".into(),
+            made_by: None,
         }))
     }
 
@@ -85,7 +87,13 @@ mod tests {
     #[test]
     fn records_survive_the_file_and_half_lines_do_not() {
         let line = record(7, intent()).to_line();
-        assert_eq!(Record::from_line(&line), Some(record(7, intent())));
-        assert_eq!(Record::from_line(&line[..line.len() / 2]), None);
+        assert_eq!(Record::from_line(&line), Ok(Some(record(7, intent()))));
+        assert_eq!(Record::from_line(&line[..line.len() / 2]), Ok(None));
+    }
+
+    #[test]
+    fn a_whole_line_of_another_version_is_not_passed_over() {
+        let line = record(7, Phase::Done).to_line().replace("done", "done_twice");
+        assert!(Record::from_line(&line).is_err());
     }
 }
