@@ -19,7 +19,8 @@ setup:
 build: setup ## the programs, optimised
 	$(CARGO) build --release -p eke-cli -p eke-agent
 
-run: build ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
+run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
+	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
 test: setup check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
@@ -44,7 +45,8 @@ docs: build ## write docs/ anew from the program
 bench-agent: build ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
 
-install: build ## to PREFIX (/usr/local); DESTDIR for packagers
+install: ## to PREFIX (/usr/local); DESTDIR for packagers
+	@./scripts/as-caller $(MAKE) --no-print-directory build
 	install -Dm755 $(BIN)/eke $(DESTDIR)$(PREFIX)/bin/eke
 	install -Dm755 $(BIN)/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-agent
 	install -Dm644 docs/eke.1 $(DESTDIR)$(PREFIX)/share/man/man1/eke.1
@@ -53,8 +55,9 @@ install: build ## to PREFIX (/usr/local); DESTDIR for packagers
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
 	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
 
-uninstall: ## everything that install put there; refuses while eke is enabled or up
-	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/bin/eke ]; then $(PREFIX)/bin/eke disable && $(PREFIX)/bin/eke down; fi
+uninstall: ## undo all that eke changed, then remove what install put there
+	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/bin/eke ]; then \
+	  $(PREFIX)/bin/eke disable && $(PREFIX)/bin/eke swap boot-config --undo && $(PREFIX)/bin/eke down; fi
 	rm -f $(DESTDIR)$(PREFIX)/bin/eke $(DESTDIR)$(PREFIX)/bin/eke-agent $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 \
 	  $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish

@@ -1,5 +1,6 @@
 //! What an earlier `eke up` applied and is still in force. Adopting changes nothing.
 
+use eke_core::config::SwapSettings;
 use eke_core::snapshot::Applied;
 use eke_core::step::Prediction;
 use eke_kernel::Root;
@@ -19,6 +20,14 @@ impl Adopted {
     /// The first prediction of the plans.
     pub fn prediction(&self) -> Option<&Prediction> {
         self.applied.iter().flat_map(|a| &a.plans).find_map(|p| p.prediction.as_ref())
+    }
+
+    /// The settings, no wider than what `eke up` was told on its command line.
+    pub fn bounded(&self, settings: &SwapSettings) -> SwapSettings {
+        let bounds = self.applied.as_ref().map(|a| a.bounds).unwrap_or_default();
+        let pool_percent =
+            bounds.pool_percent.map_or(settings.pool_percent, |p| p.min(settings.pool_percent));
+        SwapSettings { pool_percent, grow: settings.grow && !bounds.fixed_size, ..settings.clone() }
     }
 
     /// For the log and the events.
@@ -41,5 +50,26 @@ pub fn adopt(root: &Root) -> Adopted {
     Adopted {
         applied: state::load(root, state::APPLIED),
         changes: journal::entries(root).ok().map(|entries| entries.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::snapshot::Bounds;
+
+    use super::*;
+
+    #[test]
+    fn what_the_command_line_said_binds_the_agent() {
+        let settings = SwapSettings { pool_percent: 50, grow: true, ..SwapSettings::default() };
+        let bounded = |pool_percent, fixed_size| {
+            let applied = Applied { bounds: Bounds { pool_percent, fixed_size }, ..Applied::default() };
+            let s = Adopted { applied: Some(applied), changes: None }.bounded(&settings);
+            (s.pool_percent, s.grow)
+        };
+        assert_eq!(
+            [bounded(None, false), bounded(Some(20), false), bounded(Some(80), true)],
+            [(50, true), (20, true), (50, false)]
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! One agent a machine: a lock that dies with its process, however that dies.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use eke_kernel::Root;
 use eke_kernel::root::RUN_DIR;
@@ -25,8 +25,11 @@ pub fn take(root: &Root, pid: u32) -> Result<Lock> {
     let dir = root.path(RUN_DIR);
     root.sys().create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
     let path = root.path(FILE);
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let mut file = open.map_err(|e| Error::io("open", &path, e))?;
+    // Whoever can open it can lock it, and keep every agent from starting.
+    let private = file.set_permissions(Permissions::from_mode(0o600));
+    private.map_err(|e| Error::io("make private", &path, e))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(Error::AlreadyRuns { pid: written_in(&mut file) });
     }

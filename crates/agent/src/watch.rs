@@ -140,9 +140,10 @@ impl<'a> Watch<'a> {
         let (Some(_), Some(now), Some(before)) = (&self.adopted.applied, &self.last, &self.before) else {
             return;
         };
+        let settings = self.adopted.bounded(&self.settings.swap);
         let moment = Moment {
             root: self.root,
-            settings: &self.settings.swap,
+            settings: &settings,
             now,
             before,
             model: &self.model,
@@ -267,7 +268,8 @@ mod tests {
         let root = machine.root();
         let prediction = Prediction { ratio: 3.0, ..Prediction::default() };
         let plan = Plan { remedy: "swap".into(), prediction: Some(prediction), ..Plan::default() };
-        state::save(&root, state::APPLIED, &Applied { unix_s: 1, plans: vec![plan] }).unwrap();
+        state::save(&root, state::APPLIED, &Applied { unix_s: 1, plans: vec![plan], ..Applied::default() })
+            .unwrap();
         machine.add_area("/dev/zram0", 65_536, 20_480, 100);
         machine.put("sys/block/zram0/disksize", "67108864\n");
         machine.put("sys/block/zram0/mm_stat", "20971520 9000000 10485760 0 10485760 0 0 0 0\n");

@@ -21,7 +21,12 @@ fn with_a_plan() -> Arc<FakeKernel> {
     let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
     plan.push(Step::set("vm.swappiness", 180), Reason::new("a test"));
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
-    state::save(&machine.root(), state::APPLIED, &Applied { unix_s: 1, plans: vec![plan] }).unwrap();
+    state::save(
+        &machine.root(),
+        state::APPLIED,
+        &Applied { unix_s: 1, plans: vec![plan], ..Applied::default() },
+    )
+    .unwrap();
     machine
 }
 

@@ -125,7 +125,11 @@ fn reload_adopts_what_up_applied_and_refuses_wrong_settings() {
         return skip("reload_adopts_what_up_applied", "not root");
     }
     let agent = Agent::start();
-    let applied = Applied { unix_s: 1, plans: vec![Plan { remedy: "swap".into(), ..Plan::default() }] };
+    let applied = Applied {
+        unix_s: 1,
+        plans: vec![Plan { remedy: "swap".into(), ..Plan::default() }],
+        ..Applied::default()
+    };
     state::save(&agent.machine.root(), state::APPLIED, &applied).unwrap();
     assert!(!agent.connect().status().applied);
     assert_eq!(agent.ask(RELOAD), Response::Done);

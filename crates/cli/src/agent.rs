@@ -84,11 +84,14 @@ pub fn program() -> PathBuf {
 ///
 /// # Errors
 /// It cannot be started, or does not answer: with what it logged.
-pub fn start(root: &Root) -> Outcome<u32> {
+pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     let log_path = root.path(LOG);
     let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
     let program = program();
     let mut command = Command::new(&program);
+    if let Some(file) = config {
+        command.args(["--config", file]);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // A group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
     let child = command.process_group(0).spawn();
@@ -123,6 +126,7 @@ fn last_words(root: &Root) -> String {
 /// # Errors
 /// It refuses (not root) or does not go.
 pub fn stop(root: &Root) -> Outcome<()> {
+    stop_service(root);
     let Ok(listening) = UnixStream::connect(root.path(SOCKET)) else { return Ok(()) };
     match ask(root, &Request::Stop) {
         Err(e) if e.status() == Status::NoAgent => kill_listener(&listening),
@@ -141,6 +145,17 @@ pub fn stop(root: &Root) -> Outcome<()> {
         std::thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// systemd would start a service again that it did not stop itself.
+fn stop_service(root: &Root) {
+    if root.is_host() && root.exists("run/systemd/system") && root.exists("etc/systemd/system/eke.service") {
+        let _ = Command::new("systemctl")
+            .args(["stop", "eke.service"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
 }
 
 fn kill_listener(stream: &UnixStream) {

@@ -20,7 +20,26 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Prints a line. A reader that is gone (`eke plan | head`, a closed terminal) is no reason to stop half-way.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*)));
+    }};
+    () => { say!("") };
+}
+
+/// The same without the end of the line.
+#[macro_export]
+macro_rules! put {
+    ($($text:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($text)*));
+    }};
+}
+
 fn main() -> ExitCode {
+    // /run/eke and the socket are for everybody to reach, whatever root's own mask is.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(e) => return exit::usage(&e),

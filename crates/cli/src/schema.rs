@@ -6,6 +6,7 @@ use schemars::{Schema, schema_for};
 
 use crate::documents;
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 
 /// By verb.
 fn all() -> BTreeMap<&'static str, Schema> {
@@ -31,7 +32,7 @@ pub fn print(name: Option<&str>) -> Outcome {
             None => return Err(unknown(name, &all)),
         },
     };
-    println!("{text}");
+    say!("{text}");
     Ok(Status::Done)
 }
 

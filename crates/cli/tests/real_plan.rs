@@ -165,6 +165,88 @@ fn a_hanging_agent_is_no_obstacle() {
     assert_eq!(machine(), before);
 }
 
+#[test]
+fn two_ups_at_once_apply_one_plan() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("two_ups_at_once", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    let up = || {
+        common::command(&["up", "--size", "64M"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let both = [up(), up()].map(|child| common::Ran::from(child.wait_with_output().unwrap()));
+    assert!(both.iter().any(|r| r.status == Some(0)), "{both:?}");
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+    assert_eq!(swaps.matches("/dev/zram").count(), 1, "{both:?}");
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
+}
+
+/// What a killed `up` left is not a plan: the next one undoes it and applies a whole one.
+#[test]
+fn half_a_plan_is_not_up() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("half_a_plan", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-KILL");
+    std::fs::remove_file("/run/eke/applied.json").unwrap();
+    let again = eke(&["up", "--size", "32M"]);
+    assert_eq!(again.status, Some(0), "{}", again.shown());
+    assert!(again.stdout.contains("Applied."), "{}", again.shown());
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+    assert_eq!(swaps.matches("/dev/zram").count(), 1, "{swaps}");
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
+}
+
+/// A service that is started again after `down` must not apply again.
+#[test]
+fn after_down_the_boot_service_applies_nothing() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("after_down_the_boot_service", &why);
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["down"]).status, Some(0));
+    let boot = eke(&["up", "--boot", "--agent", "none"]);
+    assert_eq!(boot.status, Some(0), "{}", boot.shown());
+    assert_eq!(machine(), before);
+    let up = eke(&["up", "--size", "32M", "--agent", "none"]);
+    assert!(up.status == Some(0) && zram_is_on(), "{}", up.shown());
+}
+
+#[test]
+fn a_reader_that_is_gone_does_not_stop_it_half_way() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("a_reader_that_is_gone", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    let mut child = common::command(&["run", "--size", "64M"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().code().is_some(), "it ended by itself");
+    assert_eq!(machine(), before);
+}
+
 /// `kill -9` of `eke run` at many moments: while it measures, applies, watches.
 #[test]
 fn kill_9_at_any_moment_and_down_puts_everything_back() {

@@ -13,7 +13,7 @@ pub struct Model {
     pub ram: Bytes,
     /// What programs can still have.
     pub available: Bytes,
-    /// What is held compressed, uncompressed size, same-filled pages included.
+    /// What is held compressed in RAM, uncompressed size, same-filled pages included.
     pub held: Bytes,
     /// What holding it takes: zram's allocator and zswap's pool.
     pub pool: Bytes,
@@ -83,13 +83,12 @@ fn zram_swaps(sample: &Sample) -> impl Iterator<Item = &crate::sample::ZramStat>
     sample.zram.iter().filter(move |z| names.contains(&z.name.as_str()))
 }
 
-const PAGE: u64 = 4096;
-
 /// Below this, the swap header and the allocator's first pages would be all that a ratio is about.
 const WORTH_A_RATIO: Bytes = Bytes(1 << 20);
 
 fn held(sample: &Sample) -> Bytes {
-    let zram: Bytes = zram_swaps(sample).map(|z| z.orig_data + Bytes(z.same_pages * PAGE)).sum();
+    let zram: Bytes =
+        zram_swaps(sample).map(|z| z.orig_data.saturating_sub(z.written_back.unwrap_or_default())).sum();
     zram + sample.memory.zswap_stored.unwrap_or_default()
 }
 
@@ -100,7 +99,8 @@ fn pool(sample: &Sample) -> Bytes {
 
 fn incompressible_share(sample: &Sample) -> Option<f64> {
     let huge: u64 = zram_swaps(sample).map(|z| z.huge_pages).sum();
-    let all: u64 = zram_swaps(sample).map(|z| z.orig_data.0 / PAGE + z.same_pages).sum();
+    let page_bytes = if sample.page_bytes == 0 { 4096 } else { sample.page_bytes };
+    let all: u64 = zram_swaps(sample).map(|z| z.orig_data.0 / page_bytes).sum();
     share(huge, all)
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::sample::ZramStat;
 
-    fn with_zram(orig_mib: u64, used_mib: u64, same_pages: u64) -> Sample {
+    fn with_zram(orig_mib: u64, used_mib: u64, written_back_mib: u64) -> Sample {
         Sample {
             swaps: vec![SwapArea { path: "/dev/zram1".into(), ..SwapArea::default() }],
             zram: vec![
@@ -122,7 +122,8 @@ mod tests {
                     name: "zram1".into(),
                     orig_data: Bytes::mib(orig_mib),
                     mem_used: Bytes::mib(used_mib),
-                    same_pages,
+                    written_back: Some(Bytes::mib(written_back_mib)),
+                    huge_pages: 16,
                     ..ZramStat::default()
                 },
                 ZramStat { name: "zram0".into(), orig_data: Bytes::mib(999), ..ZramStat::default() },
@@ -133,9 +134,12 @@ mod tests {
 
     #[test]
     fn saved_counts_only_devices_that_are_swap() {
-        let m = Model::new(&with_zram(30, 10, 256), None);
+        let m = Model::new(&with_zram(32, 10, 1), None);
         assert_eq!((m.held, m.pool, m.saved), (Bytes::mib(31), Bytes::mib(10), Bytes::mib(21)));
         assert_eq!(m.effective_ratio, Some(3.1));
+        assert_eq!(m.incompressible_share, Some(16.0 / 8192.0));
+        let large_pages = Sample { page_bytes: 16_384, ..with_zram(32, 10, 1) };
+        assert_eq!(Model::new(&large_pages, None).incompressible_share, Some(16.0 / 2048.0));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::units::Bytes;
 pub struct Sample {
     /// Monotonic time of the reading.
     pub time_ms: u64,
+    /// Size of the kernel's pages, which the counters below count: 4 KiB, on some arm64 kernels 16 or 64; 0 stands for 4 KiB.
+    pub page_bytes: u64,
     /// `/proc/meminfo`.
     pub memory: Memory,
     /// `/proc/vmstat`.
@@ -105,7 +107,8 @@ pub struct ZramStat {
     pub disksize: Bytes,
     /// The algorithm in use.
     pub algorithm: String,
-    /// The pages it holds, uncompressed; same-filled pages are not counted.
+    /// The pages stored, uncompressed. Same-filled pages and those on the backing device are in it (`pages_stored` in
+    /// zram_drv.c counts both).
     pub orig_data: Bytes,
     /// What they are after compression.
     pub compr_data: Bytes,
@@ -117,8 +120,8 @@ pub struct ZramStat {
     pub same_pages: u64,
     /// Pages that did not compress and are held whole.
     pub huge_pages: u64,
-    /// Pages on the backing device (`bd_stat`, Linux 4.14), where there is one.
-    pub written_back_pages: Option<u64>,
+    /// What of them is on the backing device (`bd_stat`, Linux 4.14, in units of 4 KiB), where there is one.
+    pub written_back: Option<Bytes>,
 }
 
 /// One resource's pressure-stall information: shares in percent, totals in microseconds.

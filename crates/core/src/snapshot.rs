@@ -83,11 +83,25 @@ pub struct Event {
 /// What `eke up` leaves for the agent and for `status`: the plan as applied.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Applied {
     /// Seconds since 1970.
     pub unix_s: u64,
     /// The plans.
     pub plans: Vec<Plan>,
+    /// What was said for this once and binds the agent, too.
+    pub bounds: Bounds,
+}
+
+/// What `eke up` was told on its command line beyond the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Bounds {
+    /// The pool's largest share of RAM in percent.
+    pub pool_percent: Option<u32>,
+    /// A size was given: no further device may be added.
+    pub fixed_size: bool,
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub fn monotonic_ms() -> u64 {
 pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
     Ok(Sample {
         time_ms,
+        page_bytes: rustix::param::page_size() as u64,
         memory: parse::meminfo::parse(&root.read("proc/meminfo")?),
         vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
         swaps: swaps(root)?,
@@ -56,7 +57,7 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     let mut stat = parse::zram::mm_stat(name, &file("mm_stat")?);
     stat.disksize = Bytes(file("disksize")?.trim().parse().unwrap_or(0));
     stat.algorithm = knob::bracketed(&file("comp_algorithm")?).unwrap_or_default().to_owned();
-    stat.written_back_pages = file("bd_stat").and_then(|t| parse::zram::bd_count(&t));
+    stat.written_back = file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| Bytes(n * 4096));
     Some(stat)
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::decide::steps::NO_DEVICES;
 use crate::decide::{self, Wish};
 use crate::error::{Error, Result};
-use crate::facts::Facts;
+use crate::facts::{Facts, Missing};
 use crate::measure::figures::Measured;
 use crate::measure::{self, Limits, NoScratch, Scratch};
 use crate::probe;
@@ -54,13 +54,21 @@ impl Remedy for Swap {
     /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
     fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
         let has_zram = facts.zram.control || facts.zram.loadable;
-        if !facts.is_root || !has_zram || facts.container.is_some() {
+        if !facts.is_root || !has_zram {
             return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
         }
+        if facts.container.is_some() {
+            return estimated(
+                root,
+                facts,
+                "a container's zram is its host's: the figures are estimates in user space",
+            );
+        }
         let mut scratch = Journaled::open(root)?;
-        let measured = scratch
-            .with_module(facts)
-            .and_then(|facts| measure::measure(root, &facts, &Limits::default(), &mut scratch));
+        let measured = match scratch.with_module(facts) {
+            Ok(facts) => measure::measure(root, &facts, &Limits::default(), &mut scratch),
+            Err(why) => estimated(root, facts, &why.to_string()),
+        };
         scratch.close()?;
         measured
     }
@@ -78,6 +86,16 @@ impl Remedy for Swap {
     }
 }
 
+/// Figures without a scratch device although there is zram, and why.
+fn estimated(root: &Root, facts: &Facts, why: &str) -> Result<Measured> {
+    let mut without = facts.clone();
+    without.zram.control = false;
+    let mut measured = measure::measure(root, &without, &Limits::default(), &mut NoScratch)?;
+    measured.unmeasured.retain(|m| m.what != "zram");
+    measured.unmeasured.push(Missing::new("zram", why));
+    Ok(measured)
+}
+
 /// Scratch devices that stand in the journal while they exist, so that `down` finds what a `kill -9` left.
 struct Journaled {
     session: Session,
@@ -92,7 +110,7 @@ impl Journaled {
     }
 
     /// Loads zram's module for the measurement where it is not there; the facts as they are then.
-    fn with_module(&mut self, facts: &Facts) -> Result<Facts> {
+    fn with_module(&mut self, facts: &Facts) -> eke_kernel::error::Result<Facts> {
         let mut facts = facts.clone();
         if !facts.zram.control {
             let step = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };

@@ -6,6 +6,7 @@ use super::Context;
 use crate::documents::{self, AdviseRow as Row};
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
+use crate::{put, say};
 
 impl From<Program> for Row {
     fn from(p: Program) -> Self {
@@ -39,14 +40,11 @@ fn show(document: &documents::Advise) {
             row.returns.to_string(),
         ]);
     }
-    print!("{table}");
-    println!(
+    put!("{table}");
+    say!(
         "\nIn RAM and in swap are proportional shares (Pss): shared pages are divided among those that share them."
     );
     if document.unreadable_processes > 0 {
-        println!(
-            "{} processes of other users could not be read (root sees all).",
-            document.unreadable_processes
-        );
+        say!("{} processes of other users could not be read (root sees all).", document.unreadable_processes);
     }
 }

@@ -2,11 +2,12 @@
 
 use super::Context;
 use crate::exit::{Failure, Outcome, Status};
+use crate::put;
 
 /// The agent's resident set and idle CPU.
 pub fn agent(context: &Context, seconds: u64) -> Outcome {
     let report = eke_bench::agent::run(&crate::agent::program(), seconds);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    context.print(&report, |d| print!("{d}"))?;
+    context.print(&report, |d| put!("{d}"))?;
     Ok(Status::Done)
 }

@@ -11,6 +11,7 @@ use eke_swap::decide::knobs;
 
 use super::{Context, files};
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 
 /// The options.
 pub struct Options {
@@ -31,16 +32,16 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
     }
     let plan = boot::changes(&context.root, &zswap(context, options)?)?;
     for line in &plan.detected.evidence {
-        println!("{line}");
+        say!("{line}");
     }
-    println!("kernel command line: {}", plan.words.join(" "));
+    say!("kernel command line: {}", plan.words.join(" "));
     for note in &plan.notes {
-        println!("note: {note}");
+        say!("note: {note}");
     }
     if options.write {
         context.need_root("writing the boot loader's configuration needs root")?;
         files::show_written(&boot::write(&context.root, &plan)?);
-        println!("This holds from the next boot on. `eke swap boot-config --undo` puts the files back.");
+        say!("This holds from the next boot on. `eke swap boot-config --undo` puts the files back.");
     } else {
         preview(context, &plan)?;
     }
@@ -51,7 +52,7 @@ fn undo(context: &Context) -> Outcome {
     context.need_root("putting the boot loader's configuration back needs root")?;
     let undone = boot::undo(&context.root)?;
     if undone.files.is_empty() {
-        println!("Nothing to undo: eke has not changed the boot configuration.");
+        say!("Nothing to undo: eke has not changed the boot configuration.");
     }
     files::show_undone(&undone);
     Ok(Status::Done)
@@ -91,19 +92,19 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
 /// The changes as they would be, line by line.
 fn preview(context: &Context, plan: &BootPlan) -> Outcome<()> {
     for change in &plan.changes {
-        println!("\nwould change /{}:", change.path);
+        say!("\nwould change /{}:", change.path);
         let before = kernel_files::read(&context.root, &change.path)?.unwrap_or_default();
         for line in lines_of(change).lines().filter(|l| !before.lines().any(|b| b == *l)) {
-            println!("+ {line}");
+            say!("+ {line}");
         }
     }
     for command in &plan.commands {
-        println!("would run: {command} ({})", command.why);
+        say!("would run: {command} ({})", command.why);
     }
     if plan.changes.is_empty() {
-        println!("Nothing to change.");
+        say!("Nothing to change.");
     } else {
-        println!("\nNothing was changed. --write makes these changes.");
+        say!("\nNothing was changed. --write makes these changes.");
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use eke_lab::demo::{self, Arrange, DemoSpec, disk_file, text};
 use super::{Context, plan, up};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show;
+use crate::{put, say};
 
 /// In whose name the demo's changes stand in the journal.
 const OWNER: &str = "demo";
@@ -22,6 +23,8 @@ pub fn run(context: &Context) -> Outcome {
     )?;
     let stop = super::run::stop_flag()?;
     let mut stage = Stage { context, plan: None };
+    // What a killed demo left would be planned upon.
+    stage.none()?;
     if !up::is_up(context)? {
         stage.plan = Some(shown_plan(context)?);
     }
@@ -30,7 +33,7 @@ pub fn run(context: &Context) -> Outcome {
     let report = demo::run(&context.root, &spec, &mut stage, &stop);
     stage.none()?;
     let report = report.map_err(failure)?;
-    context.print(&report, |d| print!("{}", text::render(d)))?;
+    context.print(&report, |d| put!("{}", text::render(d)))?;
     Ok(Status::Done)
 }
 
@@ -42,8 +45,8 @@ fn shown_plan(context: &Context) -> Outcome<Plan> {
     let wish = plan::wished(context, &crate::args::Wish::default());
     let document = plan::make(context, &wish)?;
     if !context.json {
-        print!("{}", show::plan::text(&document));
-        println!("The demo: this takes about half a minute ...\n");
+        put!("{}", show::plan::text(&document));
+        say!("The demo: this takes about half a minute ...\n");
     }
     Ok(document.decision.plan)
 }

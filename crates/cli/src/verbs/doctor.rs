@@ -10,11 +10,12 @@ use crate::agent;
 use crate::documents::{self, DoctorLine as Line};
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
+use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, knobs: bool) -> Outcome {
     if knobs {
-        print!("{}", knob::as_markdown());
+        put!("{}", knob::as_markdown());
         return Ok(Status::Done);
     }
     let facts = Swap.probe(&context.root)?;
@@ -26,12 +27,12 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
 }
 
 fn show(document: &documents::Doctor) {
-    println!("Linux {}\n", document.kernel);
+    say!("Linux {}\n", document.kernel);
     let mut table = Table::new(&[]);
     for line in &document.lines {
         table.row([format!("{} {:<22} {}", if line.there { "yes" } else { "no " }, line.what, line.why)]);
     }
-    print!("{}", table.to_string().trim_start_matches('\n'));
+    put!("{}", table.to_string().trim_start_matches('\n'));
 }
 
 fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {

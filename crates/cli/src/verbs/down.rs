@@ -5,16 +5,17 @@ use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, state};
 use eke_lab::demo::disk_file;
 
-use super::Context;
+use super::{Context, up};
 use crate::agent;
 use crate::documents;
 use crate::exit::{Outcome, Status};
+use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, print: bool) -> Outcome {
     context.need_root("`eke down` puts kernel settings back, which needs root")?;
     if print {
-        print!("{}", revert::as_shell(&journal::entries(&context.root)?));
+        put!("{}", revert::as_shell(&journal::entries(&context.root)?));
         return Ok(Status::Done);
     }
     let document = everything(context)?;
@@ -25,8 +26,10 @@ pub fn run(context: &Context, print: bool) -> Outcome {
 /// Stops the agent and undoes everything.
 pub fn everything(context: &Context) -> Outcome<documents::Down> {
     agent::stop(&context.root)?;
-    cgroup::sweep(&context.root)?;
     let mut document = documents::Down::default();
+    if let Err(e) = cgroup::sweep(&context.root) {
+        document.blocked.push(format!("what a killed box left: {e}"));
+    }
     let journal = Journal::open(&context.root)?;
     for (entry, outcome) in revert::all(&context.root, &journal)? {
         match outcome {
@@ -37,25 +40,24 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
         }
     }
     disk_file::sweep(&context.root, &disk_file::default_dir());
-    if document.blocked.is_empty() {
-        state::forget(&context.root, state::APPLIED)?;
-    }
+    state::save(&context.root, up::DOWN_MARK, &())?;
+    state::forget(&context.root, state::APPLIED)?;
     Ok(document)
 }
 
 fn show(document: &documents::Down) {
     for line in &document.restored {
-        println!("{line}");
+        say!("{line}");
     }
     for line in &document.kept {
-        println!("left alone: {line}");
+        say!("left alone: {line}");
     }
     for line in &document.blocked {
-        println!("not yet undone: {line}");
+        say!("not yet undone: {line}");
     }
     match (document.restored.len() + document.kept.len(), document.blocked.len()) {
-        (0, 0) => println!("Nothing to undo: eke has changed nothing on this machine."),
-        (_, 0) => println!("Everything is as it was before eke."),
-        _ => println!("Done in part. `eke down` again tries the rest again."),
+        (0, 0) => say!("Nothing to undo: eke has changed nothing on this machine."),
+        (_, 0) => say!("Everything is as it was before eke."),
+        _ => say!("Done in part. `eke down` again tries the rest again."),
     }
 }

@@ -6,6 +6,7 @@ use eke_kernel::boot::enable::{self, Init};
 
 use super::{Context, files};
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 
 /// At every boot from the next one on.
 pub fn enable(context: &Context) -> Outcome {
@@ -15,9 +16,9 @@ pub fn enable(context: &Context) -> Outcome {
     let written = enable::write(&context.root, &plan)?;
     files::show_written(&written);
     for note in &plan.notes {
-        println!("note: {note}");
+        say!("note: {note}");
     }
-    println!(
+    say!(
         "eke starts at every boot by {} ({}). `eke up` starts it now, `eke disable` undoes this.",
         name(plan.init),
         plan.evidence
@@ -30,11 +31,11 @@ pub fn disable(context: &Context) -> Outcome {
     context.need_root("`eke disable` removes a boot script or unit, which needs root")?;
     let undone = enable::undo(&context.root)?;
     if undone.files.is_empty() {
-        println!("eke was not enabled.");
+        say!("eke was not enabled.");
         return Ok(Status::Done);
     }
     files::show_undone(&undone);
-    println!("eke no longer starts at boot. What is applied now stays until `eke down`.");
+    say!("eke no longer starts at boot. What is applied now stays until `eke down`.");
     Ok(Status::Done)
 }
 

@@ -1,5 +1,6 @@
 //! Lines about changed files and the commands that make them count.
 
+use crate::say;
 use eke_kernel::boot::{Undone, Written};
 use eke_kernel::files::{Effect, Outcome};
 
@@ -12,13 +13,13 @@ pub fn show_written(written: &Written) {
             Effect::Removed => "removed",
             Effect::Unchanged => "unchanged",
         };
-        println!("{what} /{}", file.path);
+        say!("{what} /{}", file.path);
     }
     for command in &written.ran {
-        println!("ran {command} ({})", command.why);
+        say!("ran {command} ({})", command.why);
     }
     for command in &written.to_run {
-        println!("to run there: {command} ({})", command.why);
+        say!("to run there: {command} ({})", command.why);
     }
 }
 
@@ -26,16 +27,16 @@ pub fn show_written(written: &Written) {
 pub fn show_undone(undone: &Undone) {
     for file in &undone.files {
         match &file.outcome {
-            Outcome::Restored => println!("/{} is as it was", file.path),
-            Outcome::Removed => println!("removed /{}", file.path),
-            Outcome::Kept(why) => println!("left alone: /{}: {why}", file.path),
+            Outcome::Restored => say!("/{} is as it was", file.path),
+            Outcome::Removed => say!("removed /{}", file.path),
+            Outcome::Kept(why) => say!("left alone: /{}: {why}", file.path),
             Outcome::Unchanged => {}
         }
     }
     for command in &undone.ran {
-        println!("ran {command} ({})", command.why);
+        say!("ran {command} ({})", command.why);
     }
     for command in &undone.to_run {
-        println!("to run there: {command} ({})", command.why);
+        say!("to run there: {command} ({})", command.why);
     }
 }

@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::args::{Args, Bench, Swap, Verb};
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 
 /// What every verb needs.
 pub struct Context {
@@ -31,12 +32,14 @@ pub struct Context {
     pub json: bool,
     /// The user's settings.
     pub settings: Settings,
+    /// The file that they are from instead of the installed ones, absolute.
+    pub config: Option<String>,
 }
 
 impl Context {
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
-        println!("{}", serde_json::to_string_pretty(value)?);
+        say!("{}", serde_json::to_string_pretty(value)?);
         Ok(())
     }
 
@@ -59,11 +62,20 @@ impl Context {
     }
 }
 
+/// A file of the caller's is relative to where the caller stands.
+fn absolute(root: &Root, file: String) -> Outcome<String> {
+    if !root.is_host() {
+        return Ok(file);
+    }
+    Ok(std::path::absolute(file)?.to_string_lossy().into_owned())
+}
+
 /// Does what the arguments say.
 pub fn run(args: Args) -> Outcome {
     let root = Root::at(&args.root);
-    let settings = settings::load(&root, args.config.as_deref())?;
-    let context = Context { root, json: args.json, settings };
+    let config = args.config.map(|file| absolute(&root, file)).transpose()?;
+    let settings = settings::load(&root, config.as_deref())?;
+    let context = Context { root, json: args.json, settings, config };
     match args.verb {
         None => overview::run(&context),
         Some(Verb::Plan(wish)) => plan::run(&context, &wish),

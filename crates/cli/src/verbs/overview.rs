@@ -2,11 +2,12 @@
 
 use super::{Context, status};
 use crate::exit::{Outcome, Status};
+use crate::put;
 use crate::show;
 
 /// The verb. Useful without root, and no error where no agent runs.
 pub fn run(context: &Context) -> Outcome {
     let snapshot = status::snapshot(context)?;
-    context.print(&snapshot, |d| print!("{}", show::overview::text(d)))?;
+    context.print(&snapshot, |d| put!("{}", show::overview::text(d)))?;
     Ok(Status::Done)
 }

@@ -10,6 +10,7 @@ use crate::args;
 use crate::documents;
 use crate::exit::{Outcome, Status};
 use crate::show;
+use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
@@ -18,8 +19,8 @@ pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
     if context.json {
         context.print_json(&document)?;
     } else {
-        print!("{}", show::plan::text(&document));
-        println!("{}", closing(&document.decision.plan));
+        put!("{}", show::plan::text(&document));
+        say!("{}", closing(&document.decision.plan));
     }
     Ok(Status::Done)
 }

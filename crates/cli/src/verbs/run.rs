@@ -9,9 +9,12 @@ use super::{Context, down, up};
 use crate::agent;
 use crate::args::Up;
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 use crate::show;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(2);
+/// An agent that does not answer for so long is taken for lost.
+const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The verb.
@@ -21,18 +24,20 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     }
     up::refuse_if_up(context)?;
     let stop = stop_flag()?;
-    let applied = up::apply(context, options);
-    let shown = applied.and_then(|document| {
-        if document.decision.plan.steps.is_empty() { Ok(()) } else { watch(context, &stop) }
-    });
+    let document = up::apply(context, options, &stop)?;
+    if document.decision.plan.steps.is_empty() {
+        say!("Nothing to change.");
+        return Ok(Status::Done);
+    }
+    let shown = up::ensure_agent(context, options).and_then(|()| watch(context, &stop));
     let undone = down::everything(context)?;
-    println!();
+    say!("");
     for line in undone.restored.iter().chain(&undone.kept).chain(&undone.blocked) {
-        println!("{line}");
+        say!("{line}");
     }
     shown?;
     if undone.blocked.is_empty() {
-        println!("Everything is as it was before eke.");
+        say!("Everything is as it was before eke.");
         return Ok(Status::Done);
     }
     Ok(Status::InPart)
@@ -56,14 +61,19 @@ pub fn stop_flag() -> Outcome<Arc<AtomicBool>> {
 }
 
 fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
-    println!("\nApplied. Ctrl-C puts everything back; `eke demo` in another terminal shows what it does.\n");
+    say!("\nApplied. Ctrl-C puts everything back; `eke demo` in another terminal shows what it does.\n");
     if context.root.is_host() {
-        println!("{}", show::status::live_header());
+        say!("{}", show::status::live_header());
     }
-    let mut next = Instant::now();
+    let (mut next, mut answered) = (Instant::now(), Instant::now());
     while !stop.load(Ordering::Relaxed) {
         if Instant::now() >= next {
-            show_line(context)?;
+            match show_line(context) {
+                Ok(()) => answered = Instant::now(),
+                // It may be recompressing a device just now.
+                Err(e) if e.status() == Status::NoAgent && answered.elapsed() < PATIENCE => {}
+                Err(e) => return Err(e),
+            }
             next += BETWEEN_LINES;
         }
         std::thread::sleep(PAUSE);
@@ -74,7 +84,7 @@ fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
 /// On a terminal one line that changes, otherwise a line each time.
 fn show_line(context: &Context) -> Outcome<()> {
     let Some(snapshot) = agent::snapshot(&context.root)? else {
-        return Err(Failure::new(Status::NoAgent, "the agent is gone"));
+        return Err(Failure::new(Status::Failed, "the agent is gone"));
     };
     let line = show::status::live_line(&snapshot);
     let mut out = std::io::stdout();

@@ -10,6 +10,7 @@ use eke_kernel::{read, state};
 use super::Context;
 use crate::agent;
 use crate::exit::{Outcome, Status};
+use crate::put;
 use crate::show;
 
 /// Between two samples where no agent keeps any.
@@ -18,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// The verb.
 pub fn run(context: &Context) -> Outcome {
     let snapshot = snapshot(context)?;
-    context.print(&snapshot, |d| print!("{}", show::status::text(d)))?;
+    context.print(&snapshot, |d| put!("{}", show::status::text(d)))?;
     Ok(if snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
 }
 

@@ -1,12 +1,17 @@
 //! `eke up`: measure, apply, stay.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use eke_core::remedy::Remedy;
-use eke_core::snapshot::Applied;
+use eke_core::snapshot::{Applied, Bounds, Request};
 use eke_kernel::apply::Session;
-use eke_kernel::{journal, state};
+use eke_kernel::cgroup::name;
+use eke_kernel::journal::{self, replay::Entry};
+use eke_kernel::revert::{self, Outcome as Undone};
+use eke_kernel::state;
 use eke_swap::Swap;
 use eke_swap::decide;
-use eke_swap::measure::figures::Measured;
+use eke_swap::measure::{self, figures::Measured};
 
 use super::{Context, plan};
 use crate::agent;
@@ -14,49 +19,126 @@ use crate::args::{AgentStart, Up};
 use crate::documents;
 use crate::exit::{Failure, Outcome, Status};
 use crate::show;
+use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, up: &Up) -> Outcome {
     context.need_root("`eke up` makes compressed swap and sets kernel settings, which needs root")?;
+    if up.boot && context.root.exists(DOWN_MARK) {
+        say!("`eke down` was said since the boot: nothing is applied. `eke up` applies.");
+        return Ok(Status::Done);
+    }
     if is_up(context)? {
-        println!("eke is up already. `eke status` shows it, `eke down` puts everything back.");
+        say!("eke is up already. `eke status` shows it, `eke down` puts everything back.");
         ensure_agent(context, up)?;
         return Ok(Status::Done);
     }
-    let document = apply(context, up)?;
-    if document.decision.plan.steps.is_empty() {
-        println!("Nothing to change.");
-        return Ok(Status::Done);
-    }
+    let stop = super::run::stop_flag()?;
+    let document = apply(context, up, &stop)?;
+    ensure_agent(context, up)?;
     if !context.json {
-        println!("Applied. `eke status` shows what it gains, `eke down` puts everything back.");
+        match document.decision.plan.steps.is_empty() {
+            true => say!("Nothing to change."),
+            false => say!("Applied. `eke status` shows what it gains, `eke down` puts everything back."),
+        }
     }
     Ok(Status::Done)
 }
 
-/// Is a plan in force? What a killed measurement or demo left does not count.
+/// `down` leaves it until the next `up` or boot, so that a service that is restarted does not apply again.
+pub const DOWN_MARK: &str = "run/eke/down";
+
+/// Is a whole plan in force? What something killed left half-done is not.
 pub fn is_up(context: &Context) -> Outcome<bool> {
-    Ok(journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
+    let applied = context.root.exists(state::APPLIED);
+    Ok(applied && journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
 }
 
-/// Measures, prints, applies, and starts the agent.
-pub fn apply(context: &Context, up: &Up) -> Outcome<documents::Plan> {
+/// Refuses `run` where something is applied already.
+pub fn refuse_if_up(context: &Context) -> Outcome<()> {
+    if is_up(context)? {
+        return Err(up_already());
+    }
+    Ok(())
+}
+
+fn up_already() -> Failure {
+    Failure::new(Status::Failed, "eke is up already")
+        .hint("`eke status` shows it, `eke down` puts everything back")
+}
+
+/// Measures, prints and applies. If it fails nothing is applied. A signal before that ends it; after that it is done to the
+/// end.
+pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
+    undo_leftovers(context)?;
     let wish = plan::wished(context, &up.wish);
     let document = if up.boot { at_boot(context, &wish)? } else { plan::make(context, &wish)? };
-    context.print(&document, |d| print!("{}", show::plan::text(d)))?;
-    let plan = &document.decision.plan;
-    if plan.steps.is_empty() {
-        return Ok(document);
+    if context.json {
+        context.print_json(&document)?;
+    } else {
+        put!("{}", show::plan::text(&document));
     }
-    Session::open(&context.root, decide::REMEDY)?.apply_plan(plan)?;
-    remember(context, &document)?;
-    ensure_agent(context, up)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::new(Status::Failed, "interrupted; nothing was changed"));
+    }
+    if !document.decision.plan.steps.is_empty() {
+        commit(context, up, &document)?;
+    }
     Ok(document)
 }
 
-/// At boot there is little to sample yet: the figures of the last measurement serve, if there are any.
+/// What a killed `up`, `plan` or `demo` left is undone first: a plan on top of it would take it for somebody else's.
+fn undo_leftovers(context: &Context) -> Outcome<()> {
+    let root = &context.root;
+    let alive = |e: &Entry| e.intent.made_by.is_some_and(|owner| name::is_alive(root, owner).unwrap_or(true));
+    let entries = journal::entries(root)?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    if let Some(entry) = entries.iter().find(|e| alive(e)) {
+        let owner = &entry.intent.owner;
+        return Err(Failure::new(
+            Status::Failed,
+            format!("another eke ({owner}) is at work on this machine; try again when it is done"),
+        ));
+    }
+    let session = Session::open(root, decide::REMEDY)?;
+    let outcomes = revert::all(root, session.journal())?;
+    let blocked =
+        outcomes.iter().find_map(|(_, o)| if let Undone::Blocked(why) = o { Some(why) } else { None });
+    match blocked {
+        Some(why) => {
+            Err(Failure::new(Status::InPart, format!("what an earlier eke left cannot be undone now: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Applies and remembers; if it cannot be remembered, it is undone.
+fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()> {
+    let mut session = Session::open(&context.root, decide::REMEDY)?;
+    // Somebody may have been faster while this one measured.
+    if is_up(context)? {
+        return Err(up_already());
+    }
+    session.apply_plan(&document.decision.plan)?;
+    let bounds = Bounds { pool_percent: up.wish.pool_percent, fixed_size: up.wish.size.is_some() };
+    let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()], bounds };
+    if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
+        revert::all(&context.root, session.journal())?;
+        return Err(Failure::from(e).hint("the plan was applied and is undone again"));
+    }
+    state::forget(&context.root, DOWN_MARK)?;
+    if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
+        eprintln!("eke: the figures are not kept for the next boot: {e}");
+    }
+    Ok(())
+}
+
+/// At boot there is little to sample yet: the figures of the last measurement serve, if they are of this kernel.
 fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
-    let Some(measured) = state::load::<Measured>(&context.root, state::MEASURED) else {
+    let kept = state::load::<Measured>(&context.root, state::MEASURED);
+    let Some(measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
         return plan::make(context, wish);
     };
     let facts = Swap.probe(&context.root)?;
@@ -64,30 +146,19 @@ fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     Ok(documents::Plan { facts, measured, decision })
 }
 
-fn remember(context: &Context, document: &documents::Plan) -> Outcome<()> {
-    let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()] };
-    state::save(&context.root, state::APPLIED, &applied)?;
-    Ok(state::save(&context.root, state::MEASURED, &document.measured)?)
-}
-
 fn unix_s() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
-    if up.agent == AgentStart::None || !context.root.is_host() || agent::snapshot(&context.root)?.is_some() {
+/// Starts the agent, or tells the one that runs.
+pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
+    if up.agent == AgentStart::None || !context.root.is_host() || !is_up(context)? {
         return Ok(());
     }
-    agent::start(&context.root)
+    if agent::ask(&context.root, &Request::Reload)?.is_some() {
+        return Ok(());
+    }
+    agent::start(&context.root, context.config.as_deref())
         .map(drop)
         .map_err(|e| e.hint("the plan is applied all the same; `eke down` undoes it"))
-}
-
-/// Refuses `run` where something is applied already.
-pub fn refuse_if_up(context: &Context) -> Outcome<()> {
-    if is_up(context)? {
-        return Err(Failure::new(Status::Failed, "eke is up already")
-            .hint("`eke status` shows it, `eke down` puts everything back"));
-    }
-    Ok(())
 }

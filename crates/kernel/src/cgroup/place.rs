@@ -50,7 +50,7 @@ impl Place {
             return Self::find_v1(root);
         }
         Err(Error::Refused(format!(
-            "no memory controller for groups of processes: neither {} nor {} has one; mount cgroup2 (or boot without cgroup_disable=memory)",
+            "no memory controller for groups of processes: neither {} nor {} has one; mount cgroup2, or boot without cgroup_disable=memory (on a Raspberry Pi: with cgroup_enable=memory in cmdline.txt)",
             root.path("sys/fs/cgroup/cgroup.controllers").display(),
             root.path("sys/fs/cgroup/memory").display()
         )))

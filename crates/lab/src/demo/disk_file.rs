@@ -37,8 +37,10 @@ pub struct NoFile {
 }
 
 /// Where the file goes unless the user says otherwise: `/var/tmp`, which outlives a boot and so is on a disk.
+/// As the kernel shows it in `/proc/swaps`: without symbolic links.
 pub fn default_dir() -> PathBuf {
-    PathBuf::from("/var/tmp")
+    let dir = PathBuf::from("/var/tmp");
+    dir.canonicalize().unwrap_or(dir)
 }
 
 impl DiskFile {

@@ -51,18 +51,19 @@ pub fn ledger(root: &Root) -> Ledger {
     state::load(root, LEDGER).unwrap_or_default()
 }
 
-/// Adds the device in eke's name, journaled, and gives its path. While the journal holds nothing (somebody said
+/// Adds the device in eke's name, journaled, and gives its path; `None` while another eke changes the machine: the agent
+/// does not stand still for it. While the journal holds nothing (somebody said
 /// `eke down`), nothing is added.
 ///
 /// # Errors
 /// The kernel's answer; nothing is left then.
-pub fn grow(root: &Root, planned: &PlannedStep) -> Result<String, Error> {
-    let mut session = Session::open(root, "swap")?;
+pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error> {
+    let Ok(mut session) = Session::try_open(root, "swap") else { return Ok(None) };
     if session.journal().entries()?.is_empty() {
         return Err(Error::Refused("nothing of eke's is in force any more".into()));
     }
     match session.apply(planned)? {
-        Applied::Made { device: Some(name), .. } => Ok(format!("/dev/{name}")),
+        Applied::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),
         _ => Err(Error::Refused("the kernel gave no device".into())),
     }
 }

@@ -111,8 +111,9 @@ impl Live {
         }
         let may_wait = self.maintenance.is_busy() && gate::closed_by(facts, figures).is_none();
         let planned = grow::decide(facts, moment.model, self.own.first().map(|(_, spec)| spec)?, may_wait)?;
+        let added = act::grow(moment.root, &planned).transpose()?;
         self.grow_not_before_ms = moment.now.time_ms + GROW_PAUSE_MS;
-        Some(match act::grow(moment.root, &planned) {
+        Some(match added {
             Ok(device) => format!("Swap on {device} was added. {}", planned.reason.text),
             Err(e) => format!("No further zram device could be added: {e}."),
         })

@@ -9,6 +9,8 @@ use crate::facts::{Missing, ZramFeatures};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
+    /// The kernel that it was measured on (`uname -r`).
+    pub kernel: String,
     /// The sample that they are about.
     pub pages: PageCounts,
     /// One row for each algorithm and parameter, in the kernel's order.

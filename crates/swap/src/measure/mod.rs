@@ -46,8 +46,12 @@ pub fn measure(root: &Root, facts: &Facts, limits: &Limits, scratch: &mut dyn Sc
     let started = Instant::now();
     let mut random = Random::from_kernel();
     let sample = sampler::sample(root, limits.pages_with(facts.available), limits.sampling, &mut random)?;
-    let mut out =
-        Measured { pages: sample.counts, zram_features: facts.zram.features.clone(), ..Measured::default() };
+    let mut out = Measured {
+        kernel: kernel(root),
+        pages: sample.counts,
+        zram_features: facts.zram.features.clone(),
+        ..Measured::default()
+    };
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
@@ -69,6 +73,11 @@ fn nothing_to_compress(sample: &Sample) -> String {
             format!("all {n} pages that were found are of one repeated word, which takes no memory in zram")
         }
     }
+}
+
+/// The running kernel's release.
+pub fn kernel(root: &Root) -> String {
+    root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Why zram cannot be measured here; `None` if it can.
