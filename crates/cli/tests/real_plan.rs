@@ -165,6 +165,28 @@ fn a_hanging_agent_is_no_obstacle() {
     assert_eq!(machine(), before);
 }
 
+/// As in a container: the read of `hot_add` would work and make a device of the host's that nobody here could remove.
+#[test]
+fn a_read_only_sys_gets_estimates_and_no_device() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("a_read_only_sys", &why);
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let script = format!(
+        "mount --bind /sys /sys && mount -o remount,bind,ro /sys && {} plan --json",
+        env!("CARGO_BIN_EXE_eke")
+    );
+    let plan: common::Ran =
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into();
+    if !plan.stderr.is_empty() && plan.stdout.is_empty() {
+        return skip("a_read_only_sys", plan.stderr.trim());
+    }
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert_eq!(plan.json()["measured"]["estimated"], true);
+    assert_eq!(machine(), before);
+}
+
 #[test]
 fn two_ups_at_once_apply_one_plan() {
     if let Some(why) = lacking(ZRAM) {

@@ -30,14 +30,22 @@ pub fn next_name(existing: &[String]) -> String {
     format!("zram{free}")
 }
 
+/// Could a device that is made be removed again?
+///
+/// # Errors
+/// The kernel's answer if not: `/sys` is read-only in a container.
+pub fn may_remove(root: &Root) -> Result<()> {
+    let (_, path) = locate(root, "zram.hot_remove", "")?;
+    root.sys().may_write(&path).map_err(|e| Error::io("write", &path, e))
+}
+
 /// Makes a device by reading `hot_add`: the read is the act. It is not read where the device could not be removed again:
 /// in a container with a read-only `/sys` the read works and makes a device of the host's.
 ///
 /// # Errors
 /// The kernel's answer, or `Malformed` if it is not a number.
 pub fn hot_add(root: &Root) -> Result<String> {
-    let (_, removal) = locate(root, "zram.hot_remove", "")?;
-    root.sys().may_write(&removal).map_err(|e| Error::io("write", &removal, e))?;
+    may_remove(root)?;
     let (_, path) = locate(root, "zram.hot_add", "")?;
     let bytes = root.sys().read(&path).map_err(|e| Error::io("get a new zram device from", &path, e))?;
     let text = String::from_utf8_lossy(&bytes);

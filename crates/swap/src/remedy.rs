@@ -6,6 +6,7 @@ use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::apply::Session;
+use eke_kernel::zram;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::steps::NO_DEVICES;
@@ -63,6 +64,9 @@ impl Remedy for Swap {
                 facts,
                 "a container's zram is its host's: the figures are estimates in user space",
             );
+        }
+        if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
+            return estimated(root, facts, &format!("no scratch device is made, because it could not be removed again: {why}"));
         }
         let mut scratch = Journaled::open(root)?;
         let measured = match scratch.with_module(facts) {

@@ -36,7 +36,8 @@ fn sample(m: &Measured) -> String {
 
 fn table(document: &Document) -> String {
     let mut table =
-        Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"]);
+        Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"])
+            .ending_in_words();
     let verdicts = document.decision.choice.as_ref().map(|c| c.verdicts.as_slice()).unwrap_or_default();
     for (i, row) in document.measured.algorithms.iter().enumerate() {
         table.row(cells(row, verdicts.get(i)));
@@ -48,17 +49,8 @@ fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
     let said = verdict.map_or(String::new(), said);
     if let Some(why) = &row.unusable {
-        return vec![
-            name,
-            "-".into(),
-            "-".into(),
-            "-".into(),
-            "-".into(),
-            "-".into(),
-            "-".into(),
-            "-".into(),
-            why.clone(),
-        ];
+        let dashes = std::iter::repeat_n("-".to_owned(), 7);
+        return std::iter::once(name).chain(dashes).chain([why.clone()]).collect();
     }
     vec![
         name,

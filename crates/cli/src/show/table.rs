@@ -1,4 +1,4 @@
-//! A plain table: the first column to the left, the others to the right.
+//! A plain table: the first column to the left, the others to the right, words at the end to the left again.
 
 use std::fmt;
 
@@ -6,12 +6,20 @@ use std::fmt;
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    words_at: Option<usize>,
 }
 
 impl Table {
     /// With this header.
     pub fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|c| (*c).to_owned()).collect()] }
+        Self { rows: vec![header.iter().map(|c| (*c).to_owned()).collect()], words_at: None }
+    }
+
+    /// The last column holds words.
+    #[must_use]
+    pub fn ending_in_words(mut self) -> Self {
+        self.words_at = self.rows.first().map(|header| header.len() - 1);
+        self
     }
 
     /// Appends a row.
@@ -34,7 +42,11 @@ impl fmt::Display for Table {
         for row in &self.rows {
             let mut line = String::new();
             for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let cell = if i == 0 { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+                let cell = if i == 0 || self.words_at == Some(i) {
+                    format!("  {cell:<width$}")
+                } else {
+                    format!("  {cell:>width$}")
+                };
                 line += &cell;
             }
             writeln!(f, "{}", line.trim_end())?;
