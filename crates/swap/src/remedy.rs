@@ -66,7 +66,11 @@ impl Remedy for Swap {
             );
         }
         if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
-            return estimated(root, facts, &format!("no scratch device is made, because it could not be removed again: {why}"));
+            return estimated(
+                root,
+                facts,
+                &format!("no scratch device is made, because it could not be removed again: {why}"),
+            );
         }
         let mut scratch = Journaled::open(root)?;
         let measured = match scratch.with_module(facts) {

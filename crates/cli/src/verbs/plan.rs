@@ -2,7 +2,9 @@
 
 use eke_core::remedy::Remedy;
 use eke_core::step::Plan;
+use eke_kernel::journal;
 use eke_swap::Swap;
+use eke_swap::facts::Manager;
 use eke_swap::decide;
 
 use super::Context;
@@ -56,8 +58,16 @@ pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
 
 /// Probes, measures and decides.
 pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
-    let facts = Swap.probe(&context.root)?;
+    let mut facts = Swap.probe(&context.root)?;
+    facts.managers.extend(ourselves(context));
     let measured = Swap.measure(&context.root, &facts)?;
     let decision = decide::decide(&facts, &measured, wish)?;
     Ok(documents::Plan { facts, measured, decision })
+}
+
+/// While eke is up its own device is nobody else's.
+fn ourselves(context: &Context) -> Option<Manager> {
+    let entries = journal::entries(&context.root).unwrap_or_default();
+    let devices: Vec<String> = entries.into_iter().filter_map(|e| e.made).collect();
+    (!devices.is_empty()).then(|| Manager { name: "eke".to_owned(), devices, ..Manager::default() })
 }

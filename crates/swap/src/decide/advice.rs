@@ -1,69 +1,137 @@
-//! What eke does not do, but the user may want to.
+//! What eke does not do, but the user may want to; and which wishes stay without effect.
 
-use eke_core::step::Reason;
+use eke_core::step::{Reason, Step};
 
-use super::backend::Backend;
+use super::backend::{Backend, describe, first_area, lasts};
+use super::{Decision, Given, steps, writeback};
 use crate::facts::Facts;
-use crate::measure::figures::Measured;
 
-/// Sentences for the end of the plan; `changes` says whether the plan changes anything.
-pub fn advice(facts: &Facts, measured: &Measured, backend: &Backend, changes: bool) -> Vec<Reason> {
-    let mut all = Vec::new();
-    if changes {
-        all.extend(early_kill(facts));
-        all.extend(hibernation(facts, backend));
-        all.extend(boot_config(backend));
-        all.extend(card(facts, backend));
+/// Sentences for the end of the plan, without their periods.
+pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
+    let changes = !decision.plan.steps.is_empty();
+    let mut all = if changes { early_kill(given.facts) } else { Vec::new() };
+    all.extend(match &decision.backend {
+        Backend::Zram => zram(given),
+        Backend::Zswap { area } => zswap(given, decision, area),
+        Backend::Adopted { device } => adopted(given, device),
+        Backend::Nothing => Vec::new(),
+    });
+    if given.measured.estimated {
+        all.push("the figures are estimates from user space (run as root for measured ones)".into());
     }
-    all.extend(managers(facts, backend));
-    if measured.estimated {
-        all.push(Reason::new("the figures are estimates from user space (run as root for measured ones)"));
-    }
-    all
+    all.into_iter().map(Reason::new).collect()
 }
 
 /// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing.
-fn early_kill(facts: &Facts) -> Option<Reason> {
-    if let Some(daemon) = facts.oom_daemons.first() {
-        return Some(Reason::new(format!(
-            "{daemon} runs: it counts zram's free space as free memory and may act late; let it act on available memory or pressure"
-        )));
-    }
-    match facts.min_ttl_ms {
-        Some(0) => Some(Reason::new(
-            "against freezes when even compressed memory runs out: `echo 1000 > /sys/kernel/mm/lru_gen/min_ttl_ms` makes the kernel kill early, before the last second's working set is evicted",
-        )),
-        Some(_) => None,
-        None => Some(Reason::new(
-            "against freezes when even compressed memory runs out: an OOM daemon (systemd-oomd, earlyoom) kills early",
-        )),
+fn early_kill(facts: &Facts) -> Vec<String> {
+    let against = "against freezes when even compressed memory runs out";
+    match (facts.oom_daemons.first(), facts.min_ttl_ms) {
+        (Some(daemon), _) => vec![format!(
+            "{daemon} runs: it counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
+        )],
+        (None, Some(0)) => vec![format!(
+            "{against}: `echo 1000 > /sys/kernel/mm/lru_gen/min_ttl_ms` makes the kernel kill early, before the last second's working set is evicted"
+        )],
+        (None, Some(_)) => Vec::new(),
+        (None, None) => vec![format!("{against}: an OOM daemon (systemd-oomd, earlyoom) kills early")],
     }
 }
 
-fn hibernation(facts: &Facts, backend: &Backend) -> Option<Reason> {
-    let h = facts.hibernation.as_ref()?;
-    matches!(backend, Backend::Zram).then(|| {
-        Reason::new(format!("this machine hibernates to {} ({}): that area is left as it is; compressed swap must fit into RAM and that area when it hibernates", h.resume, h.source))
+fn zram(given: Given<'_>) -> Vec<String> {
+    let facts = given.facts;
+    let mut all = Vec::new();
+    all.extend(facts.hibernation.as_ref().map(|h| {
+        format!(
+            "this machine hibernates to {} ({}): that area is left as it is, and zram's pool is part of the image that must fit there",
+            h.resume, h.source
+        )
+    }));
+    all.extend(behind_zram(facts));
+    all.extend(same_priority(facts));
+    all.extend(writeback::unused(given).map(|r| r.text));
+    all.extend(managers(facts));
+    all
+}
+
+fn behind_zram(facts: &Facts) -> Option<String> {
+    let paths: Vec<&str> = facts.disk_areas.iter().map(|a| a.path.as_str()).collect();
+    let (stays, it) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
+    (!paths.is_empty()).then(|| {
+        format!(
+            "{} {stays} on behind zram, for when that is full; nothing moves to {it} by itself before",
+            paths.join(", ")
+        )
     })
 }
 
-fn boot_config(backend: &Backend) -> Option<Reason> {
-    matches!(backend, Backend::Zswap { .. }).then(|| Reason::new("`eke swap boot-config` sets the same zswap on the kernel's command line, so that it is on before the first program starts"))
+fn same_priority(facts: &Facts) -> Option<String> {
+    let highest = i32::from(i16::MAX);
+    let area = facts.areas.iter().find(|a| a.zram_name().is_none() && a.priority >= highest)?;
+    Some(format!(
+        "{} has the highest priority there is ({highest}), so the kernel fills it and zram in turn: give it a lower one",
+        area.path
+    ))
 }
 
-fn card(facts: &Facts, backend: &Backend) -> Option<Reason> {
-    let area = facts.disk_areas.first()?;
-    matches!(backend, Backend::Zram).then(|| {
-        Reason::new(format!(
-            "{} stays on behind zram, for when that is full; nothing moves there by itself before",
-            area.path
-        ))
+fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
+    let facts = given.facts;
+    let mut all = Vec::new();
+    all.extend(facts.hibernation.as_ref().map(|h| {
+        format!(
+            "this machine hibernates to {} ({}): pages that zswap holds keep their places in their swap area, so the image must fit beside them",
+            h.resume, h.source
+        )
+    }));
+    all.extend(small_area(given, decision));
+    all.extend(
+        first_area(facts)
+            .filter(|a| a.path == area && !lasts(a.kind))
+            .map(|a| format!("what zswap cannot hold is written to {} ({})", a.path, describe(a.kind))),
+    );
+    all.extend(writeback::wished(given).map(|w| {
+        format!("writeback_device = \"{w}\" is not used: it is for zram, zswap writes on to {area}")
+    }));
+    if !decision.plan.steps.is_empty() {
+        all.push("`eke swap boot-config` sets the same zswap on the kernel's command line, so that it is on before the first program starts".into());
+    }
+    all.extend(managers(facts));
+    all
+}
+
+/// A pool that can never be full is no use.
+fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
+    let planned = decision.plan.steps.iter().find_map(|p| match &p.step {
+        Step::Set { knob, value, .. } if knob == "zswap.max_pool_percent" => value.parse().ok(),
+        _ => None,
+    });
+    let percent = planned.or(given.facts.zswap.as_ref()?.max_pool_percent)?;
+    let ratio = decision.plan.prediction.as_ref()?.ratio;
+    let (fits, can) = steps::could_hold(given.facts, percent, ratio);
+    (can < fits).then(|| {
+        format!(
+            "the pool could hold {fits}, but each of its pages needs a place in a swap area and these have {can}: more swap on the disk would let it hold more"
+        )
     })
 }
 
-fn managers(facts: &Facts, backend: &Backend) -> Option<Reason> {
+fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
+    let stat = given.facts.zram_in_use.iter().find(|z| z.name == device);
+    let settings = &given.wish.settings;
+    let other = settings.algorithm != "auto" && stat.is_none_or(|z| z.algorithm != settings.algorithm);
+    let ignored = [
+        (other, format!("algorithm = \"{}\"", settings.algorithm)),
+        (given.wish.size.is_some(), format!("a size of {}", given.wish.size.unwrap_or_default())),
+        (writeback::wished(given).is_some(), format!("writeback_device = \"{}\"", settings.writeback_device)),
+    ];
+    let wished = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
+    wished.map(|what| format!("{what} is without effect while {device} is kept as it is")).collect()
+}
+
+fn managers(facts: &Facts) -> Option<String> {
     let active = facts.managers.iter().find(|m| m.active)?;
-    matches!(backend, Backend::Zram | Backend::Zswap { .. }).then(|| {
-        Reason::new(format!("{} is installed ({}) and will set up its own compressed swap at the next boot: `eke enable` works beside it (it adopts), but one of the two is enough", active.name, active.found.join(", ")))
-    })
+    Some(format!(
+        "{} is installed ({}) and sets up its own compressed swap at every boot: `eke enable` works beside it (existing = \"adopt\", \"replace\" or \"leave\" says how), but one of the two is enough",
+        active.name,
+        active.found.join(", ")
+    ))
 }

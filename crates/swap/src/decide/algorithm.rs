@@ -12,8 +12,9 @@ use crate::measure::figures::{AlgorithmFigures, Measured};
 /// Within this factor two ratios count as equal, and the faster one wins: the sample is not more exact than that.
 const AS_GOOD: f64 = 0.97;
 
-/// Fewer pages than this say little about a machine.
-const ENOUGH_PAGES: u64 = 512;
+/// Figures that stand on fewer pages than this say little about a machine. On one with little memory left 512 are sampled,
+/// of which a quarter only warms the allocator up.
+const ENOUGH_PAGES: u64 = 256;
 
 /// The choice, and a verdict on every row of the measured table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,19 +66,21 @@ pub fn choose(
 ) -> Result<Choice, BadWish> {
     let rows = &measured.algorithms;
     let mut verdicts: Vec<Verdict> = rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
-    if settings.algorithm != "auto" && !rows.iter().any(|r| wanted(r, settings) && offered(r, backend)) {
-        return Err(not_offered(rows, backend, &settings.algorithm));
+    let offered: Vec<&AlgorithmFigures> = rows.iter().filter(|r| offered(r, backend)).collect();
+    if !offered.is_empty() && !offered.iter().any(|r| wanted(r, settings)) {
+        return Err(not_offered(measured, &offered, &settings.algorithm));
     }
-    let (chosen, within) = match best(rows, &verdicts) {
-        Some(i) => (Some(i), true),
-        None => (fastest(rows, &verdicts), false),
+    let won = best(rows, &verdicts).or_else(|| fastest(rows, &verdicts));
+    let chosen = won.and_then(|i| rows.get(i));
+    let reason = match chosen {
+        Some(row) => reason(row, &Budgets { cpus, settings }, most(rows, &verdicts)),
+        None => none_measured(measured, &offered),
     };
-    if let Some(i) = chosen {
-        verdicts[i] = Verdict::Chosen;
+    let trusted = chosen.is_some_and(|r| r.pages >= ENOUGH_PAGES);
+    if let Some(verdict) = won.and_then(|i| verdicts.get_mut(i)) {
+        *verdict = Verdict::Chosen;
     }
-    let trusted = measured.pages.sampled >= ENOUGH_PAGES;
-    let reason = reason(rows, chosen, within, cpus, settings);
-    Ok(Choice { chosen, verdicts, reason, trusted })
+    Ok(Choice { chosen: won, verdicts, reason, trusted })
 }
 
 fn offered(row: &AlgorithmFigures, backend: &Backend) -> bool {
@@ -91,8 +94,11 @@ fn wanted(row: &AlgorithmFigures, settings: &SwapSettings) -> bool {
     settings.algorithm == "auto" || row.name == settings.algorithm
 }
 
-fn not_offered(rows: &[AlgorithmFigures], backend: &Backend, wish: &str) -> BadWish {
-    let mut names: Vec<&str> = rows.iter().filter(|r| offered(r, backend)).map(|r| r.name.as_str()).collect();
+fn not_offered(measured: &Measured, offered: &[&AlgorithmFigures], wish: &str) -> BadWish {
+    if let Some(missing) = measured.unmeasured.iter().find(|m| m.what == wish) {
+        return BadWish(format!("algorithm = \"{wish}\" could not be measured: {}", missing.why));
+    }
+    let mut names: Vec<&str> = offered.iter().map(|r| r.name.as_str()).collect();
     names.dedup();
     BadWish(format!("algorithm = \"{wish}\" is not offered by this kernel; it offers: {}", names.join(", ")))
 }
@@ -101,12 +107,17 @@ fn verdict(row: &AlgorithmFigures, backend: &Backend, cpus: usize, settings: &Sw
     let cpu = cpu_percent(row, cpus, settings.pages_per_second);
     match row {
         r if !offered(r, backend) => Verdict::NotThere,
-        r if r.unusable.is_some() || r.ratio <= 0.0 => Verdict::Unmeasured,
+        r if !is_usable(r) => Verdict::Unmeasured,
         r if !wanted(r, settings) => Verdict::NotWanted,
         r if r.load_p99 > Nanos::micros(u64::from(settings.load_p99_us)) => Verdict::TooSlowToLoad,
         _ if cpu > f64::from(settings.cpu_percent) => Verdict::TooMuchCpu { cpu_percent: cpu },
         _ => Verdict::FreesLess,
     }
+}
+
+/// Has it figures that something can be decided by?
+pub(super) fn is_usable(row: &AlgorithmFigures) -> bool {
+    row.unusable.is_none() && row.ratio > 0.0
 }
 
 /// The share of all CPUs, in percent, that storing and loading `pages_per_second` each takes.
@@ -115,63 +126,83 @@ pub fn cpu_percent(row: &AlgorithmFigures, cpus: usize, pages_per_second: u32) -
     100.0 * busy_s / cpus.max(1) as f64
 }
 
+/// The best ratio within the budgets; 0 if nothing is.
+fn most(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> f64 {
+    let within = rows.iter().zip(verdicts).filter(|(_, v)| **v == Verdict::FreesLess);
+    within.map(|(r, _)| r.ratio).fold(0.0, f64::max)
+}
+
 /// The fastest of those that free as much as the best one.
 fn best(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
-    let within = || {
-        rows.iter()
-            .zip(verdicts)
-            .enumerate()
-            .filter(|(_, (_, v))| **v == Verdict::FreesLess)
-            .map(|(i, (r, _))| (i, r))
-    };
-    let most = within().map(|(_, r)| r.ratio).fold(0.0, f64::max);
-    let as_good = within().filter(|(_, r)| r.ratio >= most * AS_GOOD);
-    as_good.min_by_key(|(_, r)| r.store_p50.0 + r.load_p50.0).map(|(i, _)| i)
+    let enough = most(rows, verdicts) * AS_GOOD;
+    let within = rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| **v == Verdict::FreesLess);
+    let as_good = within.filter(|(_, (r, _))| r.ratio >= enough);
+    as_good.min_by_key(|(_, (r, _))| cost_ns(r)).map(|(i, _)| i)
+}
+
+fn cost_ns(row: &AlgorithmFigures) -> u64 {
+    row.load_p50.0.saturating_add(row.store_p50.0)
 }
 
 /// Where no row is within the budgets: the one that comes nearest.
 fn fastest(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
     let slow = |v: &Verdict| matches!(v, Verdict::TooSlowToLoad | Verdict::TooMuchCpu { .. });
     let candidates = rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| slow(v));
-    candidates.min_by_key(|(_, (r, _))| r.load_p50.0 + r.store_p50.0).map(|(i, _)| i)
+    candidates.min_by_key(|(_, (r, _))| cost_ns(r)).map(|(i, _)| i)
 }
 
-fn reason(
-    rows: &[AlgorithmFigures],
-    chosen: Option<usize>,
-    within: bool,
+/// What an algorithm may cost.
+struct Budgets<'a> {
     cpus: usize,
-    settings: &SwapSettings,
-) -> Reason {
-    let Some(row) = chosen.and_then(|i| rows.get(i)) else {
-        return Reason::new("no algorithm could be measured");
+    settings: &'a SwapSettings,
+}
+
+impl std::fmt::Display for Budgets<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = self.settings;
+        write!(
+            f,
+            "a page back within {} µs and {} % of the CPUs at {} pages/s each way",
+            s.load_p99_us, s.cpu_percent, s.pages_per_second
+        )
+    }
+}
+
+/// `most` is the best ratio within the budgets; 0 if nothing is.
+fn reason(row: &AlgorithmFigures, budgets: &Budgets<'_>, most: f64) -> Reason {
+    let cpu = cpu_percent(row, budgets.cpus, budgets.settings.pages_per_second);
+    let name = row.label();
+    let why = match (budgets.settings.algorithm.as_str(), most > 0.0) {
+        ("auto", true) if row.ratio < most => format!(
+            "{name} frees nearly as much as anything within the budgets ({budgets}), where the best holds {most:.2}, and is the fastest that does"
+        ),
+        ("auto", true) => format!("{name} frees most within the budgets ({budgets})"),
+        ("auto", false) => format!("nothing stays within the budgets ({budgets}); {name} comes nearest"),
+        (_, true) => format!("{name} was asked for and stays within the budgets ({budgets})"),
+        (_, false) => format!("{name} was asked for and is over the budgets ({budgets})"),
     };
-    let cpu = cpu_percent(row, cpus, settings.pages_per_second);
-    let budgets = format!(
-        "a page back within {} µs and {} % of the CPUs at {} pages/s each way",
-        settings.load_p99_us, settings.cpu_percent, settings.pages_per_second
+    let estimated = if row.estimated { ", all estimated in user space" } else { "" };
+    let figures = format!(
+        "{:.2} to 1, a page comes back in {} (p99 {}), {cpu:.0} % CPU{estimated}",
+        row.ratio, row.load_p50, row.load_p99
     );
-    let text = if within {
-        format!(
-            "{} frees most within the budgets ({budgets}): {:.2} to 1, a page comes back in {} (p99 {}), {cpu:.0} % CPU",
-            row.label(),
-            row.ratio,
-            row.load_p50,
-            row.load_p99
-        )
-    } else {
-        format!(
-            "nothing stays within the budgets ({budgets}); {} comes nearest: {:.2} to 1, p99 {}, {cpu:.0} % CPU",
-            row.label(),
-            row.ratio,
-            row.load_p99
-        )
-    };
-    Reason::new(text)
+    Reason::new(format!("{why}: {figures}"))
         .with("ratio", row.ratio)
         .with("load_p50_ns", row.load_p50.0 as f64)
         .with("load_p99_ns", row.load_p99.0 as f64)
         .with("cpu_percent", cpu)
+        .with("estimated", f64::from(u8::from(row.estimated)))
+}
+
+/// The first thing that went wrong, of the rows that the back end offers or of the measurement.
+fn none_measured(measured: &Measured, offered: &[&AlgorithmFigures]) -> Reason {
+    let of_a_row = offered.iter().find_map(|r| Some(format!("{}: {}", r.label(), r.unusable.as_ref()?)));
+    let of_all = || {
+        let about = |what: &str| measured.unmeasured.iter().find(|m| m.what == what).map(|m| m.why.clone());
+        about("compression").or_else(|| about("zram"))
+    };
+    let why = of_a_row.or_else(of_all).map_or(String::new(), |why| format!(" ({why})"));
+    Reason::new(format!("no algorithm could be measured{why}"))
 }
 
 #[cfg(test)]
@@ -186,6 +217,7 @@ mod tests {
             in_zswap: name != "lzo-rle",
             ratio,
             ratio_low: ratio * 0.9,
+            pages: 4096,
             store_p50: Nanos::micros(store_us * slower),
             load_p50: Nanos::micros(load_us * slower),
             load_p99: Nanos::micros(p99_us * slower),

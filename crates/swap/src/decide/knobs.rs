@@ -3,20 +3,34 @@
 use eke_core::units::Nanos;
 
 /// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap
-/// costs 1/k of a page from a file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal.
-pub fn swappiness(swap_in: Nanos, file_read: Nanos) -> u32 {
+/// costs 1/k of a page from a file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal. The ends are left out:
+/// mm/vmscan.c takes no file page at all at 200, and with the multi-generational LRU no anonymous one at 1. `kernel` is
+/// the release (`uname -r`): before 5.8 anything above 100 is refused.
+pub fn swappiness(swap_in: Nanos, file_read: Nanos, kernel: &str) -> u32 {
     let k = file_read.0.max(1) as f64 / swap_in.0.max(1) as f64;
-    (200.0 * k / (1.0 + k)).round().clamp(1.0, 200.0) as u32
+    let most = if is_before_5_8(kernel) { 100.0 } else { 199.0 };
+    (200.0 * k / (1.0 + k)).round().clamp(2.0, most) as u32
+}
+
+/// A release that cannot be read counts as a new one.
+pub(super) fn is_before_5_8(kernel: &str) -> bool {
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (5, 8),
+        _ => false,
+    }
 }
 
 /// zswap's pool in percent of RAM: the kernel's default of 20 before a disk that answers within 100 µs, the whole
-/// `most_percent` before one that takes 10 ms (a seek), in between by the logarithm.
+/// `most_percent` before one that takes 10 ms (a seek), in between by the logarithm, in ten steps: two measurements of
+/// one disk differ, and need not give two plans.
 pub fn zswap_pool_percent(disk_p50: Nanos, most_percent: u32) -> u32 {
     const FAST_NS: f64 = 100e3;
     const SLOW_NS: f64 = 10e6;
     let least = 20.0_f64.min(f64::from(most_percent));
     let slow = ((disk_p50.0.max(1) as f64).ln() - FAST_NS.ln()) / (SLOW_NS.ln() - FAST_NS.ln());
-    (least + (f64::from(most_percent) - least) * slow.clamp(0.0, 1.0)).round() as u32
+    let slow = (slow.clamp(0.0, 1.0) * 10.0).round() / 10.0;
+    (least + (f64::from(most_percent) - least) * slow).round() as u32
 }
 
 /// zswap's accept threshold in percent of the pool: the gap between "full" and "takes pages again" stays the 2 % of RAM
@@ -29,7 +43,7 @@ pub fn zswap_accept_percent(pool_percent: u32) -> u32 {
 /// What a page from swap costs with zswap before a disk: nine of ten from the pool. The tenth is an assumption: how many
 /// miss depends on what runs; it is stated with the figure.
 pub fn zswap_swap_in(load: Nanos, disk: Nanos) -> Nanos {
-    Nanos((load.0 * 9 + disk.0) / 10)
+    Nanos((load.0.saturating_mul(9)).saturating_add(disk.0) / 10)
 }
 
 #[cfg(test)]
@@ -38,15 +52,31 @@ mod tests {
 
     #[test]
     fn swappiness_is_the_documents() {
-        let k = |k: u64| swappiness(Nanos(1000), Nanos(1000 * k));
+        let k = |k: u64| swappiness(Nanos(1000), Nanos(1000 * k), "6.12.0");
         assert_eq!([k(1), k(2), k(5), k(10), k(20)], [100, 133, 167, 182, 190]);
-        assert_eq!(swappiness(Nanos(1000), Nanos(0)), 1);
+    }
+
+    #[test]
+    fn neither_kind_of_page_is_ever_spared_altogether() {
+        assert_eq!(swappiness(Nanos(1000), Nanos(0), ""), 2);
+        assert_eq!(swappiness(Nanos::micros(2), Nanos::micros(12_000), ""), 199);
+    }
+
+    #[test]
+    fn an_old_kernel_takes_no_more_than_100() {
+        let on = |kernel| swappiness(Nanos(1000), Nanos(10_000), kernel);
+        assert_eq!(
+            ["4.19.0-27-amd64", "5.7.19", "5.8.0", "5.10-rc1", "6.1.21-v8+", "?"].map(on),
+            [100, 100, 182, 182, 182, 182]
+        );
     }
 
     #[test]
     fn the_slower_the_disk_the_larger_the_pool() {
         let at = |us| zswap_pool_percent(Nanos::micros(us), 50);
         assert_eq!([at(20), at(100), at(1_000), at(10_000), at(90_000)], [20, 20, 35, 50, 50]);
+        assert_eq!([at(900), at(1_100)], [35, 35], "noise gives the same plan");
+        assert_eq!(zswap_pool_percent(Nanos::micros(10_000), 53), 53);
         assert_eq!(zswap_pool_percent(Nanos::micros(10_000), 90), 90);
         assert_eq!(zswap_pool_percent(Nanos::micros(50), 10), 10);
     }

@@ -5,12 +5,13 @@ use eke_core::units::Bytes;
 use super::{BadWish, Wish};
 use crate::facts::Facts;
 use crate::measure::figures::AlgorithmFigures;
+use crate::measure::ratio::TABLE_BYTES;
 
 /// Where the sample is too small to be believed, the ratio is taken to be between these two: zram.rst expects 2 to 1.
 const UNTRUSTED_RATIO: (f64, f64) = (1.5, 2.0);
 
-/// The kernel's own overhead per declared byte: the table of slots (zram.rst says 0.1 %).
-const SLOT_OVERHEAD: f64 = 0.001;
+/// The kernel's table of slots per declared byte, used or not.
+const SLOT_OVERHEAD: f64 = TABLE_BYTES / 4096.0;
 
 /// Whatever was measured, what is swapped later may compress worse: the first device is not declared larger than this
 /// many times RAM (Documentation/admin-guide/blockdev/zram.rst advises against more than twice). The agent adds another
@@ -25,12 +26,16 @@ const MOST_OF_RAM: f64 = 0.9;
 pub struct Size {
     /// The pool's share of RAM when it is full, by the conservative ratio, 0..=1.
     pub pool_share: f64,
-    /// zram's disksize; for zswap what its pool will hold.
+    /// zram's disksize.
     pub holds: Bytes,
-    /// How many times its RAM the machine holds then, by the measured ratio.
+    /// How many times its RAM the machine holds then, by the expected ratio.
     pub times_ram: f64,
     /// The ratio that the size was computed with.
     pub ratio_used: f64,
+    /// The ratio to expect: the measured one, where that can be believed.
+    pub ratio_expected: f64,
+    /// The pool could take more, but no more is declared than is advised.
+    pub capped: bool,
 }
 
 /// The size for `figures`' algorithm: what fits into the pool's share of RAM at the conservative ratio, whole MiB.
@@ -38,16 +43,24 @@ pub struct Size {
 /// # Errors
 /// A wished size of 0 or one that would take more than 90 % of RAM.
 pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: bool) -> Result<Size, BadWish> {
-    let low = if figures.ratio_low >= 1.0 { figures.ratio_low } else { figures.ratio.max(1.0) };
-    let ratio_used = if trusted { low } else { low.clamp(UNTRUSTED_RATIO.0, UNTRUSTED_RATIO.1) };
+    let believed = |r: f64| if trusted { r } else { r.clamp(UNTRUSTED_RATIO.0, UNTRUSTED_RATIO.1) };
+    let (ratio_used, ratio_expected) =
+        (believed(figures.ratio_low.max(1.0)), believed(figures.ratio.max(1.0)));
     let share = f64::from(wish.settings.pool_percent) / 100.0;
     let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
+    let fits = share / cost_per_byte;
     let holds = match wish.size {
         Some(bytes) => checked(bytes, facts.ram, cost_per_byte)?,
-        None => Bytes((facts.ram.0 as f64 * (share / cost_per_byte).min(MOST_TIMES_RAM)) as u64 >> 20 << 20),
+        None => Bytes((facts.ram.0 as f64 * fits.min(MOST_TIMES_RAM)) as u64 >> 20 << 20),
     };
-    let pool_share = holds.0 as f64 * cost_per_byte / facts.ram.0.max(1) as f64;
-    Ok(Size { pool_share, holds, times_ram: times_ram(facts.ram, holds, figures.ratio), ratio_used })
+    Ok(Size {
+        pool_share: holds.0 as f64 * cost_per_byte / facts.ram.0.max(1) as f64,
+        holds,
+        times_ram: times_ram(facts.ram, holds, ratio_expected),
+        ratio_used,
+        ratio_expected,
+        capped: wish.size.is_none() && fits > MOST_TIMES_RAM,
+    })
 }
 
 fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWish> {
@@ -69,7 +82,8 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWis
     Ok(Bytes(bytes.0 / page * page))
 }
 
-fn times_ram(ram: Bytes, holds: Bytes, ratio: f64) -> f64 {
+/// How many times its RAM a machine holds with a zram of this size full.
+pub(super) fn times_ram(ram: Bytes, holds: Bytes, ratio: f64) -> f64 {
     let pool = holds.0 as f64 * (1.0 / ratio.max(1.0) + SLOT_OVERHEAD);
     let ram = ram.0.max(1) as f64;
     (ram - pool + holds.0 as f64) / ram
@@ -97,8 +111,8 @@ mod tests {
     fn a_full_device_costs_at_most_its_share() {
         let s = size(&facts(), &figures(3.0, 2.5), &wish(50, None), true).unwrap();
         assert!(s.pool_share <= 0.5 && s.pool_share > 0.49, "{s:?}");
-        assert_eq!(s.holds, Bytes::mib(1246));
-        assert!((s.times_ram - 1.83).abs() < 0.01, "{s:?}");
+        assert_eq!(s.holds, Bytes::mib(1237));
+        assert!((s.times_ram - 1.82).abs() < 0.01, "{s:?}");
     }
 
     #[test]
@@ -111,7 +125,8 @@ mod tests {
     #[test]
     fn few_pages_are_not_believed() {
         let s = size(&facts(), &figures(9.0, 8.0), &wish(50, None), false).unwrap();
-        assert_eq!(s.holds, Bytes::mib(998));
+        assert_eq!(s.holds, Bytes::mib(992));
+        assert_eq!(s.ratio_expected, 2.0);
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! Steps that more than one back end needs.
+
+use eke_core::step::{Plan, Prediction, Reason, Step};
+use eke_core::units::Nanos;
+
+use crate::decide::{Given, knobs};
+use crate::facts::Facts;
+use crate::measure::figures::AlgorithmFigures;
+
+pub(super) fn zswap_off(plan: &mut Plan, facts: &Facts) {
+    if facts.zswap.as_ref().is_some_and(|z| z.enabled) {
+        plan.push(
+            Step::set("zswap.enabled", "N"),
+            Reason::new("zswap before zram would compress every page twice"),
+        );
+    }
+}
+
+/// Every zram device that is swap; never another area.
+pub(super) fn existing_off(plan: &mut Plan, facts: &Facts, why: &str) {
+    for area in facts.areas.iter().filter(|a| a.zram_name().is_some()) {
+        plan.push(
+            Step::SwapOff { path: area.path.clone() },
+            Reason::new(format!("existing = \"replace\": {why}")),
+        );
+    }
+}
+
+pub(super) fn page_cluster(plan: &mut Plan, facts: &Facts, load: Nanos) {
+    if facts.page_cluster.is_some_and(|c| c != 0) {
+        let text = format!(
+            "neighbours are not worth waiting for: each costs another {load} on the way back, there is no seek to save"
+        );
+        plan.push(Step::set("vm.page-cluster", 0), Reason::new(text).with("load_p50_ns", load.0 as f64));
+    }
+}
+
+/// What a page from swap costs, and how that is called.
+pub(super) struct SwapIn<'a> {
+    pub cost: Nanos,
+    pub from: &'a str,
+}
+
+/// The machine's swappiness, and on cgroup v1 that of every group that still had the machine's. Nothing without both
+/// costs: there is no figure to compute it from.
+pub(super) fn swappiness(plan: &mut Plan, given: Given<'_>, swap_in: &SwapIn<'_>) {
+    let (Some(file), Some(before)) = (&given.measured.file_read, given.facts.swappiness) else { return };
+    let value = knobs::swappiness(swap_in.cost, file.p50, &given.measured.kernel);
+    if swap_in.cost.0 == 0 || file.p50.0 == 0 || value == before {
+        return;
+    }
+    let limit = if knobs::is_before_5_8(&given.measured.kernel) {
+        ", and 100 is the most before Linux 5.8"
+    } else {
+        ""
+    };
+    let text = format!(
+        "a page from {} costs {}, one from a file {}: by the kernel document's formula{limit}",
+        swap_in.from, swap_in.cost, file.p50
+    );
+    let reason =
+        Reason::new(text).with("swap_in_ns", swap_in.cost.0 as f64).with("file_read_ns", file.p50.0 as f64);
+    plan.push(Step::set("vm.swappiness", value), reason);
+    groups(plan, given.facts, before, value);
+}
+
+fn groups(plan: &mut Plan, facts: &Facts, before: u32, value: u32) {
+    for group in facts.memory_groups_v1.iter().filter(|g| !g.group.is_empty() && g.swappiness == before) {
+        let reason =
+            Reason::new("on cgroup v1 a group's own value counts, and this one still has the machine's");
+        plan.push(Step::set_at("memory.swappiness", &group.group, value), reason);
+    }
+}
+
+pub(super) fn prediction(figures: &AlgorithmFigures, ratio: f64, holds_times_ram: f64) -> Prediction {
+    Prediction {
+        ratio,
+        holds_times_ram,
+        load_p50_ns: figures.load_p50.0,
+        load_p99_ns: figures.load_p99.0,
+        incompressible_share: figures.incompressible_share,
+    }
+}

@@ -1,0 +1,79 @@
+//! A new zram device, and what belongs around it.
+
+use eke_core::step::{Plan, Reason, Step, ZramSpec};
+
+use super::Chosen;
+use super::shared::{SwapIn, existing_off, page_cluster, prediction, swappiness, zswap_off};
+use crate::decide::algorithm::is_usable;
+use crate::decide::{BadWish, Given, writeback};
+use crate::facts::Facts;
+use crate::measure::figures::AlgorithmFigures;
+
+/// The priority of eke's first device, if nothing else is above it.
+const PRIORITY: i16 = 100;
+
+/// zram's parameter: devices come by `hot_add` alone.
+pub(crate) const NO_DEVICES: &str = "num_devices=0";
+
+/// By this factor a second algorithm must be stronger than the first, so that compressing a page again brings something.
+const STRONGER: f64 = 1.05;
+
+/// zswap goes off before the device is there; what it replaces goes off after that, so that its pages have a place.
+pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> Result<(), BadWish> {
+    let spec = spec(given, chosen)?;
+    if !given.facts.zram.control {
+        let module = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };
+        plan.push(module, Reason::new("zram is a module of this kernel and is not loaded"));
+    }
+    zswap_off(plan, given.facts);
+    plan.push(Step::AddZram(spec), reason(chosen));
+    existing_off(plan, given.facts, "eke's own takes its place while it is up");
+    page_cluster(plan, given.facts, chosen.figures.load_p50);
+    swappiness(plan, given, &SwapIn { cost: chosen.figures.load_p50, from: "zram" });
+    plan.prediction = Some(prediction(chosen.figures, chosen.size.ratio_expected, chosen.size.times_ram));
+    Ok(())
+}
+
+fn reason(chosen: &Chosen<'_>) -> Reason {
+    let size = chosen.size;
+    let capped = if size.capped { "twice the RAM is declared at most, and " } else { "" };
+    let doubt = if chosen.choice.trusted {
+        String::new()
+    } else {
+        format!(" ({} pages were measured, too few to believe their ratio)", chosen.figures.pages)
+    };
+    let text = format!(
+        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}",
+        chosen.choice.reason.text,
+        100.0 * size.pool_share,
+        size.ratio_used,
+    );
+    Reason { text, figures: chosen.choice.reason.figures.clone() }
+        .with("pool_share", size.pool_share)
+        .with("ratio_used", size.ratio_used)
+}
+
+fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadWish> {
+    Ok(ZramSpec {
+        algorithm: chosen.figures.name.clone(),
+        params: chosen.figures.params.clone(),
+        recompress_with: recompress_with(given, chosen.figures),
+        backing_dev: writeback::device(given)?,
+        disksize: chosen.size.holds,
+        swap_priority: Some(priority(given.facts)),
+    })
+}
+
+/// The strongest that was measured, whatever it costs: it is for pages that nobody asks for.
+fn recompress_with(given: Given<'_>, first: &AlgorithmFigures) -> Option<String> {
+    let may = given.wish.settings.recompress && given.zram_features().is_some_and(|f| f.recompression);
+    let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
+    let stronger = rows.filter(|r| may && r.name != first.name && r.ratio > first.ratio * STRONGER);
+    stronger.max_by(|a, b| a.ratio.total_cmp(&b.ratio)).map(|r| r.name.clone())
+}
+
+/// Above every area that is on, those too that are replaced only after it.
+fn priority(facts: &Facts) -> i16 {
+    let highest = facts.areas.iter().map(|a| a.priority).max().unwrap_or(-1);
+    i16::try_from(highest.saturating_add(1)).unwrap_or(i16::MAX).max(PRIORITY)
+}

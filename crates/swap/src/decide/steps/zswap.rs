@@ -1,0 +1,143 @@
+//! zswap in front of a swap area.
+
+use eke_core::step::{Plan, Reason, Step};
+use eke_core::units::{Bytes, Nanos};
+
+use super::Chosen;
+use super::shared::{SwapIn, existing_off, prediction, swappiness};
+use crate::decide::{BadWish, Given, knobs};
+use crate::facts::{DiskKind, Facts, ZswapFacts};
+use crate::measure::figures::DiskFigures;
+
+/// The kernel's default of `max_pool_percent`.
+const KERNELS_PERCENT: u32 = 20;
+
+/// zram goes off before zswap is on, which would be in front of that, too.
+pub(super) fn set_up(
+    plan: &mut Plan,
+    given: Given<'_>,
+    area: &str,
+    chosen: &Chosen<'_>,
+) -> Result<(), BadWish> {
+    let Some(now) = &given.facts.zswap else { return Ok(()) };
+    refuse_size(given)?;
+    existing_off(plan, given.facts, "zswap takes its place while eke is up");
+    allocator(plan, now);
+    set(plan, "zswap.compressor", Some(&now.compressor), &chosen.figures.name, chosen.choice.reason.clone());
+    let pool = Pool::of(given, area, now);
+    pool.steps(plan, now);
+    shrinker(plan, given.facts, area, now);
+    set(plan, "zswap.enabled", Some(if now.enabled { "Y" } else { "N" }), "Y", why_on(now, chosen));
+    if let Some(disk) = disk_of(given, area) {
+        let cost = knobs::zswap_swap_in(chosen.figures.load_p50, disk.p50);
+        swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });
+    }
+    let ratio = chosen.size.ratio_expected;
+    plan.prediction = Some(prediction(chosen.figures, ratio, times_ram(given.facts, pool.percent, ratio)));
+    Ok(())
+}
+
+/// With the algorithm's reason where that stays and so has no step of its own.
+fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
+    let on = "pages on their way to the disk are kept compressed in RAM";
+    let why = &chosen.choice.reason;
+    if now.compressor == chosen.figures.name {
+        Reason { text: format!("{on}; {}", why.text), figures: why.figures.clone() }
+    } else {
+        Reason::new(on)
+    }
+}
+
+fn refuse_size(given: Given<'_>) -> Result<(), BadWish> {
+    given.wish.size.map_or(Ok(()), |size| {
+        Err(BadWish(format!(
+            "a size of {size} is for zram, and this machine gets zswap, whose pool is a share of RAM: give --pool-percent, or --backend zram"
+        )))
+    })
+}
+
+fn set(plan: &mut Plan, knob: &str, now: Option<&str>, value: &str, reason: Reason) {
+    if now.is_some_and(|now| now != value) {
+        plan.push(Step::set(knob, value), reason);
+    }
+}
+
+fn allocator(plan: &mut Plan, now: &ZswapFacts) {
+    if let Some(zpool) = now.zpool.as_ref().filter(|z| *z != "zsmalloc") {
+        plan.push(
+            Step::set("zswap.zpool", "zsmalloc"),
+            Reason::new(format!("{zpool} holds at most two or three pages in one, zsmalloc packs any size")),
+        );
+    }
+}
+
+/// A card is written to when the pool is full, not before.
+fn shrinker(plan: &mut Plan, facts: &Facts, area: &str, now: &ZswapFacts) {
+    let wears_out = facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::WearsOut);
+    if now.shrinker == Some(false) && !wears_out {
+        plan.push(
+            Step::set("zswap.shrinker_enabled", "Y"),
+            Reason::new("cold pages move on to the disk before the pool is full"),
+        );
+    }
+}
+
+/// The figures of this area's disk; what was measured may be older than the area.
+fn disk_of<'a>(given: Given<'a>, area: &str) -> Option<&'a DiskFigures> {
+    given.measured.swap_disk.as_ref().filter(|d| d.what == area && d.p50 > Nanos(0))
+}
+
+/// The pool's size in percent of RAM, and why.
+struct Pool {
+    percent: u32,
+    reason: Reason,
+}
+
+impl Pool {
+    fn of(given: Given<'_>, area: &str, now: &ZswapFacts) -> Self {
+        let most = given.wish.settings.pool_percent;
+        let seeks = given.facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::Rotating);
+        match disk_of(given, area) {
+            Some(disk) => Self {
+                percent: knobs::zswap_pool_percent(disk.p50, most),
+                reason: Reason::new(format!(
+                    "the slower the disk, the larger the pool: a page from {area} costs {}",
+                    disk.p50
+                ))
+                .with("disk_p50_ns", disk.p50.0 as f64),
+            },
+            None if seeks => Self {
+                percent: most,
+                reason: Reason::new(format!(
+                    "the slower the disk, the larger the pool: {area} could not be measured, but it is on a disk that seeks"
+                )),
+            },
+            None => Self {
+                percent: now.max_pool_percent.unwrap_or(KERNELS_PERCENT).min(most),
+                reason: Reason::new(format!("pool_percent = {most}, and {area} could not be measured")),
+            },
+        }
+    }
+
+    fn steps(&self, plan: &mut Plan, now: &ZswapFacts) {
+        let is = now.max_pool_percent.map(|p| p.to_string());
+        set(plan, "zswap.max_pool_percent", is.as_deref(), &self.percent.to_string(), self.reason.clone());
+        let is = now.accept_threshold_percent.map(|p| p.to_string());
+        let accept = knobs::zswap_accept_percent(self.percent).to_string();
+        let reason = Reason::new("keeps the kernel's gap of 2 % of RAM between full and taking pages again");
+        set(plan, "zswap.accept_threshold_percent", is.as_deref(), &accept, reason);
+    }
+}
+
+/// What the pool would hold at this ratio, and what it can: each page that it holds has its place in a swap area, too.
+pub(in crate::decide) fn could_hold(facts: &Facts, percent: u32, ratio: f64) -> (Bytes, Bytes) {
+    let fits = facts.ram.scaled(f64::from(percent) / 100.0 * ratio);
+    let behind = facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.size).sum();
+    (fits, fits.min(behind))
+}
+
+fn times_ram(facts: &Facts, percent: u32, ratio: f64) -> f64 {
+    let holds = could_hold(facts, percent, ratio).1.0 as f64;
+    let ram = facts.ram.0.max(1) as f64;
+    (ram - holds / ratio + holds) / ram
+}

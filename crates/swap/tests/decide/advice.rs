@@ -1,0 +1,82 @@
+//! What the user may want to do.
+
+use eke_core::config::ExistingChoice;
+use eke_core::units::Bytes;
+use eke_swap::facts::DiskKind;
+
+use crate::machine::{Case, Machine, notes, shown};
+
+fn ssd() -> Machine {
+    Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2)
+}
+
+#[test]
+fn early_kill() {
+    let cases: [Case; 3] = [
+        ("off", |m| m.facts.min_ttl_ms = Some(0), "echo 1000 > /sys/kernel/mm/lru_gen/min_ttl_ms"),
+        (
+            "not in the kernel",
+            |m| m.facts.min_ttl_ms = None,
+            "an OOM daemon (systemd-oomd, earlyoom) kills early",
+        ),
+        (
+            "a daemon",
+            |m| m.facts.oom_daemons = vec!["earlyoom".into()],
+            "earlyoom runs: it counts the free space",
+        ),
+    ];
+    for (name, change, part) in cases {
+        for machine in [Machine::usual(), ssd(), Machine::usual().zram("zram0", Bytes::mib(512), 5)] {
+            let notes = notes(&machine.with(change).decide());
+            assert!(notes.contains(part), "{name}: {notes}");
+        }
+    }
+    assert!(!notes(&Machine::usual().decide()).contains("freezes"), "on at 1 s");
+}
+
+#[test]
+fn boot_config_for_zswap_alone() {
+    assert!(notes(&ssd().decide()).contains("`eke swap boot-config`"));
+    for machine in [Machine::usual(), Machine::usual().zram("zram0", Bytes::mib(512), 5)] {
+        assert!(!notes(&machine.decide()).contains("boot-config"));
+    }
+}
+
+#[test]
+fn other_programs_are_named() {
+    let file = "/usr/lib/systemd/zram-generator.conf";
+    let machine = || Machine::usual().manager("zram-generator", file, "zram0");
+    let text = notes(&machine().decide());
+    assert!(text.contains("zram-generator is installed (/usr/lib/systemd/zram-generator.conf)"), "{text}");
+    assert!(!notes(&machine().with(|m| m.facts.managers[0].active = false).decide()).contains("installed"));
+    assert!(
+        !notes(&machine().zram("zram0", Bytes::mib(512), 5).decide()).contains("installed"),
+        "it is kept"
+    );
+}
+
+#[test]
+fn what_stays_behind_zram() {
+    let one = Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
+    assert!(notes(&one.decide()).contains("/dev/mmcblk0p3 stays on behind zram"));
+    let two = one.disk("/var/swap", DiskKind::WearsOut, -3);
+    assert!(notes(&two.decide()).contains("/dev/mmcblk0p3, /var/swap stay on behind zram"));
+}
+
+/// The printers put a period after each.
+#[test]
+fn no_sentence_ends_in_a_period() {
+    let machines = [
+        Machine::usual(),
+        ssd(),
+        ssd().zram("zram0", Bytes::mib(512), 5),
+        ssd().zram("zram0", Bytes::mib(512), 5).existing(ExistingChoice::Replace),
+        ssd().zram("zram0", Bytes::mib(512), 5).existing(ExistingChoice::Leave),
+        Machine::usual().no_zram(),
+        Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, 32_767),
+    ];
+    for machine in machines {
+        let text = shown(&machine.decide());
+        assert!(!text.contains("..") && !text.contains(":."), "{text}");
+    }
+}

@@ -1,0 +1,196 @@
+//! zram, zswap, or nothing: by the machine, and by what was asked for.
+
+use eke_core::config::BackendChoice;
+use eke_core::units::Bytes;
+use eke_swap::decide::backend::Backend;
+use eke_swap::facts::{DiskKind, Hibernation};
+
+use crate::machine::{Machine, notes, steps};
+
+fn zswap(area: &str) -> Backend {
+    Backend::Zswap { area: area.into() }
+}
+
+/// Each machine, what it gets, and what its reason must say.
+fn check(cases: Vec<(&str, Machine, Backend, &str)>) {
+    for (name, machine, backend, reason) in cases {
+        let decision = machine.decide();
+        assert_eq!(decision.backend, backend, "{name}: {}", decision.backend_reason.text);
+        let text = &decision.backend_reason.text;
+        assert!(text.contains(reason), "{name}: {text}");
+        let adds = steps(&decision).iter().any(|s| s.starts_with("swap on a new zram device"));
+        assert_eq!(adds, backend == Backend::Zram, "{name}: {:#?}", steps(&decision));
+        assert_eq!(steps(&decision).is_empty(), backend == Backend::Nothing, "{name}");
+    }
+}
+
+#[test]
+fn by_the_kind_of_disk() {
+    use DiskKind::{Network, Rotating, Solid, Unknown, WearsOut};
+    let on = |path, kind| Machine::usual().disk(path, kind, -2);
+    check(vec![
+        ("no swap", Machine::usual(), Backend::Zram, "there is no swap on a disk"),
+        ("hard disk", on("/dev/sda2", Rotating), zswap("/dev/sda2"), "a disk that seeks"),
+        ("SSD", on("/dev/nvme0n1p3", Solid), zswap("/dev/nvme0n1p3"), "a solid-state disk"),
+        (
+            "SD card",
+            on("/dev/mmcblk0p3", WearsOut),
+            Backend::Zram,
+            "wears out (/dev/mmcblk0p3): compressed pages stay in RAM and spare it",
+        ),
+        ("network", on("/dev/nbd0", Network), Backend::Zram, "where swapping can stall"),
+        ("virtual disk", on("/dev/vda2", Unknown), zswap("/dev/vda2"), "nothing says that it wears out"),
+        (
+            "swap file on an SSD",
+            on("/swapfile", Solid),
+            zswap("/swapfile"),
+            "(/swapfile, a solid-state disk)",
+        ),
+        ("swap file on a card", on("/var/swap", WearsOut), Backend::Zram, "(/var/swap)"),
+    ]);
+}
+
+#[test]
+fn of_several_areas_the_one_that_is_filled_first_decides() {
+    use DiskKind::{Rotating, Solid, WearsOut};
+    let two = |first, second| Machine::usual().disk("/dev/sda2", first, -3).disk("/dev/sdb2", second, 10);
+    check(vec![
+        ("a card behind an SSD", two(WearsOut, Solid), zswap("/dev/sdb2"), "/dev/sdb2"),
+        ("a disk behind a card", two(Rotating, WearsOut), Backend::Zram, "/dev/sdb2"),
+        (
+            "two of one priority",
+            Machine::usual().disk("/dev/sda2", Solid, 5).disk("/dev/sdb2", WearsOut, 5),
+            zswap("/dev/sda2"),
+            "/dev/sda2",
+        ),
+    ]);
+}
+
+#[test]
+fn by_what_the_kernel_has() {
+    let ssd = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
+    let card = || Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
+    let module = |m: Machine| m.with(|m| (m.facts.zram.control, m.facts.zram.loadable) = (false, true));
+    check(vec![
+        (
+            "SSD, no zswap",
+            ssd().no_zswap(),
+            Backend::Zram,
+            "zram before /dev/sda2, because this kernel has no zswap",
+        ),
+        ("card, no zram", card().no_zram(), zswap("/dev/mmcblk0p3"), "zram is missing: no CONFIG_ZRAM"),
+        (
+            "SSD, neither",
+            ssd().no_zram().no_zswap(),
+            Backend::Nothing,
+            "no CONFIG_ZRAM; zswap is missing: no CONFIG_ZSWAP",
+        ),
+        (
+            "no swap, no zram",
+            Machine::usual().no_zram(),
+            Backend::Nothing,
+            "zswap has nothing to be in front of",
+        ),
+        ("zram as a module", module(Machine::usual()), Backend::Zram, "no swap on a disk"),
+    ]);
+    assert_eq!(steps(&module(Machine::usual()).decide())[0], "load the kernel module zram");
+}
+
+#[test]
+fn where_nothing_can_be_done_the_reason_says_so() {
+    let with = |change: fn(&mut Machine)| Machine::usual().with(change);
+    check(vec![
+        (
+            "container",
+            with(|m| m.facts.container = Some("/.dockerenv".into())),
+            Backend::Nothing,
+            "this is a container (/.dockerenv): swap belongs to its host",
+        ),
+        (
+            "no swap in the kernel",
+            Machine::usual().lacks("swap", "no /proc/swaps"),
+            Backend::Nothing,
+            "no /proc/swaps",
+        ),
+        ("RAM unknown", Machine::new(Bytes(0)), Backend::Nothing, "shows 0 B of RAM"),
+        (
+            "nothing measured",
+            with(|m| m.measured.algorithms.clear()),
+            Backend::Nothing,
+            "no algorithm could be measured",
+        ),
+    ]);
+    let asked = with(|m| m.facts.container = Some("lxc".into())).backend(BackendChoice::Zram);
+    assert_eq!(asked.decide().backend, Backend::Nothing);
+}
+
+#[test]
+fn what_could_not_be_measured_is_said() {
+    let machine = Machine::usual().with(|m| {
+        m.measured.algorithms.clear();
+        m.wish.settings.algorithm = "zstd".into();
+        let why = "the memory of 9 processes may not be read; that needs root (try with sudo)";
+        m.measured.unmeasured.push(eke_swap::facts::Missing::new("compression", why));
+    });
+    let text = machine.decide().backend_reason.text;
+    assert!(text.starts_with("nothing is set up: no algorithm could be measured (the memory of 9"), "{text}");
+}
+
+#[test]
+fn asked_for_is_done_or_refused_with_the_reason() {
+    let ssd = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
+    let card = || Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
+    check(vec![
+        ("zram on an SSD", ssd().backend(BackendChoice::Zram), Backend::Zram, "because it was asked for"),
+        (
+            "zswap on a card",
+            card().backend(BackendChoice::Zswap),
+            zswap("/dev/mmcblk0p3"),
+            "because it was asked for",
+        ),
+    ]);
+    let refused = [
+        (
+            ssd().no_zram().backend(BackendChoice::Zram),
+            "backend = \"zram\", but zram is missing: no CONFIG_ZRAM",
+        ),
+        (
+            ssd().no_zswap().backend(BackendChoice::Zswap),
+            "backend = \"zswap\", but zswap is missing: no CONFIG_ZSWAP",
+        ),
+        (Machine::usual().backend(BackendChoice::Zswap), "`swapon` one first"),
+    ];
+    for (machine, part) in refused {
+        let text = machine.refusal();
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn zswap_on_a_card_is_not_hurried_onto_it() {
+    let card = Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2).backend(BackendChoice::Zswap);
+    let decision = card.decide();
+    assert!(!steps(&decision).iter().any(|s| s.contains("shrinker")), "{:#?}", steps(&decision));
+    assert!(notes(&decision).contains("is written to /dev/mmcblk0p3 (a card"), "{}", notes(&decision));
+}
+
+#[test]
+fn what_the_machine_hibernates_to_stays_on() {
+    let hibernates = |m: Machine| {
+        m.with(|m| {
+            let device = Some("sda2".into());
+            m.facts.hibernation =
+                Some(Hibernation { source: "proc/cmdline".into(), resume: "/dev/sda2".into(), device });
+            m.facts.disk_areas[0].hibernation = true;
+        })
+    };
+    let disk = || hibernates(Machine::usual().disk("/dev/sda2", DiskKind::Rotating, -2));
+    let zram = disk().backend(BackendChoice::Zram).decide();
+    let zswap = disk().decide();
+    for decision in [&zram, &zswap, &disk().disk("/dev/mmcblk0p3", DiskKind::WearsOut, 10).decide()] {
+        assert!(!steps(decision).iter().any(|s| s.starts_with("swap off")), "{:#?}", steps(decision));
+        assert!(notes(decision).contains("hibernates to /dev/sda2 (proc/cmdline)"), "{}", notes(decision));
+    }
+    assert!(notes(&zram).contains("that area is left as it is"), "{}", notes(&zram));
+    assert!(notes(&zswap).contains("the image must fit beside them"), "{}", notes(&zswap));
+}

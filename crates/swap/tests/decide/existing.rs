@@ -1,0 +1,146 @@
+//! Compressed swap that is there already.
+
+use eke_core::config::{BackendChoice, ExistingChoice};
+use eke_core::units::Bytes;
+use eke_swap::decide::backend::Backend;
+use eke_swap::facts::DiskKind;
+
+use crate::machine::{Machine, device, notes, reason_of, steps, value};
+
+fn with_zram() -> Machine {
+    Machine::usual().zram("zram0", Bytes::mib(1024), 100)
+}
+
+fn ssd(machine: Machine) -> Machine {
+    machine.disk("/dev/sda2", DiskKind::Solid, -2)
+}
+
+#[test]
+fn adopted_gets_the_knobs_around_it_alone() {
+    let machine = with_zram().manager("zram-tools", "/etc/default/zramswap", "zram0");
+    let decision = machine.decide();
+    assert_eq!(decision.backend, Backend::Adopted { device: "zram0".into() });
+    assert_eq!(steps(&decision), ["set vm.page-cluster to 0", "set vm.swappiness to 195"]);
+    let reason = &decision.backend_reason.text;
+    assert!(
+        reason.starts_with("zram0 is compressed swap already, set up by zram-tools: it is kept"),
+        "{reason}"
+    );
+    let prediction = decision.plan.prediction.unwrap();
+    assert_eq!(prediction.ratio, 2.74, "of its own algorithm");
+    assert!((prediction.holds_times_ram - 1.32).abs() < 0.01, "{prediction:?}");
+}
+
+#[test]
+fn of_two_that_claim_a_device_the_active_one_owns_it() {
+    let machine = with_zram().manager("zram-tools", "/usr/sbin/zramswap", "zram0").manager(
+        "rpi-swap",
+        "/etc/rpi/swap.conf",
+        "zram0",
+    );
+    let text = machine.with(|m| m.facts.managers[0].active = false).decide().backend_reason.text;
+    assert!(text.contains("set up by rpi-swap"), "{text}");
+}
+
+#[test]
+fn several_devices_are_all_named_and_counted() {
+    let decision = with_zram().zram("zram1", Bytes::mib(1024), 100).decide();
+    assert!(decision.backend_reason.text.starts_with("zram0, zram1 are compressed swap already: it is kept"));
+    assert!(decision.plan.prediction.unwrap().holds_times_ram > 1.6);
+}
+
+#[test]
+fn an_algorithm_without_figures_lends_none_from_another() {
+    let decision = with_zram().with(|m| m.facts.zram_in_use[0].algorithm = "842".into()).decide();
+    assert_eq!(steps(&decision), ["set vm.page-cluster to 0"]);
+    assert_eq!(decision.plan.prediction, None);
+}
+
+#[test]
+fn adopted_as_it_should_be_says_so() {
+    let decision =
+        with_zram().with(|m| (m.facts.page_cluster, m.facts.swappiness) = (Some(0), Some(195))).decide();
+    assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
+    assert!(decision.backend_reason.text.ends_with("everything is set already as the figures ask"));
+}
+
+#[test]
+fn wishes_that_an_adopted_device_does_not_grant_are_named() {
+    let machine = with_zram().with(|m| {
+        m.wish.settings.algorithm = "zstd".into();
+        m.wish.size = Some(Bytes::mib(64));
+    });
+    let notes = notes(&machine.decide());
+    assert!(notes.contains("algorithm = \"zstd\" is without effect while zram0 is kept as it is"), "{notes}");
+    assert!(notes.contains("a size of 64 MiB is without effect"), "{notes}");
+}
+
+#[test]
+fn zswap_goes_off_wherever_zram_is_to_be() {
+    let off = "set zswap.enabled to N";
+    for machine in [Machine::usual(), with_zram(), with_zram().existing(ExistingChoice::Replace)] {
+        let decision = machine.zswap_on().decide();
+        assert_eq!(steps(&decision)[0], off);
+        assert!(reason_of(&decision, off).contains("compress every page twice"));
+    }
+}
+
+#[test]
+fn replaced_by_zram_goes_off_after_its_pages_have_a_place() {
+    let decision = with_zram().existing(ExistingChoice::Replace).decide();
+    let steps = steps(&decision);
+    assert!(steps[0].starts_with("swap on a new zram device: zstd"), "{steps:#?}");
+    assert_eq!(steps[1], "swap off /dev/zram0");
+    assert_eq!(device(&decision).unwrap().swap_priority, Some(101), "above the one that goes");
+}
+
+#[test]
+fn replaced_by_zswap_goes_off_before_that_is_on() {
+    let decision = ssd(with_zram()).existing(ExistingChoice::Replace).decide();
+    let steps = steps(&decision);
+    assert_eq!(steps[0], "swap off /dev/zram0");
+    assert!(steps.contains(&"set zswap.enabled to Y".into()), "{steps:#?}");
+    assert!(reason_of(&decision, "swap off").contains("zswap takes its place while eke is up"));
+}
+
+#[test]
+fn zswap_and_a_zram_that_is_kept_are_refused_together() {
+    let text = ssd(with_zram()).backend(BackendChoice::Zswap).refusal();
+    assert!(
+        text.contains("zram0 is compressed swap already, and never both: existing = \"replace\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn left_alone_is_left_alone() {
+    let kept =
+        [with_zram(), ssd(with_zram()).backend(BackendChoice::Zswap), ssd(Machine::usual()).zswap_on()];
+    for machine in kept {
+        let decision = machine.existing(ExistingChoice::Leave).decide();
+        assert_eq!((decision.backend, decision.plan.steps.len()), (Backend::Nothing, 0));
+        assert!(
+            decision.backend_reason.text.ends_with("existing = \"leave\""),
+            "{:?}",
+            decision.backend_reason
+        );
+    }
+    let only_default = Machine::usual().zswap_on().existing(ExistingChoice::Leave).decide();
+    assert_eq!(only_default.backend, Backend::Zram, "zswap without an area behind it does nothing");
+}
+
+#[test]
+fn zswap_as_planned_stays_as_it_is() {
+    let planned = ssd(Machine::usual()).decide();
+    let applied = ssd(Machine::usual()).with(|m| {
+        let zswap = m.facts.zswap.as_mut().unwrap();
+        zswap.enabled = true;
+        zswap.compressor = value(&planned, "zswap.compressor").unwrap().into();
+        zswap.shrinker = Some(true);
+        m.facts.swappiness = value(&planned, "vm.swappiness").map(|v| v.parse().unwrap());
+    });
+    let decision = applied.decide();
+    assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
+    assert!(decision.backend_reason.text.ends_with("everything is set already as the figures ask"));
+    assert!(!notes(&decision).contains("boot-config"), "{}", notes(&decision));
+}

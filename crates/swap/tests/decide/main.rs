@@ -1,0 +1,18 @@
+//! Facts and figures in, plans out: one case a line where that is possible.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod advice;
+mod algorithms;
+mod any_machine;
+mod backends;
+mod existing;
+mod machine;
+mod settings;
+mod whole_plans;
+mod writeback;

@@ -1,0 +1,141 @@
+//! The kernel's settings: each from a figure, or not at all.
+
+use eke_core::step::Step;
+use eke_core::units::{Bytes, Nanos};
+use eke_swap::decide::Decision;
+use eke_swap::facts::{DiskKind, GroupSwappiness};
+
+use crate::machine::{Machine, device, notes, reads, reason_of, steps, value};
+
+fn on(kind: DiskKind) -> Machine {
+    Machine::usual().disk("/dev/sda2", kind, -2)
+}
+
+fn set(decision: &Decision, knob: &str) -> bool {
+    decision.plan.steps.iter().any(|p| matches!(&p.step, Step::Set { knob: k, .. } if k == knob))
+}
+
+#[test]
+fn swappiness_needs_both_costs() {
+    let no_time = |m: &mut Machine| m.measured.algorithms.iter_mut().for_each(|r| r.load_p50 = Nanos(0));
+    let cases = [
+        ("files not measured", Machine::usual().with(|m| m.measured.file_read = None)),
+        ("a load without a time", Machine::usual().with(no_time)),
+        ("no such knob", Machine::usual().with(|m| m.facts.swappiness = None)),
+        ("as it should be", Machine::usual().with(|m| m.facts.swappiness = Some(188))),
+    ];
+    for (name, machine) in cases {
+        let decision = machine.decide();
+        assert!(!set(&decision, "vm.swappiness"), "{name}: {:#?}", steps(&decision));
+    }
+    let usual = Machine::usual().decide();
+    assert_eq!(value(&usual, "vm.swappiness"), Some("188"));
+    let reason = reason_of(&usual, "set vm.swappiness");
+    assert_eq!(
+        reason,
+        "a page from zram costs 5.70 µs, one from a file 90.0 µs: by the kernel document's formula"
+    );
+}
+
+#[test]
+fn swappiness_stays_within_what_the_kernel_takes() {
+    let slow_files = |kernel: &str| {
+        let kernel = kernel.to_owned();
+        Machine::usual().with(move |m| {
+            m.measured.kernel = kernel;
+            m.measured.file_read = Some(reads("/usr", 12_000));
+        })
+    };
+    assert_eq!(value(&slow_files("6.18.5").decide(), "vm.swappiness"), Some("199"));
+    let old = slow_files("5.4.0-150-generic").decide();
+    assert_eq!(value(&old, "vm.swappiness"), Some("100"));
+    assert!(reason_of(&old, "set vm.swappiness").ends_with("100 is the most before Linux 5.8"));
+}
+
+#[test]
+fn groups_with_a_value_of_their_own_keep_it() {
+    let group = |name: &str, swappiness| GroupSwappiness { group: name.into(), swappiness };
+    let machine = Machine::usual()
+        .with(|m| m.facts.memory_groups_v1 = vec![group("", 60), group("user", 60), group("database", 10)]);
+    let changed: Vec<String> =
+        steps(&machine.decide()).into_iter().filter(|s| s.contains("memory.swappiness")).collect();
+    assert_eq!(changed, ["set memory.swappiness of user to 188"]);
+    let unmeasured = machine.with(|m| m.measured.file_read = None).decide();
+    assert!(!set(&unmeasured, "memory.swappiness"));
+}
+
+#[test]
+fn page_cluster_goes_to_0_for_zram_alone() {
+    assert_eq!(value(&Machine::usual().decide(), "vm.page-cluster"), Some("0"));
+    assert!(!set(&Machine::usual().with(|m| m.facts.page_cluster = Some(0)).decide(), "vm.page-cluster"));
+    assert!(!set(&on(DiskKind::Solid).decide(), "vm.page-cluster"), "neighbours come with one seek");
+}
+
+#[test]
+fn the_priority_is_above_every_area() {
+    let card = |priority| Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, priority).decide();
+    for (priority, ours) in
+        [(-2, 100), (99, 100), (100, 101), (32_766, 32_767), (32_767, 32_767), (i32::MAX, 32_767)]
+    {
+        assert_eq!(device(&card(priority)).unwrap().swap_priority, Some(ours), "{priority}");
+    }
+    assert!(notes(&card(32_767)).contains("fills it and zram in turn"), "{}", notes(&card(32_767)));
+    assert!(!notes(&card(32_766)).contains("in turn"));
+}
+
+#[test]
+fn the_slower_the_disk_the_larger_the_pool() {
+    let with = |us| on(DiskKind::Rotating).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us)));
+    for (us, percent, accept) in [(1_000, "35", "94"), (10_000, "50", "96"), (80_000, "50", "96")] {
+        let decision = with(us).decide();
+        assert_eq!(value(&decision, "zswap.max_pool_percent"), Some(percent));
+        assert_eq!(value(&decision, "zswap.accept_threshold_percent"), Some(accept));
+    }
+    let on_request = with(10_000).with(|m| m.wish.settings.pool_percent = 90).decide();
+    assert_eq!(value(&on_request, "zswap.max_pool_percent"), Some("90"));
+    let reason = reason_of(&on_request, "set zswap.max_pool_percent");
+    assert_eq!(reason, "the slower the disk, the larger the pool: a page from /dev/sda2 costs 10.0 ms");
+    assert!(!set(&with(80).decide(), "zswap.max_pool_percent"), "20 is what the kernel has");
+}
+
+#[test]
+fn a_disk_without_figures_is_judged_by_its_kind() {
+    let unmeasured = |kind| on(kind).with(|m| m.measured.swap_disk = None);
+    let seeks = unmeasured(DiskKind::Rotating).decide();
+    assert_eq!(value(&seeks, "zswap.max_pool_percent"), Some("50"));
+    assert!(reason_of(&seeks, "set zswap.max_pool_percent").ends_with("but it is on a disk that seeks"));
+    assert!(!set(&seeks, "vm.swappiness"), "nothing tells what a page costs that zswap lacks");
+    assert!(!set(&unmeasured(DiskKind::Unknown).decide(), "zswap.max_pool_percent"));
+    let too_large =
+        unmeasured(DiskKind::Unknown).with(|m| m.facts.zswap.as_mut().unwrap().max_pool_percent = Some(80));
+    assert_eq!(value(&too_large.decide(), "zswap.max_pool_percent"), Some("50"));
+    let of_another = on(DiskKind::Rotating).with(|m| m.measured.swap_disk = Some(reads("/dev/sdx9", 50)));
+    assert_eq!(value(&of_another.decide(), "zswap.max_pool_percent"), Some("50"));
+}
+
+#[test]
+fn zswap_turns_on_what_the_kernel_has() {
+    let decision =
+        on(DiskKind::Solid).with(|m| m.facts.zswap.as_mut().unwrap().zpool = Some("zbud".into())).decide();
+    let expected = [
+        "set zswap.zpool to zsmalloc",
+        "set zswap.compressor to zstd",
+        "set zswap.shrinker_enabled to Y",
+        "set zswap.enabled to Y",
+        "set vm.swappiness to 171",
+    ];
+    assert_eq!(steps(&decision), expected);
+    let old = on(DiskKind::Solid).with(|m| m.facts.zswap.as_mut().unwrap().shrinker = None).decide();
+    assert!(!set(&old, "zswap.shrinker_enabled"));
+}
+
+#[test]
+fn zswap_is_predicted_to_hold_no_more_than_its_areas() {
+    let with = |mib| on(DiskKind::Solid).with(move |m| m.facts.areas[0].size = Bytes::mib(mib)).decide();
+    let (large, small) = (with(8_000), with(200));
+    let times = |d: &Decision| d.plan.prediction.as_ref().unwrap().holds_times_ram;
+    assert!((times(&large) - 1.474).abs() < 0.001, "0.2 * (3.37 - 1): {}", times(&large));
+    assert!((times(&small) - 1.069).abs() < 0.001, "200 MiB less their pool: {}", times(&small));
+    assert!(!notes(&large).contains("swap area"), "{}", notes(&large));
+    assert!(notes(&small).contains("and these have 200 MiB"), "{}", notes(&small));
+}
