@@ -4,8 +4,8 @@ use eke_core::remedy::Remedy;
 use eke_core::step::Plan;
 use eke_kernel::journal;
 use eke_swap::Swap;
-use eke_swap::facts::Manager;
 use eke_swap::decide;
+use eke_swap::facts::Manager;
 
 use super::Context;
 use crate::args;
