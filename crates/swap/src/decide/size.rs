@@ -64,10 +64,11 @@ pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: boo
 }
 
 fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWish> {
-    let page = 4096;
+    // The largest page of any kernel that eke runs on: the kernel would round up, and read back another size.
+    let page = 1 << 16;
     if bytes.0 < page {
         return Err(BadWish(format!(
-            "a size of {bytes} cannot hold a single page; give for example {}",
+            "a size of {bytes} cannot hold a single page of every kernel (64 KiB); give for example {}",
             ram.scaled(1.0)
         )));
     }
