@@ -73,7 +73,8 @@ impl Failure {
         if is_broken_pipe(&self.error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("eke: {:#}", self.error);
+        // Every error of ours has its cause in its own sentence.
+        eprintln!("eke: {}", self.error);
         if let Some(hint) = &self.hint {
             eprintln!("hint: {hint}");
         }

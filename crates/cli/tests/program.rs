@@ -150,6 +150,48 @@ fn what_is_generated_is_up_to_date() {
     }
 }
 
+/// An image's root: no /proc, no /sys.
+#[test]
+fn boot_config_writes_to_an_image_and_undoes_it() {
+    let case = std::path::Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../kernel/tests/cases/01-grub-drop-in-initramfs-tools/root"
+    ));
+    let root = tempfile::tempdir().unwrap();
+    assert!(
+        std::process::Command::new("cp")
+            .arg("-a")
+            .arg(case.join("."))
+            .arg(root.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let before = eke_testkit::tree::read(root.path(), &["var"]);
+    let at = root.path().to_str().unwrap();
+    let with = |more: &[&str]| eke(&[&["--root", at, "swap", "boot-config"], more].concat());
+    let values = ["--compressor", "zstd", "--max-pool-percent", "40"];
+    let shown = with(&values);
+    assert!(
+        shown.stdout.contains("zswap.compressor=zstd zswap.max_pool_percent=40")
+            && shown.stdout.contains("Nothing was changed"),
+        "{}",
+        shown.shown()
+    );
+    assert_eq!(eke_testkit::tree::read(root.path(), &["var"]), before);
+    let written = with(&[&values[..], &["--write"]].concat());
+    assert!(
+        written.status == Some(0) && written.stdout.contains("to run there: update-grub"),
+        "{}",
+        written.shown()
+    );
+    let drop_in =
+        std::fs::read_to_string(root.path().join("etc/default/grub.d/50-eke.cfg")).unwrap_or_default();
+    assert!(drop_in.contains("zswap.compressor=zstd"), "{}", written.shown());
+    assert_eq!(with(&["--undo"]).status, Some(0));
+    assert_eq!(eke_testkit::tree::read(root.path(), &["var"]), before);
+}
+
 #[test]
 fn completions_come_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {

@@ -68,7 +68,8 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
             _ => None,
         })
     };
-    let now = Swap.probe(&context.root)?.zswap;
+    // An image that is not running has no zswap to ask.
+    let now = Swap.probe(&context.root).ok().and_then(|facts| facts.zswap);
     let compressor = options
         .compressor
         .clone()
