@@ -61,6 +61,7 @@ uninstall: ## undo all that eke changed, then remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/eke $(DESTDIR)$(PREFIX)/bin/eke-agent $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 \
 	  $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+	@if [ -z "$(DESTDIR)" ]; then rm -f /var/lib/eke/measured.json /var/lib/eke/wear.json; rmdir /var/lib/eke 2>/dev/null || true; fi
 
 clean:
 	$(CARGO) clean

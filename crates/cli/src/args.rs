@@ -123,6 +123,39 @@ pub enum Verb {
         /// What it does, as JSON
         spec: String,
     },
+    /// What experiments stand on
+    #[command(subcommand, hide = true)]
+    Lab(Lab),
+}
+
+/// `eke lab ...`.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    /// A block device that is as slow as one says, until Ctrl-C
+    #[command(
+        after_help = "Example:\n  sudo eke lab slow-disk --profile laptop\n  sudo eke lab slow-disk --profile sd --measure"
+    )]
+    SlowDisk(SlowDisk),
+}
+
+/// `eke lab slow-disk`.
+#[derive(Debug, ClapArgs)]
+pub struct SlowDisk {
+    /// Which disk
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_lab::slow_disk::Profile::NAMES))]
+    pub profile: String,
+    /// Its size
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    pub size: Bytes,
+    /// What lies in it (made if it is not there); memory without it
+    #[arg(long, value_name = "FILE")]
+    pub image: Option<PathBuf>,
+    /// Measure it with fio, print nominal beside measured, and end; overwrites what lies in it
+    #[arg(long)]
+    pub measure: bool,
+    /// Seconds of each figure
+    #[arg(long, default_value_t = 5, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub seconds: u32,
 }
 
 /// What the user wishes beyond the configuration, for this once.

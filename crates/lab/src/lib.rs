@@ -4,3 +4,4 @@ pub mod demo;
 pub mod hog;
 pub mod machine;
 pub mod pen;
+pub mod slow_disk;

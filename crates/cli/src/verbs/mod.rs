@@ -13,6 +13,7 @@ mod pages;
 mod pen;
 mod plan;
 mod run;
+mod slow_disk;
 mod status;
 mod up;
 
@@ -20,7 +21,7 @@ use eke_core::config::Settings;
 use eke_kernel::{Root, settings};
 use serde::Serialize;
 
-use crate::args::{Args, Bench, Swap, Verb};
+use crate::args::{Args, Bench, Lab, Swap, Verb};
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
 
@@ -96,6 +97,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Completions { shell }) => pages::completions(shell),
         Some(Verb::Man) => pages::man(),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
+        Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
     }
 }
