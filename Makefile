@@ -24,7 +24,7 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everythi
 	@exec $(BIN)/eke run
 
 test: setup check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
-	@./scripts/count-skipped target/test-host.log target/test-vm.log
+	@./scripts/count-skipped target/deny.log target/test-host.log target/test-vm.log
 
 test-host: setup ## without the small machine
 	@mkdir -p target
@@ -37,7 +37,8 @@ test-vm: setup ## in the small machine: 124 MB, another kernel
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@./scripts/deny
+	@mkdir -p target
+	@./scripts/logged target/deny.log ./scripts/deny
 
 docs: build ## write docs/ anew from the program
 	@./scripts/docs $(BIN)/eke

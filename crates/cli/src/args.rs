@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
@@ -94,6 +95,20 @@ pub enum Verb {
     /// Before and after, in a minute, in a box on this machine
     #[command(after_help = "Example:\n  sudo eke demo")]
     Demo,
+    /// The memory behaviour of a command, a process or the machine, as one SQLite file
+    #[command(
+        args_conflicts_with_subcommands = true,
+        subcommand_negates_reqs = true,
+        disable_help_subcommand = true,
+        override_usage = "eke record [OPTIONS] -- COMMAND...\n       eke record [OPTIONS] --pid PID\n       eke record [OPTIONS] --system\n       eke record mark NAME",
+        after_help = "Example:\n  eke record -- evince thesis.pdf\n  eke record mark \"open B.pdf\"     a named step begins, said in another terminal or by the command\n  eke report evince.sqlite          the recording as a page\n\nIt ends with the command or with Ctrl-C. Exit status: the command's own; 127 if there is no such command."
+    )]
+    Record(Record),
+    /// A recording as a page with plots, as SVG, as CSV
+    #[command(
+        after_help = "Example:\n  eke report evince.sqlite                   writes evince.html\n  eke report evince.sqlite --svg plots --csv evince.csv\n  eke report evince.sqlite --json | jq .steps"
+    )]
+    Report(Report),
     /// Compressed swap beyond the plan
     #[command(subcommand)]
     Swap(Swap),
@@ -114,7 +129,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, bench; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)
@@ -156,6 +171,68 @@ pub struct SlowDisk {
     /// Seconds of each figure
     #[arg(long, default_value_t = 5, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=600))]
     pub seconds: u32,
+}
+
+/// `eke record`.
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("subject").required(true).multiple(false).args(["command", "pid", "system"])))]
+pub struct Record {
+    /// `mark`
+    #[command(subcommand)]
+    pub verb: Option<RecordVerb>,
+    /// The time between two samples (10ms to 1h)
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = eke_record::span::every)]
+    pub every: Duration,
+    /// The file; without it the command's name with .sqlite, in this directory
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it is there already
+    #[arg(long)]
+    pub force: bool,
+    /// A process that runs already, and what it starts, until it ends
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// The machine alone, until Ctrl-C
+    #[arg(long)]
+    pub system: bool,
+    /// With --pid or --system: end after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = eke_record::span::length, conflicts_with = "command")]
+    pub at_most: Option<Duration>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `eke record ...`.
+#[derive(Debug, Subcommand)]
+pub enum RecordVerb {
+    /// A named step begins now, in the recording that runs
+    #[command(
+        after_help = "Example:\n  eke record mark \"open B.pdf\"\n\nBelow a recorded command that recording is meant (EKE_RECORDING), otherwise the only one of this user that runs."
+    )]
+    Mark {
+        /// Its name
+        name: String,
+    },
+}
+
+/// `eke report`.
+#[derive(Debug, ClapArgs)]
+pub struct Report {
+    /// The recording
+    pub file: PathBuf,
+    /// Write the page to this file; without any output option to FILE with .html
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write each figure to a file in this directory
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Write the samples to this file
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Replace files that are there already
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What the user wishes beyond the configuration, for this once.

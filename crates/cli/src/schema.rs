@@ -18,6 +18,8 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("advise", schema_for!(documents::Advise)),
         ("box", schema_for!(eke_lab::pen::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
+        ("record", schema_for!(eke_record::recording::Ended)),
+        ("report", schema_for!(eke_record::steps::Document)),
         ("demo", schema_for!(eke_lab::demo::DemoReport)),
     ])
 }

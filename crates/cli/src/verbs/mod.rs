@@ -12,6 +12,8 @@ mod overview;
 mod pages;
 mod pen;
 mod plan;
+mod record;
+mod report;
 mod run;
 mod slow_disk;
 mod status;
@@ -94,6 +96,8 @@ pub fn run(args: Args) -> Outcome {
             boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
         }
         Some(Verb::Bench(Bench::Agent { seconds })) => bench::agent(&context, seconds),
+        Some(Verb::Record(options)) => record::run(&context, options),
+        Some(Verb::Report(options)) => report::run(&context, &options),
         Some(Verb::Completions { shell }) => pages::completions(shell),
         Some(Verb::Man) => pages::man(),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
