@@ -4,10 +4,14 @@ use clap::CommandFactory;
 
 use crate::args::Args;
 use crate::exit::{Outcome, Status};
+use crate::put;
 
 /// Completions for `shell` on standard output.
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
-    clap_complete::generate(shell, &mut Args::command(), "eke", &mut std::io::stdout());
+    // Into memory first: it panics where a reader is gone.
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "eke", &mut out);
+    put!("{}", String::from_utf8_lossy(&out));
     Ok(Status::Done)
 }
 
@@ -25,7 +29,7 @@ pub fn man() -> Outcome {
         section(verb, &mut out)?;
     }
     page.render_extra_section(&mut out)?;
-    std::io::Write::write_all(&mut std::io::stdout(), &out)?;
+    put!("{}", String::from_utf8_lossy(&out));
     Ok(Status::Done)
 }
 

@@ -42,12 +42,13 @@ pub(super) fn run(
     shutdown: &AtomicBool,
 ) -> Result<Report, Error> {
     let before = machine_counters(root);
+    let begun = Instant::now();
     let mut running = child::start(spec, group)?;
     let mut supervisor = Supervisor {
         root,
         group,
         meter: Meter::new(spec.memory),
-        begun: Instant::now(),
+        begun,
         most_swapped: Bytes(0),
         charged_for_most_swapped: Bytes(0),
     };
