@@ -1,0 +1,78 @@
+//! `eke record`: the memory behaviour of a command, a process or the machine, as one SQLite file.
+
+use std::path::Path;
+
+use eke_record::marks;
+use eke_record::output::free_name;
+use eke_record::recording::{Ended, Spec, record};
+use eke_record::subject::Subject;
+
+use super::Context;
+use crate::args::{Record, RecordVerb};
+use crate::exit::{Failure, Outcome, Status};
+use crate::say;
+
+/// The verb; the status is the command's own.
+pub fn run(context: &Context, options: Record) -> Outcome {
+    if let Some(RecordVerb::Mark { name }) = &options.verb {
+        return mark(name);
+    }
+    let stop = super::run::stop_flag()?;
+    let ended = record(&context.root, &spec(context, options), &stop).map_err(failure)?;
+    if context.json {
+        context.print_json(&ended)?;
+    } else {
+        eprintln!("{}", said(&ended));
+    }
+    Ok(ended.exit_status.map_or(Status::Done, Status::Of))
+}
+
+fn mark(name: &str) -> Outcome {
+    let socket = std::env::var_os(marks::VARIABLE);
+    marks::send(socket.as_deref(), &marks::directories(), name).map_err(failure)?;
+    say!("The step \"{}\" begins.", name.trim());
+    Ok(Status::Done)
+}
+
+fn spec(context: &Context, options: Record) -> Spec {
+    let subject = match options.pid {
+        Some(pid) => Subject::Process(pid),
+        None if options.system => Subject::System,
+        None => Subject::Command { argv: options.command, to_stderr: context.json },
+    };
+    let output = options.output.unwrap_or_else(|| free_name(Path::new(""), &subject.file_stem(), "sqlite"));
+    Spec {
+        subject,
+        every: options.every,
+        at_most: options.at_most,
+        output,
+        overwrite: options.force,
+        sockets: marks::directories(),
+    }
+}
+
+/// For `record` and `report`.
+pub fn failure(error: eke_record::Error) -> Failure {
+    use eke_record::Error;
+    let status = match &error {
+        e if e.start_status().is_some() => e.start_status().map_or(Status::Failed, Status::Of),
+        Error::Exists(_) | Error::BadName | Error::Several(_) => Status::Usage,
+        Error::Kernel(e) if e.is_permission() => Status::NotPermitted,
+        Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Status::NotPermitted
+        }
+        _ => Status::Failed,
+    };
+    Failure::new(status, error.to_string())
+}
+
+/// One line after the command, on standard error.
+fn said(e: &Ended) -> String {
+    let steps = if e.marks == 0 { String::new() } else { format!(", {} named steps", e.marks) };
+    let file = e.file.display();
+    format!(
+        "eke record: {} after {:.1} s; {} samples{steps} in {file}; the recording cost {:.1} % of one CPU\n\
+         eke record: see it by: eke report {file}",
+        e.end, e.seconds, e.samples, e.cost_percent
+    )
+}

@@ -1,0 +1,95 @@
+//! `eke report`: a recording as a page with plots, as SVG, as CSV.
+
+use std::path::{Path, PathBuf};
+
+use eke_record::load::Recording;
+use eke_record::steps::{Document, Step};
+use eke_record::{Error, csv, figures, html, output, svg};
+
+use super::Context;
+use super::record::failure;
+use crate::args::Report;
+use crate::exit::{Outcome, Status};
+use crate::show::table::Table;
+use crate::{put, say};
+
+/// Of a command's line on the terminal; the page has all of it.
+const LONGEST_SUBJECT: usize = 100;
+
+/// The verb.
+pub fn run(context: &Context, options: &Report) -> Outcome {
+    let recording = Recording::read(&options.file).map_err(failure)?;
+    let written = write(options, &recording).map_err(failure)?;
+    context.print(&Document::from(&recording), |document| show(document, &written))?;
+    Ok(Status::Done)
+}
+
+fn write(options: &Report, recording: &Recording) -> Result<Vec<PathBuf>, Error> {
+    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    let only_page = options.svg.is_none() && options.csv.is_none();
+    if let Some(path) = options.html.clone().or(only_page.then(|| options.file.with_extension("html"))) {
+        files.push((path, html::page(recording)));
+    }
+    if let Some(path) = &options.csv {
+        files.push((path.clone(), csv::csv(recording)));
+    }
+    if let Some(directory) = &options.svg {
+        output::directory(directory)?;
+        files.extend(figure_files(directory, recording));
+    }
+    for (path, text) in &files {
+        output::write(path, text, options.force)?;
+    }
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+fn figure_files(directory: &Path, recording: &Recording) -> Vec<(PathBuf, String)> {
+    let (from, to) = recording.span_ms();
+    let span = (from as f64 / 1e3, to as f64 / 1e3);
+    let figures = figures::figures(recording).into_iter().enumerate();
+    let file = |(i, figure): (usize, figures::Figure)| {
+        let name = format!("{}-{}.svg", i + 1, figure.id);
+        (directory.join(name), svg::file(&figure, &recording.marks, span))
+    };
+    figures.map(file).collect()
+}
+
+fn show(document: &Document, written: &[PathBuf]) {
+    let subject = document.notes.get("subject").map_or("a recording", String::as_str);
+    let subject: String = plain(subject).chars().take(LONGEST_SUBJECT).collect();
+    say!("{subject}: {:.1} s, {} samples", document.seconds, document.samples);
+    if !document.complete {
+        say!("The recorder was killed or still records: its last second may be missing.");
+    }
+    say!("");
+    let mut table =
+        Table::new(&["step", "lasted", "available", "swapped", "pool", "page cache", "in", "out", "faults"]);
+    for step in &document.steps {
+        table.row(cells(step));
+    }
+    put!("{table}");
+    say!("");
+    for path in written {
+        say!("Written: {}", path.display());
+    }
+}
+
+fn cells(step: &Step) -> [String; 9] {
+    let shown = |bytes: Option<eke_core::units::Bytes>| bytes.map_or("-".into(), |b| b.to_string());
+    [
+        plain(&step.name),
+        format!("{:.1} s", step.to_s - step.from_s),
+        shown(step.end.available),
+        shown(step.end.swapped),
+        shown(step.end.pool),
+        shown(step.end.file_cache),
+        step.pages_in.to_string(),
+        step.pages_out.to_string(),
+        step.major_faults.to_string(),
+    ]
+}
+
+/// A recording can come from anybody: no escape sequences for the terminal.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}

@@ -1,0 +1,120 @@
+//! The loop device. util-linux's losetup does what would otherwise need unsafe ioctls.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use eke_kernel::Root;
+
+use super::error::{Error, Result, on};
+use super::mounts;
+
+/// How long a device may take to let go of its file after its last user closed it (loop(4), LO_FLAGS_AUTOCLEAR).
+const PATIENCE: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A loop device over a file of a slow disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Device(pub(super) PathBuf);
+
+/// Runs a program of the host to its end and gives its standard output.
+pub(super) fn command(program: &str, args: &[&str]) -> Result<String> {
+    let line = || format!("{program} {}", args.join(" "));
+    // A service's path may lack where these are.
+    let mut command = Command::new(program);
+    command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin");
+    let output = command
+        .output()
+        .map_err(|e| Error::Command { command: line(), answer: format!("cannot be run: {e}") })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Command { command: line(), answer: format!("failed ({}): {said}", output.status) })
+}
+
+impl Device {
+    /// The next free loop device over `file`, which must be there, with direct I/O: asynchronous, and with no page cache
+    /// of the file in between.
+    pub(super) fn attach(root: &Root, file: &Path) -> Result<Self> {
+        let path = file.to_string_lossy();
+        let said = command("losetup", &["--find", "--show", "--direct-io=on", &path])?;
+        let device = Self(PathBuf::from(said.trim()));
+        match device.attribute(root, "loop/dio").as_deref() {
+            Some("1") => Ok(device),
+            dio => {
+                let answer = format!("gave no direct I/O (dio is {dio:?}): the disk's depth would be 1");
+                device.detach(root)?;
+                Err(Error::Command { command: format!("losetup --direct-io=on {path}"), answer })
+            }
+        }
+    }
+
+    /// The devices whose file is in `dir`.
+    pub(super) fn all_below(root: &Root, dir: &Path) -> Result<Vec<Self>> {
+        let names = root.list("sys/block")?.into_iter().filter(|name| name.starts_with("loop"));
+        let devices = names.map(|name| Self(Path::new("/dev").join(name)));
+        Ok(devices.filter(|d| d.file(root).is_some_and(|file| file.starts_with(dir))).collect())
+    }
+
+    /// Tells the kernel that seeks cost: it then swaps and reads ahead as on a rotating disk. [`Device::detach`] takes it
+    /// back.
+    pub(super) fn set_rotational(&self, root: &Root, rotational: bool) -> Result<()> {
+        let path = self.sys(root, "queue/rotational");
+        let flag: &[u8] = if rotational { b"1" } else { b"0" };
+        root.sys().write(&path, flag).map_err(on("set", &path))
+    }
+
+    /// Lets go of the file; waits until it is let go.
+    pub(super) fn detach(&self, root: &Root) -> Result<()> {
+        if self.file(root).is_none() {
+            return Ok(());
+        }
+        let _ = self.set_rotational(root, false);
+        command("losetup", &["--detach", &self.0.to_string_lossy()])?;
+        for _ in 0..PATIENCE {
+            if self.file(root).is_none() {
+                return Ok(());
+            }
+            root.sleep(PAUSE);
+        }
+        Err(self.in_use("close what has it open (see `lsof`); it goes away by itself then"))
+    }
+
+    /// Unmounts what is mounted from it; lazily where files are open there.
+    pub(super) fn unmount_all(&self, root: &Root) -> Result<()> {
+        for target in mounts::targets(&root.read("proc/mounts")?, &self.0) {
+            unmount(&target)?;
+        }
+        if mounts::is_swap(&root.read_if_there("proc/swaps")?.unwrap_or_default(), &self.0) {
+            return Err(self.in_use("it is swap; swap it off first"));
+        }
+        Ok(())
+    }
+
+    fn in_use(&self, by: &str) -> Error {
+        Error::InUse { device: self.0.clone(), by: by.to_owned() }
+    }
+
+    fn file(&self, root: &Root) -> Option<PathBuf> {
+        self.attribute(root, "loop/backing_file").map(PathBuf::from)
+    }
+
+    fn attribute(&self, root: &Root, name: &str) -> Option<String> {
+        let text = root.read_if_there(self.sys(root, name)).ok()??;
+        Some(text.trim_end().to_owned())
+    }
+
+    fn sys(&self, root: &Root, attribute: &str) -> PathBuf {
+        let name = self.0.file_name().unwrap_or_default();
+        root.path("sys/block").join(name).join(attribute)
+    }
+}
+
+/// Unmounts in order if it can, so that everything is written, and else takes the mount out of sight.
+pub(super) fn unmount(target: &Path) -> Result<()> {
+    use rustix::mount::{UnmountFlags, unmount};
+    unmount(target, UnmountFlags::empty())
+        .or_else(|_| unmount(target, UnmountFlags::DETACH))
+        .map_err(on("unmount", target))
+}

@@ -1,0 +1,183 @@
+//! Puts the parts together, and takes them apart in order.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use eke_core::units::{Bytes, Nanos};
+use eke_kernel::Root;
+use fuser::{BackgroundSession, MountOption, Session};
+use rustix::io::Errno;
+
+use super::desk::Desk;
+use super::device::{Device, unmount};
+use super::error::{Result, on};
+use super::faults::Faults;
+use super::model::Model;
+use super::pace::Pace;
+use super::place::{Place, sweep};
+use super::server::{FILE, Server};
+use super::stats::Stats;
+use super::store::Store;
+use super::{SlowDiskSpec, calibrate, image};
+
+/// What `/proc/mounts` shows as the source of the file server's mount.
+const SOURCE: &str = "eke-slow-disk";
+
+/// A slow disk that is there. Dropping it takes it down as [`SlowDisk::detach`] does, without saying what failed.
+#[derive(Debug)]
+pub struct SlowDisk {
+    root: Root,
+    spec: SlowDiskSpec,
+    desk: Arc<Desk>,
+    path: Nanos,
+    device: Device,
+    /// `None` once it is taken down.
+    service: Option<Service>,
+}
+
+/// The file server's threads, mount and directory.
+#[derive(Debug)]
+struct Service {
+    session: BackgroundSession,
+    pace: JoinHandle<()>,
+    place: Place,
+}
+
+impl SlowDisk {
+    /// Makes the disk. Removes first what dead owners left.
+    ///
+    /// # Errors
+    /// What it needs (root, `/dev/fuse`, loop devices, losetup), a specification that cannot be, or the kernel's refusal;
+    /// nothing is left then, not even an image that was not there before.
+    pub fn attach(root: &Root, spec: SlowDiskSpec) -> Result<Self> {
+        spec.check()?;
+        sweep(root)?;
+        let (image, made) = image::open(&spec)?;
+        let disk = Self::serve(root, spec, image)?;
+        made.keep();
+        Ok(disk)
+    }
+
+    fn serve(root: &Root, spec: SlowDiskSpec, image: File) -> Result<Self> {
+        let model = Model::new(calibrate::profile(), spec.size, Nanos(0));
+        let desk = Arc::new(Desk::new(model, Store::new(image, spec.size, spec.cache)));
+        let service = Service::start(root, &desk, spec.size)?;
+        let file = service.place.dir().join(FILE);
+        let device = Device::attach(root, &file).inspect_err(|_| service.place.leave())?;
+        let mut disk =
+            Self { root: root.clone(), spec, desk, path: Nanos(0), device, service: Some(service) };
+        disk.calibrate()?;
+        Ok(disk)
+    }
+
+    fn calibrate(&mut self) -> Result<()> {
+        self.path = calibrate::path(&self.device.0, || self.desk.stats().late)?;
+        self.device.set_rotational(&self.root, self.spec.profile.head.is_some())?;
+        self.desk.begin(Model::new(self.spec.profile.clone(), self.spec.size, self.path));
+        Ok(())
+    }
+
+    /// The block device, `/dev/loopN`.
+    pub fn device(&self) -> &Path {
+        &self.device.0
+    }
+
+    /// What was asked for.
+    pub fn spec(&self) -> &SlowDiskSpec {
+        &self.spec
+    }
+
+    /// What this machine takes for the way to the disk and back; it is taken off each request.
+    pub fn path(&self) -> Nanos {
+        self.path
+    }
+
+    /// What the disk did since it was attached.
+    pub fn stats(&self) -> Stats {
+        self.desk.stats()
+    }
+
+    /// From now on, reads and writes that touch these bytes of the device fail. A program sees EIO; what it can see of
+    /// other errors is what the block layer has a status for (ENOSPC, ETIMEDOUT, ENOLINK; blk_errors in block/blk-core.c).
+    pub fn fail(&self, range: Range<u64>, errno: Errno) {
+        self.desk.change_faults(|f| f.range(range, errno));
+    }
+
+    /// From now on, each request (flushes too) fails with this probability (0 to 1). The same seed and the same order of
+    /// requests fail at the same places.
+    pub fn fail_by_chance(&self, probability: f64, seed: u64, errno: Errno) {
+        self.desk.change_faults(|f| f.chance(probability, seed, errno));
+    }
+
+    /// Nothing fails from now on.
+    pub fn heal(&self) {
+        self.desk.change_faults(|f| *f = Faults::default());
+    }
+
+    /// Cuts the power: writes that were not flushed are taken back, and every request from now on fails with EIO. The image
+    /// is then what a machine finds at its next boot: [`SlowDisk::detach`] this disk and attach the image again. Says how
+    /// many written bytes were lost.
+    ///
+    /// # Errors
+    /// The kernel's answer where the image cannot be written.
+    pub fn power_cut(&self) -> Result<Bytes> {
+        self.desk.cut().map_err(on("write to the image of", &self.device.0))
+    }
+
+    /// Unmounts what is mounted from the device, detaches it and ends the server. The image stays, with everything that
+    /// was written.
+    ///
+    /// # Errors
+    /// `InUse` where the device is swap or held open, after 2 s; the server ends all the same (then what uses the device
+    /// sees EIO), and the kernel lets go of the device when its last user closes it.
+    pub fn detach(mut self) -> Result<()> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<()> {
+        let Some(service) = self.service.take() else { return Ok(()) };
+        let detached = self.device.unmount_all(&self.root).and_then(|()| self.device.detach(&self.root));
+        if detached.is_err() {
+            self.desk.turn_off();
+            service.place.leave();
+            return detached;
+        }
+        service.end()
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        let _ = self.take_down();
+    }
+}
+
+impl Service {
+    fn start(root: &Root, desk: &Arc<Desk>, size: Bytes) -> Result<Self> {
+        let place = Place::make(root)?;
+        let (pace, thread) = Pace::start(Arc::clone(desk)).map_err(on("start a thread for", place.dir()))?;
+        let server = Server { desk: Arc::clone(desk), pace, size };
+        let session = mount(server, place.dir())?;
+        Ok(Self { session, pace: thread, place })
+    }
+
+    /// In order: the last use of the mount is gone, so the kernel says goodbye to the server, its thread ends, and with it
+    /// the queue of the other.
+    fn end(self) -> Result<()> {
+        let dir = self.place.dir();
+        unmount(dir)?;
+        self.session.join().map_err(on("end the server of", dir))?;
+        let _ = self.pace.join();
+        Ok(())
+    }
+}
+
+fn mount(server: Server, dir: &Path) -> Result<BackgroundSession> {
+    let mut config = fuser::Config::default();
+    config.mount_options = vec![MountOption::FSName(SOURCE.to_owned()), MountOption::NoExec];
+    let session = Session::new(server, dir, &config);
+    session.and_then(Session::spawn).map_err(on("mount a file server at", dir))
+}

@@ -1,0 +1,131 @@
+//! fio: its command line and what it prints. The only program whose figures people believe about disks.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::device::command;
+use super::error::{Error, Result};
+
+/// One job, straight to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Job {
+    /// fio's `rw`.
+    pub(super) rw: &'static str,
+    /// fio's `bs`.
+    pub(super) block: &'static str,
+    /// fio's `iodepth`.
+    pub(super) depth: usize,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+pub(super) struct Figures {
+    /// Requests per second.
+    pub(super) iops: f64,
+    /// Bytes per second.
+    pub(super) bw_bytes: f64,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    jobs: Vec<Directions>,
+}
+
+#[derive(Deserialize)]
+struct Directions {
+    read: Figures,
+    write: Figures,
+}
+
+impl Job {
+    fn args(&self, device: &Path, seconds: u32) -> Vec<String> {
+        [
+            "--name=eke".to_owned(),
+            format!("--filename={}", device.display()),
+            format!("--rw={}", self.rw),
+            format!("--bs={}", self.block),
+            format!("--iodepth={}", self.depth),
+            format!("--runtime={seconds}"),
+            "--time_based".to_owned(),
+            "--direct=1".to_owned(),
+            "--ioengine=libaio".to_owned(),
+            "--norandommap".to_owned(),
+            "--output-format=json".to_owned(),
+        ]
+        .to_vec()
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// fio's, or that it printed something else.
+    pub(super) fn run(&self, device: &Path, seconds: u32) -> Result<Figures> {
+        let args = self.args(device, seconds);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let text = command("fio", &args)?;
+        figures(&text).ok_or_else(|| Error::Command {
+            command: format!("fio {}", args.join(" ")),
+            answer: format!("printed no figures: {}", text.lines().next().unwrap_or_default()),
+        })
+    }
+}
+
+/// fio may say something before its JSON.
+fn figures(text: &str) -> Option<Figures> {
+    let json = &text[text.find('{')?..];
+    let output: Output = serde_json::from_str(json).ok()?;
+    let job = output.jobs.first()?;
+    Some(if job.write.iops > 0.0 { job.write } else { job.read })
+}
+
+/// Is fio there? Root on Debian gets it installed.
+///
+/// # Errors
+/// That it is not there and how to get it.
+pub(super) fn ensure() -> Result<()> {
+    if command("fio", &["--version"]).is_ok() {
+        return Ok(());
+    }
+    if rustix::process::geteuid().is_root() && command("apt-get", &["install", "-y", "fio"]).is_ok() {
+        return Ok(());
+    }
+    Err(Error::Command {
+        command: "fio --version".to_owned(),
+        answer: "failed; install fio (Debian: apt-get install fio)".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_direction_that_ran_counts() {
+        let text = |r: f64, w: f64| {
+            format!(
+                "note: both iodepth\n{{\"fio version\":\"fio-3.33\",\"jobs\":[{{\"jobname\":\"eke\",\
+                 \"read\":{{\"iops\":{r},\"bw_bytes\":{},\"bw\":1}},\"write\":{{\"iops\":{w},\"bw_bytes\":7}}}}]}}",
+                r * 4096.0
+            )
+        };
+        assert_eq!(figures(&text(100.0, 0.0)), Some(Figures { iops: 100.0, bw_bytes: 409_600.0 }));
+        assert_eq!(figures(&text(0.0, 50.0)), Some(Figures { iops: 50.0, bw_bytes: 7.0 }));
+    }
+
+    #[test]
+    fn what_is_not_fios_is_no_figure() {
+        for text in ["", "fio: engine libaio not loadable", "{}", "{\"jobs\":[]}"] {
+            assert_eq!(figures(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn jobs_go_straight_to_the_device() {
+        let job = Job { rw: "randread", block: "4k", depth: 8 };
+        let args = job.args(Path::new("/dev/loop3"), 5);
+        for wanted in ["--filename=/dev/loop3", "--rw=randread", "--iodepth=8", "--direct=1"] {
+            assert!(args.iter().any(|a| a == wanted), "{wanted} in {args:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `/proc/mounts` and `/proc/swaps`: who uses a device. Pure.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Where `source` is mounted, by the text of `/proc/mounts` (proc_pid_mounts(5)), the last mount first.
+pub(super) fn targets(mounts: &str, source: &Path) -> Vec<PathBuf> {
+    let fields = mounts.lines().filter_map(|line| line.split_once(' '));
+    let of_source = fields.filter(|(from, _)| unescaped(from) == source);
+    let mut targets: Vec<_> =
+        of_source.filter_map(|(_, rest)| rest.split(' ').next()).map(unescaped).collect();
+    targets.reverse();
+    targets
+}
+
+/// Is something mounted at `target`?
+pub(super) fn is_target(mounts: &str, target: &Path) -> bool {
+    mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|t| unescaped(t) == target)
+}
+
+/// Is `device` swap, by the text of `/proc/swaps`?
+pub(super) fn is_swap(swaps: &str, device: &Path) -> bool {
+    swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(|d| unescaped(d) == device)
+}
+
+/// Blank, tab, newline and backslash stand there as `\` and three octal digits.
+fn unescaped(field: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = field.as_bytes();
+    while let Some((&first, others)) = rest.split_first() {
+        let code = rest.get(1..4).filter(|_| first == b'\\').and_then(octal);
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &rest[4..] } else { others };
+    }
+    OsString::from_vec(bytes).into()
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "/dev/vda / ext4 rw 0 0\n/dev/loop1 /a ext4 rw 0 0\n/dev/loop11 /x ext4 rw 0 0\n\
+                          /dev/loop1 /b\\040c ext4 ro 0 0\n";
+
+    #[test]
+    fn the_last_mount_comes_first_and_blanks_are_blanks() {
+        assert_eq!(targets(MOUNTS, Path::new("/dev/loop1")), [Path::new("/b c"), Path::new("/a")]);
+        assert!(targets(MOUNTS, Path::new("/dev/loop2")).is_empty());
+        assert!(is_target(MOUNTS, Path::new("/b c")) && !is_target(MOUNTS, Path::new("/b")));
+    }
+
+    #[test]
+    fn odd_escapes_stay_as_they_are() {
+        for (text, path) in [("a\\134b", "a\\b"), ("a\\9", "a\\9"), ("\\", "\\"), ("\\777", "\\777")] {
+            assert_eq!(unescaped(text), Path::new(path));
+        }
+    }
+
+    #[test]
+    fn swaps_have_a_heading() {
+        let swaps = "Filename Type Size Used Priority\n/dev/loop1\tpartition 1 0 -2\n";
+        assert!(is_swap(swaps, Path::new("/dev/loop1")));
+        assert!(!is_swap(swaps, Path::new("/dev/loop")) && !is_swap(swaps, Path::new("Filename")));
+    }
+}

@@ -1,0 +1,106 @@
+//! What went wrong: what was tried, on what, the answer, and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure of recording, marking or reporting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// `/proc` or `/sys` could not be read.
+    #[error(transparent)]
+    Kernel(#[from] eke_kernel::Error),
+    /// An output file that is there already.
+    #[error("{} exists already, and is left as it is: give another name, or --force", .0.display())]
+    Exists(PathBuf),
+    /// A file or socket could not be used.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    File {
+        /// A verb: create, write, bind.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The recording could not be written.
+    #[error("cannot write the recording {}: {source}", path.display())]
+    Store {
+        /// The recording.
+        path: PathBuf,
+        /// SQLite's answer.
+        source: rusqlite::Error,
+    },
+    /// There is no such command.
+    #[error("there is no command \"{0}\": nothing was recorded, and no file is left")]
+    NoCommand(String),
+    /// The command cannot be started.
+    #[error("cannot start \"{program}\": {source}; nothing was recorded, and no file is left")]
+    Start {
+        /// The command.
+        program: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// There is no such process.
+    #[error("there is no process {0}: nothing was recorded")]
+    NoProcess(u32),
+    /// Not a file that SQLite could read.
+    #[error("{} is not a recording: {why}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        why: String,
+    },
+    /// A recording that a newer eke made.
+    #[error("{} has schema {version}, and this eke reads up to {}: use a newer eke", path.display(), crate::store::SCHEMA)]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        version: i64,
+    },
+    /// A recording that was cut short or overwritten.
+    #[error("{} is damaged or cut short: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        why: String,
+    },
+    /// A recording without a sample.
+    #[error("{} has no samples: the recording ended before its first second, there is nothing to report", .0.display())]
+    Empty(PathBuf),
+    /// No recorder listens.
+    #[error("no recording of this user is running: start one by `eke record -- COMMAND`")]
+    NoRecording,
+    /// The recorder that the environment names has ended.
+    #[error("the recording at {} has ended: nothing was marked", .0.display())]
+    Ended(PathBuf),
+    /// More than one recorder listens.
+    #[error("{} recordings are running; say which: EKE_RECORDING={} eke record mark ...", .0.len(), .0.first().map(|p| p.display().to_string()).unwrap_or_default())]
+    Several(Vec<PathBuf>),
+    /// A step's name that is none.
+    #[error("a step needs a name of 1 to {} bytes", crate::marks::LONGEST_NAME)]
+    BadName,
+}
+
+/// `Result` with this crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// For `map_err` of file operations.
+    pub(crate) fn file(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { operation, path: path.to_owned(), source }
+    }
+
+    /// The status for the shell where a command could not be started (as of sh: 127 not found, 126 otherwise).
+    pub fn start_status(&self) -> Option<u8> {
+        match self {
+            Self::NoCommand(_) => Some(127),
+            Self::Start { .. } => Some(126),
+            _ => None,
+        }
+    }
+}

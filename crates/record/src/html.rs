@@ -1,0 +1,232 @@
+//! A recording as one page: no file, font or script from elsewhere; without JavaScript only the values under the pointer
+//! are missing.
+
+use std::fmt::Write;
+
+use eke_core::units::Bytes;
+
+use crate::date::utc;
+use crate::figures::{Figure, figures};
+use crate::load::Recording;
+use crate::steps::{Memory, Step, steps};
+use crate::svg::{COLOURS, NARROW, STYLE, WIDE, draw, escape};
+
+const CSS: &str = include_str!("page.css");
+const JS: &str = include_str!("page.js");
+/// More values than a pointer can tell apart.
+const MOST_VALUES: usize = 600;
+
+/// The whole page.
+pub fn page(recording: &Recording) -> String {
+    let title = escape(recording.note("subject"));
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'\">\
+         <title>{title}: eke report</title><style>{COLOURS}{STYLE}\n{CSS}</style></head><body><main>\n\
+         <h1>{title}</h1>\n{}",
+        summary(recording)
+    );
+    let (from, to) = recording.span_ms();
+    let span = (from as f64 / 1e3, to as f64 / 1e3);
+    for figure in figures(recording) {
+        add_figure(&mut out, &figure, recording, span);
+    }
+    add_steps(&mut out, &steps(recording));
+    add_facts(&mut out, recording);
+    let _ = writeln!(out, "</main><script>{JS}</script></body></html>");
+    out
+}
+
+/// What was recorded, when, and whether that is all.
+fn summary(recording: &Recording) -> String {
+    let (from, to) = recording.span_ms();
+    let when = recording.number("started_unix_ms").map(|ms| utc(ms as u64)).unwrap_or_default();
+    let mut out = format!(
+        "<p class=\"muted\">{when}; {:.1} s, {} samples, {} named steps</p>\n",
+        (to - from) as f64 / 1e3,
+        recording.rows.len(),
+        recording.marks.len()
+    );
+    if !recording.is_complete() {
+        out += "<p class=\"warn\">The recorder was killed or still records: its last second may be missing.</p>\n";
+    }
+    if let Some(kills) = recording.rows.last().and_then(|r| r.oom_kills).filter(|n| *n > 0) {
+        let _ = writeln!(
+            out,
+            "<p class=\"warn\">Processes that the kernel killed for want of memory: {kills}.</p>"
+        );
+    }
+    out
+}
+
+fn add_figure(out: &mut String, figure: &Figure, recording: &Recording, span: (f64, f64)) {
+    let _ = writeln!(
+        out,
+        "<section id=\"{}\"><h2>{}</h2><p class=\"muted\">{}</p><figure>{}{}<output></output><script type=\"application/json\">{}</script></figure></section>",
+        figure.id,
+        escape(figure.title),
+        escape(figure.note),
+        draw(figure, &recording.marks, span, WIDE),
+        draw(figure, &recording.marks, span, NARROW),
+        values(figure)
+    );
+}
+
+/// What the script shows under the pointer. All names in it are this program's own.
+fn values(figure: &Figure) -> String {
+    let every = figure.series.first().map_or(1, |s| s.points.len().div_ceil(MOST_VALUES).max(1));
+    let list = |values: Vec<String>| format!("[{}]", values.join(","));
+    let number = |v: Option<f64>| v.filter(|v| v.is_finite()).map_or("null".into(), |v| format!("{v:.2}"));
+    let times = figure.series.first().into_iter().flat_map(|s| s.points.iter().step_by(every));
+    let series = figure.series.iter().map(|s| {
+        let values = s.points.iter().step_by(every).map(|(_, v)| number(*v)).collect();
+        format!("{{\"l\":\"{}\",\"v\":{}}}", s.label, list(values))
+    });
+    let series = list(series.collect());
+    let times = list(times.map(|(t, _)| format!("{t:.3}")).collect());
+    format!("{{\"u\":\"{:?}\",\"t\":{times},\"s\":{series}}}", figure.unit)
+}
+
+type Gauge = (&'static str, fn(&Memory) -> Option<Bytes>);
+type Count = (&'static str, fn(&Step) -> Option<String>);
+
+const GAUGES: [Gauge; 7] = [
+    ("available", |m| m.available),
+    ("free", |m| m.free),
+    ("swapped", |m| m.swapped),
+    ("pool", |m| m.pool),
+    ("page cache", |m| m.file_cache),
+    ("anonymous", |m| m.anonymous),
+    ("processes", |m| m.tree_rss),
+];
+
+const COUNTS: [Count; 7] = [
+    ("pages in", |s| Some(s.pages_in.to_string())),
+    ("pages out", |s| Some(s.pages_out.to_string())),
+    ("major faults", |s| Some(s.major_faults.to_string())),
+    ("waited for memory", |s| s.memory_waiting_ms.map(seconds)),
+    ("waited for I/O", |s| s.io_waiting_ms.map(seconds)),
+    ("CPU", |s| s.cpu_ms.map(seconds)),
+    ("processes' CPU", |s| s.tree_cpu_ms.map(seconds)),
+];
+
+fn seconds(ms: u64) -> String {
+    format!("{:.2} s", ms as f64 / 1e3)
+}
+
+fn add_steps(out: &mut String, steps: &[Step]) {
+    let gauges: Vec<&Gauge> =
+        GAUGES.iter().filter(|(_, of)| steps.iter().any(|s| of(&s.end).is_some())).collect();
+    let counts: Vec<&Count> = COUNTS.iter().filter(|(_, of)| steps.iter().any(|s| of(s).is_some())).collect();
+    *out += "<section id=\"steps\"><h2>Step by step</h2>\
+             <p class=\"muted\">Memory: from, to and the difference; the rest: what happened during the step.</p>\
+             <div class=\"scroll\"><table><thead><tr><th>step</th><th>from</th><th>lasted</th>";
+    for name in gauges.iter().map(|g| g.0).chain(counts.iter().map(|c| c.0)) {
+        let _ = write!(out, "<th>{}</th>", escape(name));
+    }
+    *out += "</tr></thead><tbody>\n";
+    let unnamed = steps.first().is_some_and(|s| s.name == "(start)");
+    for (i, step) in steps.iter().enumerate() {
+        let number = if unnamed { i } else { i + 1 };
+        let number = if number == 0 { String::new() } else { format!("{number} ") };
+        let lasted = step.to_s - step.from_s;
+        let _ = write!(
+            out,
+            "<tr><td>{number}{}</td><td>{:.1} s</td><td>{lasted:.1} s</td>",
+            escape(&step.name),
+            step.from_s
+        );
+        for (_, of) in &gauges {
+            let _ = write!(out, "<td>{}</td>", change(of(&step.start), of(&step.end)));
+        }
+        for (_, of) in &counts {
+            let _ = write!(out, "<td>{}</td>", of(step).unwrap_or_default());
+        }
+        *out += "</tr>\n";
+    }
+    *out += "</tbody></table></div></section>\n";
+}
+
+fn change(start: Option<Bytes>, end: Option<Bytes>) -> String {
+    let Some(end) = end else { return String::new() };
+    let start = start.unwrap_or_default();
+    let difference = if end >= start {
+        format!("+{}", end.saturating_sub(start))
+    } else {
+        format!("−{}", start.saturating_sub(end))
+    };
+    format!("{end}<small>from {start}</small><small>{difference}</small>")
+}
+
+fn add_facts(out: &mut String, recording: &Recording) {
+    let bytes = |key: &str| recording.number(key).map(|n| Bytes(n as u64).to_string());
+    let text = |key: &str| recording.notes.get(key).cloned();
+    let cost = recording.number("recorder_cpu_percent").map(|p| format!("{p:.2} % of one CPU"));
+    let facts = [
+        ("Kernel", text("kernel")),
+        ("CPUs", text("cpus")),
+        ("RAM", bytes("ram_bytes")),
+        ("Swap", text("swap")),
+        ("zram", text("zram")),
+        ("zswap", text("zswap")),
+        ("Swappiness", text("swappiness")),
+        ("A sample every", text("every_ms").map(|ms| format!("{ms} ms"))),
+        ("What was recorded", text("end")),
+        ("The recording cost", cost),
+        ("eke", text("eke_version")),
+    ];
+    *out += "<section id=\"machine\"><h2>The machine</h2><dl>";
+    for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+    }
+    *out += "</dl></section>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Mark, Row};
+
+    fn recording() -> Recording {
+        let row = |i: u64| Row {
+            time_ms: i * 100,
+            free_bytes: Some(1000 * i),
+            pages_in: Some(i),
+            oom_kills: Some(1),
+            ..Row::default()
+        };
+        Recording {
+            notes: [("subject".to_owned(), "sh -c '<b>\"&'".to_owned())].into(),
+            rows: (0..2000).map(row).collect(),
+            marks: vec![Mark { time_ms: 300, name: "</script><img src=x onerror=alert(1)>".into() }],
+        }
+    }
+
+    #[test]
+    fn no_name_becomes_markup() {
+        let html = page(&recording());
+        assert!(html.contains("<h1>sh -c &#39;&lt;b&gt;&quot;&amp;&#39;</h1>"));
+        assert!(!html.contains("<img") && !html.contains("<b>"));
+        assert_eq!(html.matches("<script").count(), html.matches("</script>").count());
+        assert!(html.contains("was killed or still records") && html.contains("for want of memory: 1."));
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere() {
+        let html = page(&recording());
+        for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
+            assert!(!html.replace("src=x", "").contains(outside), "{outside}");
+        }
+        assert!(html.len() < 250_000, "{}", html.len());
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        assert_eq!(
+            change(Some(Bytes(2048)), Some(Bytes(1024))),
+            "1.0 KiB<small>from 2.0 KiB</small><small>−1.0 KiB</small>"
+        );
+        assert_eq!(change(None, None), "");
+    }
+}

@@ -1,0 +1,147 @@
+//! Reading a recording, which may be anything.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::{Error, Result};
+use crate::row::{Mark, Row};
+use crate::store::{APPLICATION_ID, SCHEMA};
+
+/// A recording as data.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recording {
+    /// What is noted of it as a whole, by key.
+    pub notes: BTreeMap<String, String>,
+    /// The samples, oldest first; at least one.
+    pub rows: Vec<Row>,
+    /// The named steps, oldest first.
+    pub marks: Vec<Mark>,
+}
+
+impl Recording {
+    /// Reads the file; also one that is still being written, or whose recorder was killed.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::Newer`], [`Error::Damaged`], [`Error::Empty`], or the file system's answer.
+    pub fn read(path: &Path) -> Result<Self> {
+        check_header(path)?;
+        let recording = open(path).and_then(|c| read(&c)).map_err(|e| damaged(path, &e))?;
+        if recording.rows.is_empty() { Err(Error::Empty(path.to_owned())) } else { Ok(recording) }
+    }
+
+    /// A note that is a number.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        self.notes.get(key)?.parse().ok().filter(|n: &f64| n.is_finite())
+    }
+
+    /// A note, or nothing.
+    pub fn note(&self, key: &str) -> &str {
+        self.notes.get(key).map_or("", String::as_str)
+    }
+
+    /// Did its recorder end it? Otherwise it was killed, or still records.
+    pub fn is_complete(&self) -> bool {
+        self.notes.contains_key("ended_after_ms")
+    }
+
+    /// From the first sample's time to the last one's, in milliseconds since the start.
+    pub fn span_ms(&self) -> (u64, u64) {
+        (self.rows.first().map_or(0, |r| r.time_ms), self.rows.last().map_or(0, |r| r.time_ms))
+    }
+}
+
+/// The first 100 bytes of a database (sqlite.org/fileformat.html): told apart before SQLite touches anything.
+fn check_header(path: &Path) -> Result<()> {
+    let foreign = |why: &str| Err(Error::Foreign { path: path.to_owned(), why: why.to_owned() });
+    let metadata = std::fs::metadata(path).map_err(Error::file("read", path))?;
+    if !metadata.is_file() {
+        return foreign("it is not a regular file");
+    }
+    let mut header = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
+    read.map_err(Error::file("read", path))?;
+    if header.is_empty() {
+        return Err(Error::Empty(path.to_owned()));
+    }
+    if !header.starts_with(b"SQLite format 3\0") || header.len() < 100 {
+        return foreign("it is not an SQLite file");
+    }
+    if number(&header, 68) != APPLICATION_ID {
+        return foreign("it is an SQLite file of another program");
+    }
+    match i64::from(number(&header, 60)) {
+        version if version > SCHEMA => Err(Error::Newer { path: path.to_owned(), version }),
+        _ => Ok(()),
+    }
+}
+
+fn number(header: &[u8], at: usize) -> u32 {
+    header.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// A recorder that was killed while it wrote left a journal; to roll that back, SQLite must write.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let with = |access: OpenFlags| {
+        let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(std::time::Duration::from_secs(2))?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
+        Ok(connection)
+    };
+    match with(OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        Err(e) if is_journal(&e) => with(OpenFlags::SQLITE_OPEN_READ_WRITE),
+        other => other,
+    }
+}
+
+fn is_journal(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+}
+
+fn read(connection: &Connection) -> rusqlite::Result<Recording> {
+    // a view by such a name could be a query without end
+    for table in ["recording", "sample", "mark"] {
+        let is_table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?";
+        connection.query_row(is_table, [table], |_| Ok(()))?;
+    }
+    Ok(Recording { notes: notes(connection)?, rows: rows(connection)?, marks: marks(connection)? })
+}
+
+fn notes(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+    let mut statement = connection.prepare("SELECT key, value FROM recording")?;
+    let notes = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    notes.collect()
+}
+
+fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+    let sql = format!("SELECT time_ms, {} FROM sample ORDER BY time_ms", Row::COLUMNS.join(", "));
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map((), |row| {
+        let mut column = 0;
+        Row::from_values(row.get(0)?, || {
+            column += 1;
+            row.get::<_, Option<u64>>(column)
+        })
+    })?;
+    rows.collect()
+}
+
+fn marks(connection: &Connection) -> rusqlite::Result<Vec<Mark>> {
+    let mut statement = connection.prepare("SELECT time_ms, name FROM mark ORDER BY time_ms, rowid")?;
+    let marks = statement.query_map((), |row| Ok(Mark { time_ms: row.get(0)?, name: row.get(1)? }))?;
+    marks.collect()
+}
+
+fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
+    let why = match error {
+        rusqlite::Error::QueryReturnedNoRows => "a table is missing".to_owned(),
+        other => other.to_string(),
+    };
+    Error::Damaged { path: path.to_owned(), why }
+}

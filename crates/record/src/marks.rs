@@ -1,0 +1,207 @@
+//! Named steps of a running recording, said from another terminal or a script: a datagram to the recorder's socket.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::{Error, Result};
+
+/// The environment variable by which the recorded command knows its recorder.
+pub const VARIABLE: &str = "EKE_RECORDING";
+/// The longest name of a step, in bytes.
+pub const LONGEST_NAME: usize = 200;
+
+/// Nanoseconds of the monotonic clock: the same in all processes.
+pub fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// The recorder's end; the socket goes when it is dropped.
+#[derive(Debug)]
+pub struct Inbox {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Inbox {
+    /// In the first of the directories that can be this user's own (see [`directories`]).
+    ///
+    /// # Errors
+    /// The last directory's refusal.
+    pub fn bind(directories: &[PathBuf]) -> Result<Self> {
+        let mut result = Err(Error::NoRecording);
+        for directory in directories {
+            result = bind_in(directory);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For poll(2).
+    pub fn socket(&self) -> &UnixDatagram {
+        &self.socket
+    }
+
+    /// What was said since, with the time of saying on [`now_ns`]'s clock.
+    pub fn drain(&self) -> Vec<(u64, String)> {
+        let mut buffer = [0; LONGEST_NAME + 32];
+        let mut said = Vec::new();
+        while let Ok(length) = self.socket.recv(&mut buffer) {
+            said.extend(decode(&String::from_utf8_lossy(&buffer[..length])));
+        }
+        said
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn bind_in(directory: &Path) -> Result<Inbox> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
+    match made {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(Error::file("create", directory)(e));
+        }
+        _ if !is_own(directory) => {
+            let why = io::Error::other("it is not a directory of this user's alone");
+            return Err(Error::file("listen in", directory)(why));
+        }
+        _ => {}
+    }
+    let path = directory.join(format!("record-{}.sock", std::process::id()));
+    // left by recorders that were killed
+    for dead in sockets(directory).iter().filter(|socket| connect(socket).is_none()) {
+        let _ = std::fs::remove_file(dead);
+    }
+    let socket = UnixDatagram::bind(&path).map_err(Error::file("listen on", &path))?;
+    socket.set_nonblocking(true).map_err(Error::file("listen on", &path))?;
+    Ok(Inbox { socket, path })
+}
+
+/// Others must not be able to put a socket there, nor to speak to ours.
+fn is_own(directory: &Path) -> bool {
+    std::fs::symlink_metadata(directory)
+        .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
+}
+
+fn decode(message: &str) -> Option<(u64, String)> {
+    let (time, name) = message.split_once(' ')?;
+    Some((time.parse().ok()?, clean(name).ok()?))
+}
+
+fn clean(name: &str) -> Result<String> {
+    let name = name.replace(char::is_control, " ").trim().to_owned();
+    if name.is_empty() || name.len() > LONGEST_NAME { Err(Error::BadName) } else { Ok(name) }
+}
+
+/// Where a user's recorders listen, the best first: `$XDG_RUNTIME_DIR/eke`, `/run/user/UID/eke`, `/tmp/eke-UID`.
+pub fn directories() -> Vec<PathBuf> {
+    let uid = rustix::process::geteuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_absolute());
+    let mut found: Vec<PathBuf> = runtime.iter().map(|d| d.join("eke")).collect();
+    found.push(format!("/run/user/{uid}/eke").into());
+    found.push(format!("/tmp/eke-{uid}").into());
+    found.dedup();
+    found
+}
+
+/// Says the name of the step that begins now to the recorder at `socket`, or without one to the only recorder that
+/// listens in `directories`.
+///
+/// # Errors
+/// [`Error::BadName`], [`Error::NoRecording`], [`Error::Ended`], [`Error::Several`].
+pub fn send(socket: Option<&OsStr>, directories: &[PathBuf], name: &str) -> Result<()> {
+    let message = format!("{} {}", now_ns(), clean(name)?);
+    if let Some(path) = socket.map(Path::new) {
+        let connected = connect(path).ok_or_else(|| Error::Ended(path.to_owned()))?;
+        return connected.send(message.as_bytes()).map(drop).map_err(Error::file("write to", path));
+    }
+    let paths = directories.iter().filter(|d| is_own(d)).flat_map(|d| sockets(d));
+    let mut listening: Vec<(PathBuf, UnixDatagram)> =
+        paths.filter_map(|path| connect(&path).map(|socket| (path, socket))).collect();
+    match (listening.pop(), listening.is_empty()) {
+        (None, _) => Err(Error::NoRecording),
+        (Some((path, only)), true) => {
+            only.send(message.as_bytes()).map(drop).map_err(Error::file("write to", &path))
+        }
+        (Some(last), false) => {
+            Err(Error::Several(listening.into_iter().chain([last]).map(|(path, _)| path).collect()))
+        }
+    }
+}
+
+fn sockets(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
+}
+
+fn connect(path: &Path) -> Option<UnixDatagram> {
+    let socket = UnixDatagram::unbound().ok()?;
+    socket.connect(path).ok()?;
+    Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_said_to_the_only_recorder_and_to_no_dead_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let directories = [dir.path().join("eke")];
+        assert!(matches!(send(None, &directories, "a"), Err(Error::NoRecording)));
+        let inbox = Inbox::bind(&directories).unwrap();
+        let before = now_ns();
+        send(None, &directories, "open \"B.pdf\"\n").unwrap();
+        send(Some(inbox.path().as_os_str()), &[], "second").unwrap();
+        let said = inbox.drain();
+        assert_eq!((said.len(), said[0].1.as_str(), said[1].1.as_str()), (2, "open \"B.pdf\"", "second"));
+        assert!(said[0].0 >= before && said[0].0 <= now_ns());
+        let path = inbox.path().to_owned();
+        let dead = directories[0].join("record-1.sock");
+        drop(UnixDatagram::bind(&dead).unwrap());
+        let other = Inbox::bind(&directories);
+        assert!(!dead.exists() && path.exists());
+        drop((other, inbox));
+        assert!(!path.exists());
+        assert!(matches!(send(Some(path.as_os_str()), &[], "x"), Err(Error::Ended(_))));
+        assert!(matches!(send(None, &directories, "  "), Err(Error::BadName)));
+    }
+
+    #[test]
+    fn a_directory_that_others_can_use_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let own = dir.path().join("own");
+        let inbox = Inbox::bind(&[open.clone(), own.clone()]).unwrap();
+        assert!(inbox.path().starts_with(&own));
+        assert!(Inbox::bind(&[open]).unwrap_err().to_string().contains("of this user's alone"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_message_is_a_step_or_nothing(text in "(?s).{0,300}") {
+            if let Some((_, name)) = decode(&text) {
+                proptest::prop_assert!(!name.is_empty() && name.len() <= LONGEST_NAME);
+            }
+        }
+    }
+}

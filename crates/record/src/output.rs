@@ -1,0 +1,90 @@
+//! Files with a user's command names in them: for their owner only, and never over another file unasked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Writes a new file, 0600. With `overwrite` it takes the place of an old one. A pipe, a terminal or another device is
+/// written to, and never replaced.
+///
+/// # Errors
+/// [`Error::Exists`], or the file system's answer.
+pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
+    let mut file = if is_device(path) {
+        OpenOptions::new().write(true).open(path).map_err(Error::file("open", path))?
+    } else {
+        create(path, overwrite)?
+    };
+    file.write_all(text.as_bytes()).map_err(Error::file("write", path))
+}
+
+/// Creates a file, 0600; with `overwrite` in the place of an old one, if that is a regular file.
+pub(crate) fn create(path: &Path, overwrite: bool) -> Result<File> {
+    if overwrite && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
+        std::fs::remove_file(path).map_err(Error::file("replace", path))?;
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists if overwrite => {
+            Error::file("replace", path)(io::Error::other("it is not a regular file"))
+        }
+        io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+        _ => Error::file("create", path)(e),
+    })
+}
+
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Makes a directory for its owner only, where there is none.
+///
+/// # Errors
+/// The file system's answer.
+pub fn directory(path: &Path) -> Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(Error::file("create", path))
+}
+
+/// `STEM.ENDING` in `directory`, or the first of `STEM-2.ENDING`, `STEM-3.ENDING` ... that is not there.
+pub fn free_name(directory: &Path, stem: &str, ending: &str) -> PathBuf {
+    let first = directory.join(format!("{stem}.{ending}"));
+    let more = (2..10_000).map(|n| directory.join(format!("{stem}-{n}.{ending}")));
+    let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+    std::iter::once(first.clone()).chain(more).find(is_free).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+    #[test]
+    fn a_device_is_written_to_and_neither_it_nor_a_link_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        // a link, so that a mistake costs the link and not the machine's device
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        write(&link, "a", true).unwrap();
+        assert!(std::fs::metadata(&link).unwrap().file_type().is_char_device());
+        assert!(create(&link, true).unwrap_err().to_string().contains("not a regular file"));
+        assert!(create(dir.path(), true).unwrap_err().to_string().contains("not a regular file"));
+    }
+
+    #[test]
+    fn files_are_for_their_owner_and_no_other_file_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = free_name(dir.path(), "evince", "sqlite");
+        assert!(path.ends_with("evince.sqlite"));
+        write(&path, "a", false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(matches!(write(&path, "b", false), Err(Error::Exists(_))));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
+        write(&path, "b", true).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
+        assert!(free_name(dir.path(), "evince", "sqlite").ends_with("evince-2.sqlite"));
+    }
+}

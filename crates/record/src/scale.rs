@@ -1,0 +1,168 @@
+//! Axes: round numbers and what they are called.
+
+/// What an axis counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes, shown in binary units.
+    Bytes,
+    /// Things in a second.
+    PerSecond,
+    /// Percent, 0 to 100.
+    Percent,
+}
+
+/// An axis: its ends, and its ticks with their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The value at its start.
+    pub low: f64,
+    /// The value at its end.
+    pub high: f64,
+    /// Values and labels, ascending.
+    pub ticks: Vec<(f64, String)>,
+    /// The unit of the labels.
+    pub unit: String,
+}
+
+const MOST_TICKS: usize = 40;
+/// So that an axis of nothing has readable labels; in the unit of the axis.
+const SMALLEST: f64 = 1.0;
+
+impl Axis {
+    /// Where `value` is between the ends, 0..=1.
+    pub fn share(&self, value: f64) -> f64 {
+        let span = self.high - self.low;
+        if span > 0.0 { ((value - self.low) / span).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Does it begin elsewhere than at zero?
+    pub fn is_cut(&self) -> bool {
+        self.low > 0.0
+    }
+}
+
+/// An axis of about `wanted` ticks for values from `least` to `most`. It begins at zero, unless all values (bytes) are in
+/// its upper quarter: then a change could not be seen.
+pub fn values(unit: Unit, least: f64, most: f64, wanted: usize) -> Axis {
+    let most = if most.is_finite() && most > 0.0 { most } else { 0.0 };
+    let least = if least.is_finite() { least.clamp(0.0, most) } else { 0.0 };
+    let (divisor, name) = unit_of(unit, most);
+    let cut = unit == Unit::Bytes && most - least < most / 4.0 && most > 0.0;
+    let (low, high) =
+        if cut { (least / divisor, most / divisor) } else { (0.0, (most / divisor).max(SMALLEST)) };
+    let room = if cut { (high - low).max(high / 100.0) } else { high };
+    let step = round_step(room, wanted);
+    let low = if cut { (low / step).floor() * step } else { 0.0 };
+    let high = ((high / step).ceil() * step).max(low + step);
+    let ticks = steps(low, high, step).map(|v| (v * divisor, number(v, step))).collect();
+    Axis { low: low * divisor, high: high * divisor, ticks, unit: name.into() }
+}
+
+fn unit_of(unit: Unit, most: f64) -> (f64, &'static str) {
+    const KIB: f64 = 1024.0;
+    match unit {
+        Unit::PerSecond => (1.0, "/s"),
+        Unit::Percent => (1.0, "%"),
+        Unit::Bytes if most >= 2.0 * KIB * KIB * KIB => (KIB * KIB * KIB, "GiB"),
+        Unit::Bytes if most >= 2.0 * KIB * KIB || most == 0.0 => (KIB * KIB, "MiB"),
+        Unit::Bytes => (KIB, "KiB"),
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, so that `wanted` of them are about `span`.
+fn round_step(span: f64, wanted: usize) -> f64 {
+    let raw = span / wanted.max(1) as f64;
+    let power = 10f64.powf(raw.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= raw * 0.999).unwrap_or(10.0);
+    factor * power
+}
+
+fn steps(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
+    let count = ((high - low) / step).round().clamp(0.0, MOST_TICKS as f64) as usize;
+    (0..=count).map(move |i| low + i as f64 * step)
+}
+
+fn number(value: f64, step: f64) -> String {
+    let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
+    if value >= 1e5 && step >= 1e3 { format!("{:.0}k", value / 1e3) } else { format!("{value:.digits$}") }
+}
+
+/// The axis of a recording's time in seconds.
+pub fn time(from_s: f64, to_s: f64, wanted: usize) -> Axis {
+    const STEPS: [f64; 20] = [
+        0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0,
+        3600.0, 7200.0, 14_400.0, 43_200.0,
+    ];
+    let from = if from_s.is_finite() { from_s.clamp(0.0, 1e12) } else { 0.0 };
+    let to = if to_s.is_finite() { to_s.clamp(from + 0.1, 2e12) } else { from + 0.1 };
+    let raw = (to - from) / wanted.max(1) as f64;
+    let step = STEPS.into_iter().find(|s| *s >= raw).unwrap_or_else(|| (raw / 86_400.0).ceil() * 86_400.0);
+    let first = (from / step).ceil() as u64;
+    let ticks = (first..).map(|n| n as f64 * step).take_while(|t| *t <= to + step * 1e-6).take(MOST_TICKS);
+    let (divisor, unit) = match step {
+        s if s >= 3600.0 => (3600.0, "h"),
+        s if s >= 60.0 => (60.0, "min"),
+        _ => (1.0, "s"),
+    };
+    let ticks = ticks.map(|t| (t, number(t / divisor, step / divisor))).collect();
+    Axis { low: from, high: to, ticks, unit: unit.into() }
+}
+
+/// A value with its unit, for tables and hovering.
+pub fn shown(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Bytes => eke_core::units::Bytes(value.max(0.0) as u64).to_string(),
+        Unit::PerSecond => format!("{value:.0} /s"),
+        Unit::Percent => format!("{value:.1} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert, proptest};
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    const MIB: f64 = 1048576.0;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_values() {
+        let axis = values(Unit::Bytes, 0.0, 124.0 * MIB, 5);
+        assert_eq!((labels(&axis), axis.unit.as_str()), (vec!["0", "50", "100", "150"], "MiB"));
+        let axis = values(Unit::PerSecond, 0.0, 1234.0, 5);
+        assert_eq!(labels(&axis), ["0", "500", "1000", "1500"]);
+        assert_eq!(labels(&values(Unit::Percent, 0.0, 0.0, 2)), ["0.0", "0.5", "1.0"]);
+    }
+
+    #[test]
+    fn a_small_change_of_much_can_be_seen() {
+        let axis = values(Unit::Bytes, 23.0 * 1024.0 * MIB, 23.5 * 1024.0 * MIB, 5);
+        assert!(axis.is_cut() && axis.low <= 23.0 * 1024.0 * MIB && axis.ticks.len() > 3, "{axis:?}");
+        assert!(!values(Unit::Bytes, 1.0 * MIB, 24.0 * MIB, 5).is_cut());
+    }
+
+    #[test]
+    fn time_is_in_the_unit_of_its_steps() {
+        assert_eq!(labels(&time(0.0, 4.2, 5)), ["0", "1", "2", "3", "4"]);
+        let axis = time(0.0, 600.0, 6);
+        assert_eq!((labels(&axis), axis.unit.as_str()), (vec!["0", "2", "4", "6", "8", "10"], "min"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_have_an_axis(least in any::<f64>(), most in any::<f64>(), wanted in 0usize..20) {
+            for unit in [Unit::Bytes, Unit::PerSecond, Unit::Percent] {
+                let axis = values(unit, least, most, wanted);
+                prop_assert!(axis.ticks.len() <= MOST_TICKS + 1 && !axis.ticks.is_empty());
+                prop_assert!((0.0..=1.0).contains(&axis.share(least)) || least.is_nan());
+                if most.is_finite() && most > 0.0 && most < 1e15 {
+                    prop_assert!(axis.high >= most * 0.999);
+                }
+            }
+            prop_assert!(time(least, most, wanted).ticks.len() <= MOST_TICKS);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What happened between two marks, in figures.
+
+use std::collections::BTreeMap;
+
+use eke_core::units::Bytes;
+use serde::Serialize;
+
+use crate::load::Recording;
+use crate::row::Row;
+
+/// A recording in short, for `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Document {
+    /// What is noted of it as a whole (keys in docs/recording.md).
+    pub notes: BTreeMap<String, String>,
+    /// How many samples.
+    pub samples: usize,
+    /// How long it is.
+    pub seconds: f64,
+    /// Did its recorder end it? Otherwise it was killed or still records.
+    pub complete: bool,
+    /// What happened between the marks.
+    pub steps: Vec<Step>,
+}
+
+impl From<&Recording> for Document {
+    fn from(recording: &Recording) -> Self {
+        let (from, to) = recording.span_ms();
+        Self {
+            notes: recording.notes.clone(),
+            samples: recording.rows.len(),
+            seconds: (to - from) as f64 / 1e3,
+            complete: recording.is_complete(),
+            steps: steps(recording),
+        }
+    }
+}
+
+/// One step: from its mark to the next one, or to the end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Step {
+    /// Its name; what is before the first mark is `(start)`.
+    pub name: String,
+    /// When it began, in seconds since the recording started.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// The memory as it began.
+    pub start: Memory,
+    /// The memory as it ended.
+    pub end: Memory,
+    /// Pages swapped in meanwhile.
+    pub pages_in: u64,
+    /// Pages swapped out meanwhile.
+    pub pages_out: u64,
+    /// Major faults of the machine meanwhile.
+    pub major_faults: u64,
+    /// Processes killed for want of memory meanwhile.
+    pub oom_kills: u64,
+    /// Milliseconds in which some task waited for memory; `None` where the kernel does not count them.
+    pub memory_waiting_ms: Option<u64>,
+    /// Milliseconds in which some task waited for I/O.
+    pub io_waiting_ms: Option<u64>,
+    /// Milliseconds of CPU time of the machine.
+    pub cpu_ms: Option<u64>,
+    /// Milliseconds of CPU time of the recorded processes.
+    pub tree_cpu_ms: Option<u64>,
+}
+
+/// The memory at one instant; what was not recorded is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Memory {
+    /// Free RAM.
+    pub free: Option<Bytes>,
+    /// What programs could still have.
+    pub available: Option<Bytes>,
+    /// Anonymous pages in RAM.
+    pub anonymous: Option<Bytes>,
+    /// Page cache.
+    pub file_cache: Option<Bytes>,
+    /// In swap, uncompressed.
+    pub swapped: Option<Bytes>,
+    /// Of it held compressed, uncompressed.
+    pub held: Option<Bytes>,
+    /// The RAM that takes.
+    pub pool: Option<Bytes>,
+    /// Resident pages of the recorded processes.
+    pub tree_rss: Option<Bytes>,
+}
+
+impl From<&Row> for Memory {
+    fn from(row: &Row) -> Self {
+        Self {
+            free: row.free_bytes.map(Bytes),
+            available: row.available_bytes.map(Bytes),
+            anonymous: row.anonymous_bytes.map(Bytes),
+            file_cache: row.file_cache_bytes.map(Bytes),
+            swapped: row.swapped_bytes.map(Bytes),
+            held: row.held_bytes.map(Bytes),
+            pool: row.pool_bytes.map(Bytes),
+            tree_rss: row.tree_rss_bytes.map(Bytes),
+        }
+    }
+}
+
+/// The steps of a recording; without marks the whole of it is one.
+pub fn steps(recording: &Recording) -> Vec<Step> {
+    let (from, to) = recording.span_ms();
+    let marks = recording.marks.iter().map(|m| (m.time_ms.clamp(from, to), m.name.as_str()));
+    let mut starts: Vec<(u64, &str)> = marks.collect();
+    if starts.first().is_none_or(|(time, _)| *time > from) {
+        starts.insert(0, (from, "(start)"));
+    }
+    let ends = starts.iter().skip(1).map(|(time, _)| *time).chain([to]);
+    starts
+        .iter()
+        .zip(ends)
+        .filter_map(|((start, name), end)| step(&recording.rows, name, *start, end))
+        .collect()
+}
+
+fn step(rows: &[Row], name: &str, from_ms: u64, to_ms: u64) -> Option<Step> {
+    let (start, end) = (at(rows, from_ms)?, at(rows, to_ms)?);
+    let grown = |of: fn(&Row) -> Option<u64>| Some(of(end)?.saturating_sub(of(start).unwrap_or(0)));
+    Some(Step {
+        name: name.to_owned(),
+        from_s: from_ms as f64 / 1e3,
+        to_s: to_ms as f64 / 1e3,
+        start: start.into(),
+        end: end.into(),
+        pages_in: grown(|r| r.pages_in).unwrap_or(0),
+        pages_out: grown(|r| r.pages_out).unwrap_or(0),
+        major_faults: grown(|r| r.major_faults).unwrap_or(0),
+        oom_kills: grown(|r| r.oom_kills).unwrap_or(0),
+        memory_waiting_ms: grown(|r| r.memory_some_us).map(|us| us / 1000),
+        io_waiting_ms: grown(|r| r.io_some_us).map(|us| us / 1000),
+        cpu_ms: grown(|r| r.cpu_busy_ms),
+        tree_cpu_ms: grown(|r| r.tree_cpu_ms),
+    })
+}
+
+/// The last row up to `time_ms`, or else the first one.
+fn at(rows: &[Row], time_ms: u64) -> Option<&Row> {
+    let after = rows.partition_point(|r| r.time_ms <= time_ms);
+    rows.get(after.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Mark;
+
+    fn recording(marks: &[(u64, &str)]) -> Recording {
+        let row = |s: u64| Row {
+            time_ms: s * 1000,
+            free_bytes: Some(1000 - 100 * s),
+            pages_in: Some(10 * s),
+            memory_some_us: Some(1500 * s),
+            ..Row::default()
+        };
+        let marks = marks.iter().map(|(time_ms, name)| Mark { time_ms: *time_ms, name: (*name).into() });
+        Recording { rows: (0..=5).map(row).collect(), marks: marks.collect(), ..Recording::default() }
+    }
+
+    #[test]
+    fn each_mark_begins_a_step_and_what_is_before_is_one_too() {
+        let found = steps(&recording(&[(2000, "a"), (4100, "b")]));
+        let seen: Vec<_> = found.iter().map(|s| (s.name.as_str(), s.from_s, s.to_s, s.pages_in)).collect();
+        assert_eq!(seen, [("(start)", 0.0, 2.0, 20), ("a", 2.0, 4.1, 20), ("b", 4.1, 5.0, 10)]);
+        assert_eq!((found[1].start.free, found[1].end.free), (Some(Bytes(800)), Some(Bytes(600))));
+        assert_eq!((found[1].memory_waiting_ms, found[1].tree_cpu_ms), (Some(3), None));
+    }
+
+    #[test]
+    fn without_marks_the_whole_is_one_step_and_late_marks_are_at_the_end() {
+        assert_eq!(steps(&recording(&[])).len(), 1);
+        let found = steps(&recording(&[(0, "at once"), (99_000, "late")]));
+        assert_eq!((found[0].name.as_str(), found[1].from_s, found[1].to_s), ("at once", 5.0, 5.0));
+        assert!(steps(&Recording::default()).is_empty());
+    }
+}
