@@ -38,8 +38,6 @@ macro_rules! put {
 }
 
 fn main() -> ExitCode {
-    // /run/eke and the socket are for everybody to reach, whatever root's own mask is.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(e) => return exit::usage(&e),

@@ -73,7 +73,12 @@ macro_rules! files {
             fs::remove_file(path)
         }
         fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
-            fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+            if path.is_dir() {
+                return Ok(());
+            }
+            fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+            // Whatever the caller's umask is.
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
         }
         fn remove_dir(&self, path: &Path) -> io::Result<()> {
             fs::remove_dir(path)

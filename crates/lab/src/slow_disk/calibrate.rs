@@ -11,12 +11,12 @@ use rustix::fs::OFlags;
 use super::error::{Result, on};
 use super::profile::{PAGE, Profile};
 
-/// How many reads; they take 80 ms together.
+/// How many reads; they take 30 ms together.
 const READS: usize = 48;
 /// What each takes by the model meanwhile: long enough for the threads to fall asleep.
 const SERVICE: Duration = Duration::from_micros(500);
-/// Between two reads: a program does other things, too, and the caches forget.
-const PAUSE: Duration = Duration::from_millis(1);
+/// What it takes when other programs run, too (fio on this project's machine: 50 to 100 µs); an idle moment shows less.
+const LEAST: Duration = Duration::from_micros(100);
 /// A machine that is busier than this keeps no disk's time.
 const MOST: Duration = Duration::from_micros(400);
 
@@ -32,7 +32,6 @@ pub(super) fn path(device: &Path, late: impl Fn() -> Nanos) -> Result<Nanos> {
     let file = open_direct(device)?;
     let mut times = Vec::with_capacity(READS);
     for _ in 0..READS {
-        std::thread::sleep(PAUSE);
         let before = late();
         let time = read_page(&file).map_err(on("read", device))?;
         let late = late().0.saturating_sub(before.0);
@@ -44,7 +43,7 @@ pub(super) fn path(device: &Path, late: impl Fn() -> Nanos) -> Result<Nanos> {
 fn typical(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     let nine_of_ten = times.get(times.len() * 9 / 10).copied().unwrap_or_default();
-    nine_of_ten.saturating_sub(SERVICE).min(MOST)
+    nine_of_ten.saturating_sub(SERVICE).clamp(LEAST, MOST)
 }
 
 fn open_direct(device: &Path) -> Result<File> {
@@ -67,11 +66,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_what_nine_of_ten_stay_below() {
+    fn the_path_is_what_nine_of_ten_stay_below_within_bounds() {
         let times = |us: &[u64]| us.iter().map(|us| SERVICE + Duration::from_micros(*us)).collect::<Vec<_>>();
-        assert_eq!(typical(times(&[9, 1, 2, 3, 4, 5, 6, 7, 8, 10])), Duration::from_micros(10));
+        assert_eq!(typical(times(&[209, 1, 2, 3, 4, 5, 6, 7, 8, 210])), Duration::from_micros(210));
         assert_eq!(typical(times(&[5_000; 10])), MOST);
-        assert_eq!(typical(vec![Duration::from_micros(1); 10]), Duration::ZERO);
-        assert_eq!(typical(Vec::new()), Duration::ZERO);
+        assert_eq!(typical(vec![Duration::from_micros(1); 10]), LEAST);
+        assert_eq!(typical(Vec::new()), LEAST);
     }
 }
