@@ -1,13 +1,20 @@
 //! The slow disk on the real kernel.
 
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod common;
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 
+use common::{ScratchSwap, hog};
 use eke_core::units::Bytes;
-use eke_kernel::Root;
+use eke_kernel::{Root, cgroup};
+use eke_lab::hog::{HogReport, HogSpec};
+use eke_lab::pen::{self, Output, PenSpec};
 use eke_lab::slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, sweep};
 use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
 use rustix::io::Errno;
@@ -240,6 +247,52 @@ fn an_image_that_cannot_be_leaves_nothing() {
     let image = Image::File("/nonexistent/image".into());
     let refused = SlowDisk::attach(&Root::host(), SlowDiskSpec::new(image, SIZE, profile()));
     assert!(refused.unwrap_err().to_string().contains("/nonexistent/image"));
+}
+
+#[test]
+fn a_box_swaps_to_it_and_its_pages_are_whole() {
+    // A machine that waits for a server that waits for memory cannot be got out of that by any test.
+    if std::env::var_os("EKE_SWAP_ON_SLOW_DISK").is_none() {
+        return skip(
+            "a_box_swaps_to_it_and_its_pages_are_whole",
+            "it can wedge the machine; EKE_SWAP_ON_SLOW_DISK=1 runs it",
+        );
+    }
+    let groups = cgroup::Place::find(&Root::host()).err().map(|e| e.to_string());
+    if let Some(why) = missing(&["losetup", "mkswap"]).or(groups) {
+        return skip("a_box_swaps_to_it_and_its_pages_are_whole", &why);
+    }
+    let _clean = Clean::start();
+    let spec = SlowDiskSpec::new(Image::Memory, Bytes::mib(256), profile());
+    let disk = SlowDisk::attach(&Root::host(), spec).unwrap();
+    if !disk.may_hold_swap() {
+        return skip("a_box_swaps_to_it_and_its_pages_are_whole", "memory cannot be locked here");
+    }
+    run("mkswap", &[&disk.device().display().to_string()]);
+    let swap = ScratchSwap::file(disk.device()).unwrap();
+    let hog = hog(&HogSpec { size: Bytes::mib(48), passes: Some(1), ..HogSpec::default() });
+    let spec = PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(32), hog) };
+    let report = pen::run(&Root::host(), &spec, &AtomicBool::new(false)).unwrap();
+    drop(swap);
+    let stats = disk.stats();
+    disk.detach().unwrap();
+    assert_eq!((report.exit_code, report.oom_killed), (Some(0), false), "{report:?}");
+    let hog: HogReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
+    assert_eq!((hog.corrupted_pages, hog.passes), (0, 1));
+    assert!(stats.writes.bytes > Bytes::mib(16) && stats.reads.requests > 100, "{stats:?}");
+    assert_eq!(stats.errors, 0, "{stats:?}");
+}
+
+#[test]
+fn an_image_on_a_tmpfs_may_not_hold_swap() {
+    if let Some(why) = missing(&["losetup"]).or_else(|| lacking(&["/dev/shm"])) {
+        return skip("an_image_on_a_tmpfs_may_not_hold_swap", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disk = attach(Image::File(dir.path().join("image")));
+    assert!(!disk.may_hold_swap());
+    disk.detach().unwrap();
 }
 
 /// Not a test of its own: what the next one kills.

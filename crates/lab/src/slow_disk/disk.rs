@@ -10,6 +10,7 @@ use eke_core::units::{Bytes, Nanos};
 use eke_kernel::Root;
 use fuser::{BackgroundSession, MountOption, Session};
 use rustix::io::Errno;
+use rustix::mm::{MlockAllFlags, mlockall};
 
 use super::desk::Desk;
 use super::device::{Device, unmount};
@@ -24,7 +25,7 @@ use super::store::Store;
 use super::{SlowDiskSpec, calibrate, image};
 
 /// What `/proc/mounts` shows as the source of the file server's mount.
-const SOURCE: &str = "eke-slow-disk";
+pub(super) const SOURCE: &str = "eke-slow-disk";
 
 /// A slow disk that is there. Dropping it takes it down as [`SlowDisk::detach`] does, without saying what failed.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct SlowDisk {
     spec: SlowDiskSpec,
     desk: Arc<Desk>,
     path: Nanos,
+    may_hold_swap: bool,
     device: Device,
     /// `None` once it is taken down.
     service: Option<Service>,
@@ -47,16 +49,23 @@ struct Service {
 }
 
 impl SlowDisk {
-    /// Makes the disk. Removes first what dead owners left.
+    /// Makes the disk. Removes first what dead owners left. Locks this process's memory for good (mlockall(2)): a server
+    /// that is swapped out to its own disk never comes back.
     ///
     /// # Errors
     /// What it needs (root, `/dev/fuse`, loop devices, losetup), a specification that cannot be, or the kernel's refusal;
     /// nothing is left then, not even an image that was not there before.
     pub fn attach(root: &Root, spec: SlowDiskSpec) -> Result<Self> {
         spec.check()?;
-        sweep(root)?;
-        let (image, made) = image::open(&spec)?;
-        let disk = Self::serve(root, spec, image)?;
+        // What cannot be removed is in nobody's way.
+        let _ = sweep(root);
+        // ONFAULT (Linux 4.4): what is touched stays, what is never touched takes nothing.
+        let locked =
+            mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT).is_ok();
+        let (image, made) = image::open(root, &spec)?;
+        let may_hold_swap = locked && image::may_hold_swap(&image, &spec.image);
+        let mut disk = Self::serve(root, spec, image)?;
+        disk.may_hold_swap = may_hold_swap;
         made.keep();
         Ok(disk)
     }
@@ -67,8 +76,15 @@ impl SlowDisk {
         let service = Service::start(root, &desk, spec.size)?;
         let file = service.place.dir().join(FILE);
         let device = Device::attach(root, &file).inspect_err(|_| service.place.leave())?;
-        let mut disk =
-            Self { root: root.clone(), spec, desk, path: Nanos(0), device, service: Some(service) };
+        let mut disk = Self {
+            root: root.clone(),
+            spec,
+            desk,
+            path: Nanos(0),
+            may_hold_swap: false,
+            device,
+            service: Some(service),
+        };
         disk.calibrate()?;
         Ok(disk)
     }
@@ -93,6 +109,13 @@ impl SlowDisk {
     /// What this machine takes for the way to the disk and back; it is taken off each request.
     pub fn path(&self) -> Nanos {
         self.path
+    }
+
+    /// May it be swapped to? Only with an image that is never swapped out itself ([`Image::Memory`](super::Image::Memory),
+    /// or a file that is not on a tmpfs) and with this process's memory locked (CAP_IPC_LOCK). Otherwise the machine may
+    /// wait for ever: for a page that the server needs and that only the server can bring.
+    pub fn may_hold_swap(&self) -> bool {
+        self.may_hold_swap
     }
 
     /// What the disk did since it was attached.

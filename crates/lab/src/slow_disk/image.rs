@@ -5,9 +5,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eke_core::units::Bytes;
-use rustix::fs::MemfdFlags;
+use eke_kernel::Root;
+use rustix::mount::{MountFlags, mount};
 
+use super::disk::SOURCE;
 use super::error::{Error, Result, on};
+use super::place::Place;
 use super::{Image, SlowDiskSpec};
 
 /// An image that was made for this disk: removed when dropped, unless kept.
@@ -30,18 +33,35 @@ impl Drop for Made {
 }
 
 /// The image, with the specified size.
-pub(super) fn open(spec: &SlowDiskSpec) -> Result<(File, Made)> {
+pub(super) fn open(root: &Root, spec: &SlowDiskSpec) -> Result<(File, Made)> {
     match &spec.image {
-        Image::Memory => memory(spec.size),
+        Image::Memory => memory(root, spec.size),
         Image::File(path) => file(path, spec.size),
     }
 }
 
-fn memory(size: Bytes) -> Result<(File, Made)> {
-    let path = Path::new("memory for an image");
-    let fd = rustix::fs::memfd_create("eke-slow-disk", MemfdFlags::CLOEXEC).map_err(on("get", path))?;
-    let file = File::from(fd);
-    file.set_len(size.0).map_err(on("size", path))?;
+/// May the disk hold swap? Not if the image itself can be swapped out: bringing it back would need the disk.
+pub(super) fn may_hold_swap(image: &File, of: &Image) -> bool {
+    *of == Image::Memory || rustix::fs::fstatfs(image).is_ok_and(|s| !is_tmpfs(s.f_type))
+}
+
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h); the field's type is another on each architecture.
+fn is_tmpfs(kind: impl TryInto<i64>) -> bool {
+    kind.try_into().is_ok_and(|kind| kind == 0x0102_1994)
+}
+
+/// A file on a tmpfs of its own that is never swapped out (`noswap`, Linux 6.4; before that a ramfs, which never is but also
+/// fills what is only read). The mount goes at once and the file stays as long as it is open: nothing to remove later.
+/// A memfd will not do: its pages are swapped, in the worst case to the disk that they are.
+fn memory(root: &Root, size: Bytes) -> Result<(File, Made)> {
+    let place = Place::make(root)?;
+    let dir = place.dir();
+    let mount = |kind, options| mount(SOURCE, dir, kind, MountFlags::empty(), options);
+    mount("tmpfs", Some(c"noswap,size=100%,mode=700"))
+        .or_else(|_| mount("ramfs", Some(c"mode=700")))
+        .map_err(on("mount memory at", dir))?;
+    let (file, made) = file(&dir.join("image"), size)?;
+    made.keep();
     Ok((file, Made(None)))
 }
 
@@ -80,25 +100,26 @@ mod tests {
     use super::super::Profile;
     use super::*;
 
-    fn spec(path: &Path, size: Bytes) -> SlowDiskSpec {
-        SlowDiskSpec::new(Image::File(path.to_owned()), size, Profile::sd())
+    fn open(path: &Path) -> Result<(File, Made)> {
+        let spec = SlowDiskSpec::new(Image::File(path.to_owned()), Bytes::mib(1), Profile::sd());
+        super::open(&Root::at("/nonexistent"), &spec)
     }
 
     #[test]
     fn a_new_image_goes_with_an_error_and_stays_with_a_disk() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("image");
-        drop(open(&spec(&path, Bytes::mib(1))).unwrap());
+        drop(open(&path).unwrap());
         assert!(!path.exists());
-        open(&spec(&path, Bytes::mib(1))).unwrap().1.keep();
-        drop(open(&spec(&path, Bytes::mib(1))).unwrap());
+        open(&path).unwrap().1.keep();
+        drop(open(&path).unwrap());
         assert_eq!(path.metadata().unwrap().len(), 1 << 20, "somebody's image is never removed");
     }
 
     #[test]
     fn an_image_of_another_size_is_refused_and_left_as_it_is() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let refused = open(&spec(file.path(), Bytes::mib(1)));
+        let refused = open(file.path());
         assert!(matches!(refused, Err(Error::Spec(_))), "{refused:?}");
         assert_eq!(file.path().metadata().unwrap().len(), 0);
     }

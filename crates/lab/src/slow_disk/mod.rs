@@ -1,7 +1,9 @@
 //! The *slow disk*: a block device that is as slow as one says. A loop device over one file, served by a small FUSE file
 //! server in this process, which answers each request when a modelled disk would.
 //!
-//!     program -> /dev/loopN -> (direct I/O) -> FUSE -> server: image now, answer when the model says
+//! ```text
+//! program -> /dev/loopN -> (direct I/O) -> FUSE -> server: image now, answer when the model says
+//! ```
 //!
 //! - [`profile`]: what a disk is like; the four disks of the experiments
 //! - [`model`]: when a request is done (pure)
@@ -12,10 +14,12 @@
 //! cgroup v1, and a helper outside the group is not limited.
 //!
 //! # What to know
-//! - The server is this process, so this process must not be in the box that uses the disk (a box short of memory would
-//!   wait for a server that waits for memory), and must not be swapped out to its own disk. [`crate::pen`] runs only its
-//!   command in the group, so its supervisor may own a disk.
-//! - The image must be fast: a file in the page cache, on a tmpfs, or [`Image::Memory`], which is charged to this process.
+//! - The server is this process, so this process must not be in the box that uses the disk: a box short of memory would
+//!   wait for a server that waits for memory. [`crate::pen`] runs only its command in the group, so its supervisor may own
+//!   a disk.
+//! - Swap on it: ask [`SlowDisk::may_hold_swap`], and swap a box, not a machine that is short of memory as a whole: the
+//!   server's own allocations would wait for it (PR_SET_IO_FLUSHER would help, and needs CAP_SYS_RESOURCE).
+//! - The image must be fast: a file in the page cache, or [`Image::Memory`], which is this machine's memory.
 //! - Distance is a share of the device: a small image stands for a whole disk.
 //! - The disk serves in the order of arrival, so more requests under way do not make a rotating disk faster; the kernel's
 //!   scheduler above it still sorts what waits there.
@@ -58,7 +62,7 @@ pub use stats::Stats;
 pub enum Image {
     /// This file. It is made if it is not there, sparse; one that is there must have the disk's size.
     File(PathBuf),
-    /// Memory of this process, empty, gone with the disk.
+    /// This machine's memory, empty, never swapped out, gone with the disk.
     Memory,
 }
 
