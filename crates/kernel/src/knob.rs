@@ -128,6 +128,8 @@ knobs! {
         "Compresses marked or incompressible pages again with the second algorithm.";
     "zram.writeback" "sys/block/*/writeback" WriteOnly "kind" "4.14" Nothing
         "Writes marked or incompressible pages to the backing device.";
+    "loop.rotational" "sys/block/*/queue/rotational" Plain "0 or 1" "2.6.29" WithObject
+        "Whether the kernel swaps and reads ahead on a loop device that eke made as on a disk that seeks.";
     "group.memory.max" "sys/fs/cgroup/*/memory.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
         "The most memory of a group that eke made.";
     "group.memory.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.limit_in_bytes" WriteOnly "bytes" "2.6.25 (cgroup v1)" WithObject

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_kernel::write::write_value;
 
 use super::error::{Error, Result, on};
 use super::mounts;
@@ -60,9 +61,8 @@ impl Device {
     /// Tells the kernel that seeks cost: it then swaps and reads ahead as on a rotating disk. [`Device::detach`] takes it
     /// back.
     pub(super) fn set_rotational(&self, root: &Root, rotational: bool) -> Result<()> {
-        let path = self.sys(root, "queue/rotational");
-        let flag: &[u8] = if rotational { b"1" } else { b"0" };
-        root.sys().write(&path, flag).map_err(on("set", &path))
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        Ok(write_value(root, "loop.rotational", &name, if rotational { "1" } else { "0" })?)
     }
 
     /// Lets go of the file; waits until it is let go.

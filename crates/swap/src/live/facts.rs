@@ -7,6 +7,8 @@ use eke_core::step::ZramSpec;
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 
+use crate::probe::surroundings;
+
 /// One zram device that is swap.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Device {
@@ -89,7 +91,7 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
     });
     Facts {
         devices: devices.collect(),
-        waits_for_mains: !settings.on_battery && on_battery(root),
+        waits_for_mains: !settings.on_battery && surroundings::on_battery(root) == Some(true),
         recompress: settings.recompress,
         writeback_a_day: Bytes::mib(settings.writeback_mib_per_day.into()),
         grow: settings.grow,
@@ -122,18 +124,6 @@ pub fn recompress_priorities(text: &str) -> Vec<u32> {
         .filter_map(number)
         .filter(|p| (1..=3).contains(p))
         .collect()
-}
-
-/// Is the machine's own battery its supply? A mouse's (`scope` is `Device`; sysfs-class-power) does not count.
-fn on_battery(root: &Root) -> bool {
-    const DIR: &str = "sys/class/power_supply";
-    let is = |supply: &str, file: &str, value: &str| {
-        root.read(format!("{DIR}/{supply}/{file}")).is_ok_and(|t| t.trim() == value)
-    };
-    let supplies: Vec<String> =
-        root.list(DIR).unwrap_or_default().into_iter().filter(|s| !is(s, "scope", "Device")).collect();
-    let plugged = supplies.iter().any(|s| !is(s, "type", "Battery") && is(s, "online", "1"));
-    !plugged && supplies.iter().any(|s| is(s, "type", "Battery") && is(s, "status", "Discharging"))
 }
 
 /// `backing_dev` reads `none` where there is none.

@@ -10,7 +10,7 @@ pub(crate) mod disks;
 mod hibernation;
 mod managers;
 mod parse;
-mod surroundings;
+pub(crate) mod surroundings;
 pub(crate) mod zram;
 
 use eke_kernel::{Root, parse as kernel_parse, read};
