@@ -77,6 +77,7 @@ pub fn run(program: &Path, seconds: u64) -> Result<Report, Error> {
         experiment: "agent".into(),
         machine: Machine::of(&Root::host()),
         rows: rows(&figures, seconds),
+        ..Report::default()
     })
 }
 
@@ -230,7 +231,7 @@ mod tests {
     }
 
     fn report(figures: &[Figures]) -> Report {
-        Report { experiment: "agent".into(), machine: Machine::default(), rows: rows(figures, 30) }
+        Report { experiment: "agent".into(), rows: rows(figures, 30), ..Report::default() }
     }
 
     #[test]

@@ -5,23 +5,87 @@ use std::fmt;
 
 use eke_core::units::Bytes;
 use eke_kernel::{Root, parse};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What was measured, on what.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The experiment's name, as on the command line.
     pub experiment: String,
+    /// The command that makes it again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// Where.
     pub machine: Machine,
+    /// What was varied, in the order of the table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
+    /// What was measured, in the order of the table; the first is the one that the experiment is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
     /// The figures.
     pub rows: Vec<Row>,
+    /// What the reader should know: conditions, what was left out and why, where eke loses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One of the things that are compared.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Variant {
+    /// As in the rows.
+    pub name: String,
+    /// Whose it is.
+    pub role: Role,
+    /// How it was set up: what exactly, by its own package or by documented values.
+    pub set_up: String,
+}
+
+/// Whose a variant is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Role {
+    /// No remedy at all, or memory to spare: what the others are seen beside.
+    #[default]
+    Baseline,
+    /// What people use today.
+    Peer,
+    /// eke.
+    Ours,
+    /// eke with one thing of it changed.
+    Lever,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Metric {
+    /// As in the rows.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// Which direction is good.
+    pub better: Better,
+}
+
+/// Which direction is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Better {
+    /// Small figures.
+    #[default]
+    Less,
+    /// Large figures.
+    More,
 }
 
 /// The machine of an experiment.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// The kernel's release.
@@ -48,7 +112,7 @@ impl Machine {
 }
 
 /// One figure of one variant, with all its samples.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// What was varied.
