@@ -18,6 +18,8 @@ pub enum Event {
         document: usize,
         /// Since the viewer was started (the tab was asked for).
         seconds: f64,
+        /// A hash of what the window shows.
+        content: u64,
     },
     /// A page was turned and is drawn.
     Page {
@@ -29,6 +31,10 @@ pub enum Event {
         back: bool,
         /// Since it was asked for.
         seconds: f64,
+        /// A hash of what the window shows.
+        content: u64,
+        /// Is it what was expected? `None` where nothing was; `false` if the window stayed otherwise.
+        as_expected: Option<bool>,
     },
     /// A window (a tab) was asked for and is drawn.
     Switched {

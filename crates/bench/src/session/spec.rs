@@ -23,6 +23,11 @@ pub struct Spec {
     pub acts: Vec<Act>,
     /// The longest that a window may take to be drawn, in seconds; then the session ends.
     pub patience_s: f64,
+    /// What each page of each document looks like ([`super::Event::Page`]'s `content` in a session with memory to
+    /// spare): a page is drawn when its window shows just that. Where it is not known, a page is drawn when its window
+    /// has changed and then stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<Vec<u64>>,
 }
 
 /// Memory that a desktop would hold: filled once, then touched so rarely that it may be pushed out.
