@@ -5,8 +5,12 @@
 //!
 //! - [`spec`]: what is to be done
 //! - [`event`]: what happened
+//! - [`figures`]: from that to figures (pure)
+//! - [`run`]: a session in a box, heard while it runs
 
 pub mod event;
+pub mod figures;
+pub mod run;
 pub mod spec;
 
 pub use event::{End, Event, Held};

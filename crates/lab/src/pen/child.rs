@@ -29,7 +29,7 @@ pub(super) fn start(spec: &PenSpec, group: &Group) -> Result<Running, Error> {
     let failed = |source| Error::Start { command: program.to_string_lossy().into_owned(), source };
     let mut command = Command::new(program);
     command.args(arguments);
-    let captured = direct(&mut command, spec.output).map_err(failed)?;
+    let captured = direct(&mut command, &spec.output).map_err(failed)?;
     enter_before_exec(&mut command, group)?;
     let child = command.spawn().map_err(failed)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -38,11 +38,15 @@ pub(super) fn start(spec: &PenSpec, group: &Group) -> Result<Running, Error> {
 }
 
 /// Into a file, not a pipe: a pipe that nobody empties would stop the command.
-fn direct(command: &mut Command, output: Output) -> std::io::Result<Option<std::fs::File>> {
+fn direct(command: &mut Command, output: &Output) -> std::io::Result<Option<std::fs::File>> {
     match output {
         Output::Inherit => Ok(None),
         Output::ToStderr => {
             command.stdout(std::io::stderr());
+            Ok(None)
+        }
+        Output::Into(sink) => {
+            command.stdout(Stdio::from(sink.0.try_clone()?));
             Ok(None)
         }
         Output::Capture => {

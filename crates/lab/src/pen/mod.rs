@@ -20,6 +20,8 @@ pub mod report;
 mod supervise;
 
 use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use eke_core::units::Bytes;
@@ -57,7 +59,7 @@ pub enum Swap {
 }
 
 /// Where the command's standard output goes; standard error is always the supervisor's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Output {
     /// To the supervisor's.
     #[default]
@@ -66,7 +68,29 @@ pub enum Output {
     ToStderr,
     /// Into [`Report::stdout`].
     Capture,
+    /// Into this, as it comes.
+    Into(Sink),
 }
+
+/// The writing end of a pipe, or an open file: what a box writes there can be read while it runs. A pipe must be read,
+/// or the command stops when it is full; the reader sees its end when every copy of the sink is dropped.
+#[derive(Debug, Clone)]
+pub struct Sink(Arc<OwnedFd>);
+
+impl Sink {
+    /// Of an open descriptor.
+    pub fn new(fd: impl Into<OwnedFd>) -> Self {
+        Self(Arc::new(fd.into()))
+    }
+}
+
+impl PartialEq for Sink {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_raw_fd() == other.0.as_raw_fd()
+    }
+}
+
+impl Eq for Sink {}
 
 /// Why a box cannot be had. A command that fails or is killed is no error but a [`Report`].
 #[derive(Debug, thiserror::Error)]

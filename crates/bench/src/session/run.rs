@@ -1,0 +1,147 @@
+//! Runs a session in a box, and reads what it tells while it runs.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use eke_lab::pen::{self, Output, PenSpec, Sink, Swap};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::{Event, Spec};
+
+/// The box of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Box {
+    /// Its budget.
+    pub memory: Bytes,
+    /// May it use the machine's swap?
+    pub swap: bool,
+    /// Its swappiness; `None` for the machine's.
+    pub swappiness: Option<u32>,
+    /// The driver with its arguments, up to the session's own.
+    pub driver: Vec<OsString>,
+    /// The tree that the session's programs are in.
+    pub tree: Option<PathBuf>,
+}
+
+/// A session that is over.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Run {
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// What the box saw.
+    pub report: pen::Report,
+}
+
+/// Why a session could not be held.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No box.
+    #[error(transparent)]
+    Pen(#[from] pen::Error),
+    /// Its pipe.
+    #[error("cannot hear what the session in the box tells: {0}")]
+    Pipe(#[source] io::Error),
+    /// The driver says what nobody understands.
+    #[error("the session in the box says {line:?}, which is no event: {source}")]
+    Foreign {
+        /// What it said.
+        line: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The thread that runs the box panicked.
+    #[error("the supervisor of the box ended without a word")]
+    Supervisor,
+}
+
+/// Runs `spec` in `place` to its end, or until `shutdown` is set. Every event is told to `heard` as it comes; while that
+/// works, the session goes on.
+///
+/// # Errors
+/// No box, or a driver that is none.
+pub fn in_box(
+    root: &Root,
+    place: &Box,
+    spec: &Spec,
+    shutdown: &AtomicBool,
+    heard: &mut dyn FnMut(&Event),
+) -> Result<Run, Error> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Error::Pipe(e.into()))?;
+    let pen = pen_of(place, spec, Sink::new(writer));
+    std::thread::scope(|scope| {
+        // The pen and with it the last copy of the sink is gone when the box is.
+        let supervisor = scope.spawn(move || pen::run(root, &pen, shutdown));
+        let events = listen(BufReader::new(std::fs::File::from(reader)), heard);
+        let report = supervisor.join().map_err(|_| Error::Supervisor)??;
+        Ok(Run { events: events?, report })
+    })
+}
+
+fn pen_of(place: &Box, spec: &Spec, sink: Sink) -> PenSpec {
+    let mut command = place.driver.clone();
+    if let Some(tree) = &place.tree {
+        command.extend(["--chroot".into(), tree.into()]);
+    }
+    command.push(serde_json::to_string(spec).unwrap_or_default().into());
+    PenSpec {
+        swap: if place.swap { Swap::Machines } else { Swap::Forbidden },
+        swappiness: place.swappiness,
+        output: Output::Into(sink),
+        ..PenSpec::new(place.memory, command)
+    }
+}
+
+/// All lines to the end, also after one that is no event: the writer must not wait for a reader that left. A last line
+/// that was cut off is what a killed driver leaves.
+fn listen(mut lines: impl BufRead, heard: &mut dyn FnMut(&Event)) -> Result<Vec<Event>, Error> {
+    let (mut events, mut wrong, mut line) = (Vec::new(), None, String::new());
+    while lines.read_line(&mut line).map_err(Error::Pipe)? > 0 {
+        match serde_json::from_str::<Event>(&line) {
+            Ok(event) => {
+                heard(&event);
+                events.push(event);
+            }
+            Err(source) if line.ends_with('\n') => {
+                wrong.get_or_insert(Error::Foreign { line: line.trim_end().to_owned(), source });
+            }
+            Err(_) => {}
+        }
+        line.clear();
+    }
+    wrong.map_or(Ok(events), Err)
+}
+
+/// The driver that this program is.
+pub fn driver(program: &Path) -> Vec<OsString> {
+    vec![program.into(), "lab".into(), "session".into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard_of(text: &str) -> (Result<Vec<Event>, Error>, usize) {
+        let mut heard = 0;
+        let events = listen(text.as_bytes(), &mut |_| heard += 1);
+        (events, heard)
+    }
+
+    #[test]
+    fn a_driver_that_was_killed_in_a_line_has_told_the_others() {
+        let (events, heard) = heard_of("{\"event\":\"ready\",\"seconds\":1.0}\n{\"event\":\"open");
+        assert_eq!((events.unwrap(), heard), (vec![Event::Ready { seconds: 1.0 }], 1));
+    }
+
+    #[test]
+    fn what_is_no_event_is_an_error_that_says_it() {
+        let (events, heard) = heard_of("hello\n{\"event\":\"ready\",\"seconds\":1.0}\n");
+        let error = events.unwrap_err().to_string();
+        assert!(error.starts_with("the session in the box says \"hello\""), "{error}");
+        assert_eq!(heard, 1, "it is read to its end all the same");
+    }
+}
