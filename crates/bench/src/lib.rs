@@ -5,10 +5,14 @@
 //! - [`agent`]: what the agent itself costs
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`session`]: what a person at a small machine does, as data and events
+//! - [`stage`]: programs and documents on a slow disk
+//! - [`documents`]: the PDF files that sessions show
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+pub mod documents;
 pub mod process;
 pub mod progress;
 pub mod report;
 pub mod session;
+pub mod stage;
