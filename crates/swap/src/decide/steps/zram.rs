@@ -36,7 +36,10 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
 
 fn reason(chosen: &Chosen<'_>) -> Reason {
     let size = chosen.size;
-    let capped = if size.capped { "twice the RAM is declared at most, and " } else { "" };
+    let capped = size.capped_at.map_or_else(String::new, |most| {
+        let times = if most > 2.0 { "three times" } else { "twice" };
+        format!("{times} the RAM is declared at most, and ")
+    });
     let doubt = if chosen.choice.trusted {
         String::new()
     } else {
