@@ -5,9 +5,11 @@
 //! - [`agent`]: what the agent itself costs
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`session`]: what a person at a small machine does, as data and events
+//! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+pub mod peers;
 pub mod process;
 pub mod progress;
 pub mod report;

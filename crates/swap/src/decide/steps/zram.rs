@@ -13,7 +13,7 @@ use crate::measure::figures::AlgorithmFigures;
 const PRIORITY: i16 = 100;
 
 /// zram's parameter: devices come by `hot_add` alone.
-pub(crate) const NO_DEVICES: &str = "num_devices=0";
+pub const NO_DEVICES: &str = "num_devices=0";
 
 /// By this factor a second algorithm must be stronger than the first, so that compressing a page again brings something.
 const STRONGER: f64 = 1.05;
