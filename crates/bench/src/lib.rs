@@ -1,20 +1,29 @@
 //! `eke bench`: experiments whose figures come out as tidy rows.
 //!
 //! # Layout
-//! - [`report`]: a report as data and as a table
-//! - [`agent`]: what the agent itself costs
-//! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`paging`], [`switch`], [`capacity`]: the experiments
+//! - [`experiment`]: what they have in common
+//! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
 //! - [`session`]: what a person at a small machine does, as data and events
 //! - [`desktop`]: the driver that does it, with a real X server, window manager and viewers
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
+//! - [`report`]: a report as data and as a table; [`rows`]: how it grows
+//! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+pub mod capacity;
 pub mod desktop;
 pub mod documents;
+pub mod experiment;
+pub mod paging;
+pub mod peers;
 pub mod process;
 pub mod progress;
 pub mod report;
+pub mod rows;
 pub mod session;
 pub mod stage;
+pub mod switch;

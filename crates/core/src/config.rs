@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn defaults_are_complete_and_valid() {
         let s = Settings::from_sources(&[]).unwrap();
-        assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (50, 100, 10));
+        assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, 100, 10));
         assert_eq!(s.swap.algorithm, "auto");
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
     }

@@ -36,7 +36,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZramSpec {
-    /// A name from the device's `comp_algorithm`.
+    /// A name from the device's `comp_algorithm`; empty leaves the kernel's default.
     pub algorithm: String,
     /// For `algorithm_params` (Linux 6.12), for example `level=3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +52,12 @@ pub struct ZramSpec {
     /// Swap on it with this priority; `None` for a scratch device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_priority: Option<i16>,
+}
+
+impl ZramSpec {
+    fn called(&self) -> &str {
+        if self.algorithm.is_empty() { "the kernel's algorithm" } else { &self.algorithm }
+    }
 }
 
 /// One change of the machine. Its inverse is data too, in the journal.
@@ -113,9 +119,9 @@ impl fmt::Display for Step {
             Self::LoadModule { name, .. } => write!(f, "load the kernel module {name}"),
             Self::AddZram(z) => match z.swap_priority {
                 Some(p) => {
-                    write!(f, "swap on a new zram device: {}, {}, priority {p}", z.algorithm, z.disksize)
+                    write!(f, "swap on a new zram device: {}, {}, priority {p}", z.called(), z.disksize)
                 }
-                None => write!(f, "add a scratch zram device: {}, {}", z.algorithm, z.disksize),
+                None => write!(f, "add a scratch zram device: {}, {}", z.called(), z.disksize),
             },
             Self::SwapOn { path, priority: Some(p) } => write!(f, "swap on {path} with priority {p}"),
             Self::SwapOn { path, priority: None } => write!(f, "swap on {path}"),

@@ -100,6 +100,12 @@ knobs! {
         "After the pool was full, new pages are taken again below this fill.";
     "zswap.shrinker_enabled" "sys/module/zswap/parameters/shrinker_enabled" Bool "Y or N" "6.8" WriteOld
         "Cold pages leave the pool for the disk before it is full.";
+    "ksm.run" "sys/kernel/mm/ksm/run" Plain "0, 1 or 2" "2.6.32" WriteOld
+        "Equal pages of programs that ask for it are merged: 0 stops and leaves what is merged, 2 takes it apart, too.";
+    "ksm.pages_to_scan" "sys/kernel/mm/ksm/pages_to_scan" Plain "pages" "2.6.32" WriteOld
+        "How many pages are looked at before the next pause.";
+    "ksm.sleep_millisecs" "sys/kernel/mm/ksm/sleep_millisecs" Plain "ms" "2.6.32" WriteOld
+        "The pause between two such rounds.";
     "zram.hot_add" "sys/class/zram-control/hot_add" WriteOnly "device number" "4.2" Nothing
         "Reading it makes a new device; the number that it answers is the device's.";
     "zram.hot_remove" "sys/class/zram-control/hot_remove" WriteOnly "device number" "4.2" Nothing

@@ -3,6 +3,7 @@
 use eke_core::step::ZramSpec;
 
 use crate::error::{Error, Result};
+use crate::knob::bracketed;
 use crate::parse;
 use crate::root::Root;
 use crate::swap_area;
@@ -58,13 +59,24 @@ pub fn hot_add(root: &Root) -> Result<String> {
     }
 }
 
+/// The algorithm that this kernel gives a device by itself: what one shows that is not set up, since a reset brings it back
+/// (zram_reset_device in zram_drv.c). `None` where every device is in use.
+pub fn default_algorithm(root: &Root) -> Option<String> {
+    let unused = |name: &String| root.read(format!("sys/block/{name}/disksize")).is_ok_and(|s| s.trim() == "0");
+    let name = devices(root).ok()?.into_iter().find(unused)?;
+    let shown = root.read(format!("sys/block/{name}/comp_algorithm")).ok()?;
+    bracketed(&shown).map(str::to_owned)
+}
+
 /// Sets up a fresh device, in the order that the kernel asks for: all else before the disksize
 /// (Documentation/admin-guide/blockdev/zram.rst), then the swap header and swapon.
 ///
 /// # Errors
 /// The first refusal, with path and value; an algorithm that the kernel lacks names those that it has.
 pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
-    set_algorithm(root, name, &spec.algorithm)?;
+    if !spec.algorithm.is_empty() {
+        set_algorithm(root, name, &spec.algorithm)?;
+    }
     if let Some(params) = &spec.params {
         write_value(root, "zram.algorithm_params", name, params)?;
     }

@@ -1,17 +1,19 @@
-//! Prints what the probe and the measurement give here: `cargo run --release -p eke-swap --example measure [--json]`.
+//! Prints what the probe and the measurement give here: `cargo run --release -p eke-swap --example measure [--json] [PID...]`.
 
 use std::error::Error;
 
 use eke_core::units::Nanos;
 use eke_kernel::Root;
-use eke_swap::measure::{AlgorithmFigures, DiskFigures, Limits, Measured, Unjournaled, measure};
+use eke_swap::measure::{About, AlgorithmFigures, DiskFigures, Limits, Measured, Unjournaled, measure};
 use eke_swap::probe::probe;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Root::host();
     let facts = probe(&root)?;
     let limits = Limits::default();
-    let measured = measure(&root, &facts, &limits, &mut Unjournaled::new(&root))?;
+    let processes: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    let about = About { processes: (!processes.is_empty()).then_some(processes), files: None };
+    let measured = measure(&root, &facts, &limits, &about, &mut Unjournaled::new(&root))?;
     if std::env::args().any(|a| a == "--json") {
         println!("{}", serde_json::to_string_pretty(&(&facts, &measured))?);
         return Ok(());

@@ -14,7 +14,7 @@ use crate::decide::{self, Wish};
 use crate::error::{Error, Result};
 use crate::facts::{Facts, Missing};
 use crate::measure::figures::Measured;
-use crate::measure::{self, Limits, NoScratch, Scratch};
+use crate::measure::{self, About, Limits, NoScratch, Scratch};
 use crate::probe;
 
 /// In whose name scratch devices stand in the journal.
@@ -54,31 +54,7 @@ impl Remedy for Swap {
 
     /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
     fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
-        let has_zram = facts.zram.control || facts.zram.loadable;
-        if !facts.is_root || !has_zram {
-            return measure::measure(root, facts, &Limits::default(), &mut NoScratch);
-        }
-        if facts.container.is_some() {
-            return estimated(
-                root,
-                facts,
-                "a container's zram is its host's: the figures are estimates in user space",
-            );
-        }
-        if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
-            return estimated(
-                root,
-                facts,
-                &format!("no scratch device is made, because it could not be removed again: {why}"),
-            );
-        }
-        let mut scratch = Journaled::open(root)?;
-        let measured = match scratch.with_module(facts) {
-            Ok(facts) => measure::measure(root, &facts, &Limits::default(), &mut scratch),
-            Err(why) => estimated(root, facts, &why.to_string()),
-        };
-        scratch.close()?;
-        measured
+        self.measure_about(root, facts, &About::default())
     }
 
     fn plan(&self, facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Plan> {
@@ -94,11 +70,47 @@ impl Remedy for Swap {
     }
 }
 
+impl Swap {
+    /// [`Remedy::measure`] of a part of the machine: the programs of a box.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn measure_about(&self, root: &Root, facts: &Facts, about: &About) -> Result<Measured> {
+        let has_zram = facts.zram.control || facts.zram.loadable;
+        if !facts.is_root || !has_zram {
+            return measure::measure(root, facts, &Limits::default(), about, &mut NoScratch);
+        }
+        if facts.container.is_some() {
+            return estimated(
+                root,
+                facts,
+                about,
+                "a container's zram is its host's: the figures are estimates in user space",
+            );
+        }
+        if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
+            return estimated(
+                root,
+                facts,
+                about,
+                &format!("no scratch device is made, because it could not be removed again: {why}"),
+            );
+        }
+        let mut scratch = Journaled::open(root)?;
+        let measured = match scratch.with_module(facts) {
+            Ok(facts) => measure::measure(root, &facts, &Limits::default(), about, &mut scratch),
+            Err(why) => estimated(root, facts, about, &why.to_string()),
+        };
+        scratch.close()?;
+        measured
+    }
+}
+
 /// Figures without a scratch device although there is zram, and why.
-fn estimated(root: &Root, facts: &Facts, why: &str) -> Result<Measured> {
+fn estimated(root: &Root, facts: &Facts, about: &About, why: &str) -> Result<Measured> {
     let mut without = facts.clone();
     without.zram.control = false;
-    let mut measured = measure::measure(root, &without, &Limits::default(), &mut NoScratch)?;
+    let mut measured = measure::measure(root, &without, &Limits::default(), about, &mut NoScratch)?;
     measured.unmeasured.retain(|m| m.what != "zram");
     measured.unmeasured.push(Missing::new("zram", why));
     Ok(measured)

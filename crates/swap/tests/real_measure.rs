@@ -11,7 +11,7 @@ use eke_core::step::ZramSpec;
 use eke_core::units::Bytes;
 use eke_kernel::{Error, Root, zram};
 use eke_swap::facts::Facts;
-use eke_swap::measure::{Limits, Measured, NoScratch, Scratch, Unjournaled, measure};
+use eke_swap::measure::{About, Limits, Measured, NoScratch, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 
 /// Set in the twin: how many MiB it holds.
@@ -76,7 +76,7 @@ fn machine() -> Option<(Root, Facts)> {
 }
 
 fn measured(root: &Root, facts: &Facts, scratch: &mut dyn Scratch) -> Measured {
-    measure(root, facts, &Limits::default(), scratch).unwrap()
+    measure(root, facts, &Limits::default(), &About::default(), scratch).unwrap()
 }
 
 #[test]

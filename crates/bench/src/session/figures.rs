@@ -108,11 +108,14 @@ pub fn end(events: &[Event]) -> Option<&End> {
     }
 }
 
+/// What [`end_in_words`] says of a session that went to its end.
+pub const ALL_DONE: &str = "all was done";
+
 /// How it ended, in words.
 pub fn end_in_words(events: &[Event]) -> String {
     match end(events) {
         None => "the box was killed for want of memory".to_owned(),
-        Some(End::Finished) => "all was done".to_owned(),
+        Some(End::Finished) => ALL_DONE.to_owned(),
         Some(End::Killed { what, signal: Some(9) }) => format!("{what} was killed for want of memory"),
         Some(End::Killed { what, signal: Some(signal) }) => format!("{what} died of signal {signal}"),
         Some(End::Killed { what, signal: None }) => format!("{what} ended"),

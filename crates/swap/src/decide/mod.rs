@@ -25,6 +25,7 @@ use crate::facts::{Facts, ZramFeatures};
 use crate::measure::figures::{AlgorithmFigures, Measured};
 use algorithm::Choice;
 use backend::Backend;
+pub use steps::NO_DEVICES;
 
 /// The name of this remedy in plans and the journal.
 pub const REMEDY: &str = "swap";

@@ -47,16 +47,23 @@ pub(crate) fn swap_area(
     Ok(reads.figures(area.path.clone(), true))
 }
 
-/// Random reads of large files below `/usr` and the like, until `until` at most: past the page cache, or where a file
+/// Random reads of large files below `dir`, or below `/usr` and the like, until `until` at most: past the page cache, or where a file
 /// system cannot do that, through it where it holds nothing.
 ///
 /// # Errors
 /// There are no such files, or none can be read.
-pub(crate) fn files(root: &Root, until: Instant, random: &mut Random) -> Result<DiskFigures> {
-    let mut paths = large_files(root, until);
+pub(crate) fn files(
+    root: &Root,
+    dir: Option<&Path>,
+    until: Instant,
+    random: &mut Random,
+) -> Result<DiskFigures> {
+    let dirs = dir.map_or_else(|| FILE_DIRS.map(|d| root.path(d)).into(), |dir| vec![root.path(dir)]);
+    let what = dir.map_or_else(|| root.path("usr"), |dir| root.path(dir));
+    let mut paths = large_files(dirs, until);
     random.shuffle(&mut paths);
     let mut reads = Reads::new()?;
-    let mut failure = Error::io("find a file of 1 MiB or more below", &root.path("usr"), Errno::NOENT.into());
+    let mut failure = Error::io("find a file of 1 MiB or more below", &what, Errno::NOENT.into());
     let mut direct = true;
     let mut opened = Vec::new();
     for path in paths.into_iter().take(FILES) {
@@ -77,7 +84,7 @@ pub(crate) fn files(root: &Root, until: Instant, random: &mut Random) -> Result<
     if reads.times_ns.is_empty() {
         Err(failure)
     } else {
-        Ok(reads.figures(root.path("usr").display().to_string(), direct))
+        Ok(reads.figures(what.display().to_string(), direct))
     }
 }
 
@@ -94,9 +101,9 @@ fn open_file(path: PathBuf) -> Result<Opened> {
 }
 
 /// Regular files of [`LARGE_BYTES`] or more, breadth first, symbolic links not followed.
-fn large_files(root: &Root, until: Instant) -> Vec<PathBuf> {
+fn large_files(below: Vec<PathBuf>, until: Instant) -> Vec<PathBuf> {
     let mut dirs: std::collections::VecDeque<PathBuf> =
-        FILE_DIRS.iter().map(|d| root.path(d)).filter(|d| !d.is_symlink()).collect();
+        below.into_iter().filter(|d| !d.is_symlink()).collect();
     let (mut found, mut seen) = (Vec::new(), 0);
     while let Some(dir) = dirs.pop_front() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -175,7 +182,7 @@ mod tests {
     fn a_root_without_large_files_says_what_it_looked_for() {
         let dir = tempfile::tempdir().unwrap();
         let until = Instant::now() + Duration::from_millis(100);
-        let e = files(&Root::at(dir.path()), until, &mut Random::seeded(1)).err().unwrap();
+        let e = files(&Root::at(dir.path()), None, until, &mut Random::seeded(1)).err().unwrap();
         assert!(e.to_string().contains("find a file of 1 MiB or more"), "{e}");
     }
 }

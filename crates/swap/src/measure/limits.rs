@@ -1,5 +1,6 @@
 //! How much a measurement may take.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_core::units::Bytes;
@@ -38,6 +39,15 @@ impl Default for Limits {
         let ms = Duration::from_millis;
         Self { pages: 8192, sampling: ms(500), zram: ms(1200), estimates: ms(250), disk: ms(500) }
     }
+}
+
+/// What a measurement is about; by default the whole machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// Sample these processes alone: those of a box stand for a machine of their own.
+    pub processes: Option<Vec<u32>>,
+    /// Read files below this directory alone, as the machine sees it: where the programs of a box are.
+    pub files: Option<PathBuf>,
 }
 
 #[cfg(test)]

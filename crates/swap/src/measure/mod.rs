@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use eke_kernel::Root;
 
 pub use figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
-pub use limits::Limits;
+pub use limits::{About, Limits};
 pub use scratch::{NoScratch, Scratch, Unjournaled};
 
 use crate::error::Result;
@@ -36,16 +36,23 @@ use crate::probe;
 use random::Random;
 use sampler::Sample;
 
-/// Measures this machine within `limits`. Scratch devices are made and removed through `scratch`; without root or
+/// Measures what `about` says within `limits`. Scratch devices are made and removed through `scratch`; without root or
 /// without zram none is made, and everything is estimated and marked so. What cannot be measured is in
 /// [`Measured::unmeasured`], not an error.
 ///
 /// # Errors
 /// No memory for the sample, or a scratch device that could not be removed.
-pub fn measure(root: &Root, facts: &Facts, limits: &Limits, scratch: &mut dyn Scratch) -> Result<Measured> {
+pub fn measure(
+    root: &Root,
+    facts: &Facts,
+    limits: &Limits,
+    about: &About,
+    scratch: &mut dyn Scratch,
+) -> Result<Measured> {
     let started = Instant::now();
     let mut random = Random::from_kernel();
-    let sample = sampler::sample(root, limits.pages_with(facts.available), limits.sampling, &mut random)?;
+    let wanted = limits.pages_with(facts.available);
+    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, &mut random)?;
     let mut out = Measured {
         kernel: kernel(root),
         pages: sample.counts,
@@ -58,7 +65,7 @@ pub fn measure(root: &Root, facts: &Facts, limits: &Limits, scratch: &mut dyn Sc
         let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
         estimates(facts, limits.estimates, &sample, overhead, &mut out);
     }
-    disks(root, facts, limits.disk, &mut random, &mut out);
+    disks(root, facts, about, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(out)
@@ -152,7 +159,14 @@ fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f6
 }
 
 /// Fills in the two disks.
-fn disks(root: &Root, facts: &Facts, time: Duration, random: &mut Random, out: &mut Measured) {
+fn disks(
+    root: &Root,
+    facts: &Facts,
+    about: &About,
+    time: Duration,
+    random: &mut Random,
+    out: &mut Measured,
+) {
     let mut on_disk: Vec<_> = facts.areas.iter().filter(|a| a.zram_name().is_none()).collect();
     on_disk.sort_by_key(|a| std::cmp::Reverse(a.priority));
     if let Some(area) = on_disk.first() {
@@ -162,9 +176,11 @@ fn disks(root: &Root, facts: &Facts, time: Duration, random: &mut Random, out: &
             Err(e) => out.unmeasured.push(Missing::new("swap disk", e.to_string())),
         }
     }
-    match disk::files(root, Instant::now() + time, random) {
+    match disk::files(root, about.files.as_deref(), Instant::now() + time, random) {
         Ok(figures) => {
-            out.file_read = Some(DiskFigures { device: probe::disks::below_path(root, "/usr"), ..figures })
+            let dir = about.files.as_deref().map_or("/usr".into(), |dir| dir.to_string_lossy());
+            let device = probe::disks::below_path(root, &dir);
+            out.file_read = Some(DiskFigures { device, ..figures });
         }
         Err(e) => out.unmeasured.push(Missing::new("file read latency", e.to_string())),
     }

@@ -68,15 +68,21 @@ struct Place {
 }
 
 /// Samples `wanted` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random
-/// within each. Left out: eke's own processes, kernel threads, locked memory, shared memory, the kernel's shared zero
+/// within each; with `only`, over these processes. Left out: eke's own processes, kernel threads, locked memory, shared memory, the kernel's shared zero
 /// page. A process that ends in between is skipped. It looks for pages during three fifths of `time` and copies in the rest;
 /// when either is over it goes on with what it has.
 ///
 /// # Errors
 /// Only where there is no memory for the copy. What cannot be read is counted, not an error.
-pub(crate) fn sample(root: &Root, wanted: usize, time: Duration, random: &mut Random) -> Result<Sample> {
+pub(crate) fn sample(
+    root: &Root,
+    only: Option<&[u32]>,
+    wanted: usize,
+    time: Duration,
+    random: &mut Random,
+) -> Result<Sample> {
     let (scan_until, copy_until) = (Instant::now() + time.mul_f64(0.6), Instant::now() + time);
-    let mut processes = candidates(root);
+    let mut processes = candidates(root, only);
     random.shuffle(&mut processes);
     let resident: Vec<u64> = processes.iter().map(Process::resident_pages).collect();
     let caps: Vec<usize> = resident.iter().map(|n| *n as usize).collect();
@@ -114,12 +120,14 @@ fn is_refusal(error: &Error) -> bool {
     }
 }
 
-fn candidates(root: &Root) -> Vec<Process> {
+fn candidates(root: &Root, only: Option<&[u32]>) -> Vec<Process> {
     let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
     let others = read::pids(root).into_iter().filter(|pid| *pid != own || !root.is_host());
+    let wanted = |pid: &u32| only.is_none_or(|only| only.contains(pid));
     let process =
         |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
     others
+        .filter(wanted)
         .filter_map(process)
         .filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name))
         .collect()
@@ -276,7 +284,7 @@ mod tests {
     }
 
     fn take(root: &Path, wanted: usize) -> Sample {
-        sample(&Root::at(root), wanted, Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
+        sample(&Root::at(root), None, wanted, Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn a_machine_whose_pages_do_not_compress_is_left_alone() {
         );
     }
     let asked = hard(Machine::usual()).backend(BackendChoice::Zram).decide();
-    assert_eq!(device(&asked).unwrap().disksize, Bytes::mib(1020), "half of the RAM at 1 to 1");
+    assert_eq!(device(&asked).unwrap().disksize, Bytes::mib(1632), "four fifths of the RAM at 1 to 1");
 }
 
 #[test]
@@ -147,6 +147,6 @@ fn estimates_alone_still_make_a_plan() {
         m.measured.algorithms.iter_mut().for_each(|r| r.estimated = true);
     });
     let decision = machine.decide();
-    assert!(reason_of(&decision, NEW).contains("all estimated in user space; a full device"));
+    assert!(reason_of(&decision, NEW).contains("all estimated in user space; twice the RAM is declared at most, and a full device"));
     assert!(steps(&decision).len() == 3);
 }

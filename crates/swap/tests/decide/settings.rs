@@ -86,7 +86,7 @@ fn the_priority_is_above_every_area() {
 #[test]
 fn the_slower_the_disk_the_larger_the_pool() {
     let with = |us| on(DiskKind::Rotating).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us)));
-    for (us, percent, accept) in [(1_000, "35", "94"), (10_000, "50", "96"), (80_000, "50", "96")] {
+    for (us, percent, accept) in [(1_000, "50", "96"), (10_000, "80", "98"), (80_000, "80", "98")] {
         let decision = with(us).decide();
         assert_eq!(value(&decision, "zswap.max_pool_percent"), Some(percent));
         assert_eq!(value(&decision, "zswap.accept_threshold_percent"), Some(accept));
@@ -102,15 +102,15 @@ fn the_slower_the_disk_the_larger_the_pool() {
 fn a_disk_without_figures_is_judged_by_its_kind() {
     let unmeasured = |kind| on(kind).with(|m| m.measured.swap_disk = None);
     let seeks = unmeasured(DiskKind::Rotating).decide();
-    assert_eq!(value(&seeks, "zswap.max_pool_percent"), Some("50"));
+    assert_eq!(value(&seeks, "zswap.max_pool_percent"), Some("80"));
     assert!(reason_of(&seeks, "set zswap.max_pool_percent").ends_with("but it is on a disk that seeks"));
     assert!(!set(&seeks, "vm.swappiness"), "nothing tells what a page costs that zswap lacks");
     assert!(!set(&unmeasured(DiskKind::Unknown).decide(), "zswap.max_pool_percent"));
     let too_large =
-        unmeasured(DiskKind::Unknown).with(|m| m.facts.zswap.as_mut().unwrap().max_pool_percent = Some(80));
-    assert_eq!(value(&too_large.decide(), "zswap.max_pool_percent"), Some("50"));
+        unmeasured(DiskKind::Unknown).with(|m| m.facts.zswap.as_mut().unwrap().max_pool_percent = Some(90));
+    assert_eq!(value(&too_large.decide(), "zswap.max_pool_percent"), Some("80"));
     let of_another = on(DiskKind::Rotating).with(|m| m.measured.swap_disk = Some(reads("/dev/sdx9", 50)));
-    assert_eq!(value(&of_another.decide(), "zswap.max_pool_percent"), Some("50"));
+    assert_eq!(value(&of_another.decide(), "zswap.max_pool_percent"), Some("80"));
 }
 
 #[test]

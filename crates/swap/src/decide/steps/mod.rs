@@ -8,7 +8,7 @@ mod zswap;
 use eke_core::step::Plan;
 
 pub(super) use adopted::around_adopted;
-pub(crate) use zram::NO_DEVICES;
+pub use zram::NO_DEVICES;
 pub(super) use zswap::could_hold;
 
 use super::algorithm::Choice;

@@ -13,7 +13,7 @@ use crate::measure::figures::AlgorithmFigures;
 const PRIORITY: i16 = 100;
 
 /// zram's parameter: devices come by `hot_add` alone.
-pub(crate) const NO_DEVICES: &str = "num_devices=0";
+pub const NO_DEVICES: &str = "num_devices=0";
 
 /// By this factor a second algorithm must be stronger than the first, so that compressing a page again brings something.
 const STRONGER: f64 = 1.05;
@@ -36,7 +36,10 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
 
 fn reason(chosen: &Chosen<'_>) -> Reason {
     let size = chosen.size;
-    let capped = if size.capped { "twice the RAM is declared at most, and " } else { "" };
+    let capped = size.capped_at.map_or_else(String::new, |most| {
+        let times = if most > 2.0 { "three times" } else { "twice" };
+        format!("{times} the RAM is declared at most, and ")
+    });
     let doubt = if chosen.choice.trusted {
         String::new()
     } else {

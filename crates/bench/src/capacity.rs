@@ -1,0 +1,62 @@
+//! `eke bench capacity`: how many documents can be opened and browsed through 50 pages in little memory, before one is
+//! killed or a page takes more than 10 s.
+
+use crate::experiment::{self, Bench, Experiment, Trial, less, more, trial};
+use crate::report::{Metric, Report};
+use crate::rows::{Params, Rows};
+use crate::session::{Act, figures};
+
+const PAGES: u32 = 50;
+/// More than any variant holds in the study's 124 MiB.
+const MOST: usize = 40;
+const HELD: &str = "documents held";
+const DENSITY: &str = "memory of documents for each byte of the box";
+const PAGE: &str = "one page";
+const KILLS: &str = "killed for want of memory";
+
+const CAPACITY: Experiment = Experiment {
+    name: "capacity",
+    documents: MOST,
+    pages: PAGES,
+    acts,
+    metrics,
+    sizes: true,
+    ballast: experiment::DESKTOP,
+};
+
+/// Holds the experiment.
+///
+/// # Errors
+/// What it needs is missing, or the kernel refuses; everything is as before then.
+pub fn run(bench: &Bench) -> Result<Report, experiment::Error> {
+    experiment::hold(bench, &CAPACITY, &mut add)
+}
+
+fn acts(documents: usize, pages: u32) -> Vec<Act> {
+    let each = |document| [Act::Open { document }, Act::Browse { document, pages, back: false }];
+    (0..documents).flat_map(each).collect()
+}
+
+fn metrics() -> Vec<Metric> {
+    let own = [
+        more(HELD, "documents opened and browsed through 50 pages before one was killed or a page took over 10 s"),
+        more(DENSITY, "the documents' own memory, resident and swapped, by the budget of the box: does not depend on the ballast"),
+        less(PAGE, "from the key to the page drawn"),
+        less(KILLS, "1 for a run that ended by a kill, 0 for one that ended by a slow page or with all documents open"),
+    ];
+    own.into_iter().chain(trial::metrics()).collect()
+}
+
+fn add(trial: &Trial, rows: &mut Rows) {
+    let (variant, params) = (trial.variant, &trial.params);
+    let (count, held) = figures::capacity(trial.events, PAGES);
+    rows.add(variant, params, HELD, "documents", [count as f64]);
+    let density = (held.anonymous + held.swapped).0 as f64 / trial.report.memory.0 as f64;
+    rows.add(variant, params, DENSITY, "bytes", [density]);
+    let none = Params::new();
+    trial.add_opening(rows);
+    trial.add_end(rows);
+    let pages = figures::browsed(trial.events).into_iter().flat_map(|b| b.seconds);
+    rows.add(variant, &none, PAGE, "s", pages);
+    rows.add(variant, params, KILLS, "of 1", [f64::from(u8::from(trial.killed()))]);
+}

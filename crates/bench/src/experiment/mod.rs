@@ -1,0 +1,178 @@
+//! What the experiments in a box have in common: documents and programs on a slow disk, a calibration with memory to
+//! spare, every variant in turn, and the same again.
+
+mod scene;
+mod setting;
+pub mod trial;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+
+use crate::peers;
+use crate::progress::Progress;
+use crate::report::{Metric, Report};
+use crate::rows::Rows;
+use crate::session::{Act, Event, run};
+use setting::{Entrant, SPARE, Setting};
+pub use trial::{Trial, less, more};
+
+
+/// The ballast unless the user says otherwise: what a desktop beside the documents holds.
+pub const DESKTOP: Bytes = Bytes::mib(48);
+
+/// What the user asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Fewer variants, once.
+    pub quick: bool,
+    /// How often each variant is run; the median is shown.
+    pub repeats: usize,
+    /// The budget of the box.
+    pub memory: Bytes,
+    /// What stands for the rest of a desktop; `None` for the experiment's own.
+    pub ballast: Option<Bytes>,
+    /// The slow disk that programs and documents are on; `None` for this machine's own.
+    pub disk: Option<String>,
+    /// The viewer; `None` for the first that is installed.
+    pub viewer: Option<String>,
+    /// The directory of the documents; `None` for the documentation of this machine.
+    pub documents: Option<PathBuf>,
+    /// Only these variants; all if empty.
+    pub variants: Vec<String>,
+    /// Also eke with one lever changed at a time.
+    pub levers: bool,
+}
+
+/// An experiment's surroundings.
+pub struct Bench<'a> {
+    /// The machine.
+    pub root: &'a Root,
+    /// The program whose hidden verbs drive a session: `eke`.
+    pub program: PathBuf,
+    /// What the user asks for.
+    pub options: Options,
+    /// The command line that makes it again.
+    pub command: String,
+    /// Who shows how far it is.
+    pub progress: &'a dyn Progress,
+    /// Set by a signal.
+    pub shutdown: &'a AtomicBool,
+}
+
+/// What an experiment is made of.
+pub struct Experiment {
+    /// As on the command line.
+    pub name: &'static str,
+    /// How many documents it opens at most.
+    pub documents: usize,
+    /// How many pages of a document are turned.
+    pub pages: u32,
+    /// What is done.
+    pub acts: fn(documents: usize, pages: u32) -> Vec<Act>,
+    /// What is measured.
+    pub metrics: fn() -> Vec<Metric>,
+    /// Also plain zram of several sizes?
+    pub sizes: bool,
+    /// The ballast unless the user says otherwise.
+    pub ballast: Bytes,
+}
+
+/// Why an experiment could not be held.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The documents, the programs or the disk.
+    #[error(transparent)]
+    Stage(#[from] crate::stage::Error),
+    /// The documents.
+    #[error(transparent)]
+    Documents(#[from] crate::documents::Error),
+    /// A variant cannot be arranged.
+    #[error(transparent)]
+    Peers(#[from] peers::Error),
+    /// The session.
+    #[error(transparent)]
+    Session(#[from] run::Error),
+    /// A viewer that is not known.
+    #[error("there is no viewer \"{name}\" in the table; there are: {}", known.join(", "))]
+    Viewer {
+        /// As asked for.
+        name: String,
+        /// What could have been.
+        known: Vec<&'static str>,
+    },
+    /// No viewer is installed.
+    #[error("none of these viewers is installed: {}; `make bench-deps` installs what experiments need", known.join(", "))]
+    NoViewer {
+        /// The table.
+        known: Vec<&'static str>,
+    },
+    /// A variant that is not there.
+    #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
+    NoVariant {
+        /// As asked for.
+        name: String,
+        /// What could have been.
+        known: Vec<String>,
+    },
+    /// The programs of the session do not do what they should with memory to spare.
+    #[error("the session does not work even with memory to spare: {0}; the programs that it needs come with `make bench-deps`")]
+    Calibration(String),
+    /// A signal came.
+    #[error("interrupted; everything is as it was before")]
+    Interrupted,
+}
+
+/// Holds an experiment: every variant once, then all again, `add` making figures of each run.
+///
+/// # Errors
+/// What is missing, or the kernel's refusal. Whatever happens, the machine is as before.
+pub fn hold(
+    bench: &Bench,
+    experiment: &Experiment,
+    add: &mut dyn FnMut(&Trial, &mut Rows),
+) -> Result<Report, Error> {
+    let mut setting = Setting::prepare(bench, experiment)?;
+    let measured = setting.calibrate()?;
+    let entrants = setting.entrants(&measured)?;
+    let mut rows = Rows::default();
+    bench.progress.planned(entrants.len() * bench.options.repeats);
+    for repeat in 1..=bench.options.repeats {
+        for entrant in &entrants {
+            bench.progress.begins(&format!("{}, {repeat} of {}", entrant.name(), bench.options.repeats));
+            setting.trial(entrant, &mut |trial| add(trial, &mut rows))?;
+        }
+    }
+    bench.progress.done();
+    Ok(setting.report(&entrants, rows))
+}
+
+/// What quick runs compare besides plain sizes: none, the peer that declares most and tunes most, eke.
+const QUICK: [&str; 4] = [SPARE, "nothing", "tuned zram", "eke"];
+
+/// Those that the user asks for, in the order of the table.
+fn choose(entrants: Vec<Entrant>, options: &Options) -> Result<Vec<Entrant>, Error> {
+    let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
+    if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
+        return Err(Error::NoVariant { name: name.clone(), known });
+    }
+    let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
+        ([], false) => true,
+        ([], true) => entrant.is_size() || QUICK.contains(&entrant.name()),
+        (named, _) => named.iter().any(|name| name == entrant.name()),
+    };
+    Ok(entrants.into_iter().filter(wanted).collect())
+}
+
+/// What the driver does just now, for the progress.
+fn doing(event: &Event) -> Option<String> {
+    match event {
+        Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),
+        Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
+        Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! Collects figures as tidy rows: one sample a call, one row for each variant, condition and metric.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::report::{Row, median};
+
+/// The conditions of a figure.
+pub type Params = BTreeMap<String, Value>;
+
+/// Rows that grow.
+#[derive(Debug, Clone, Default)]
+pub struct Rows(Vec<Row>);
+
+impl Rows {
+    /// Adds samples of one variant, in order.
+    pub fn add(
+        &mut self,
+        variant: &str,
+        params: &Params,
+        metric: &str,
+        unit: &str,
+        samples: impl IntoIterator<Item = f64>,
+    ) {
+        let same = |row: &&mut Row| row.variant == variant && row.params == *params && row.metric == metric;
+        match self.0.iter_mut().find(same) {
+            Some(row) => row.samples.extend(samples),
+            None => self.0.push(Row::new(variant, params, metric, unit, samples.into_iter().collect())),
+        }
+    }
+
+    /// The rows with their medians; those without a sample are left out.
+    pub fn done(mut self) -> Vec<Row> {
+        self.0.retain(|row| !row.samples.is_empty());
+        for row in &mut self.0 {
+            row.median = median(&row.samples);
+        }
+        self.0
+    }
+}
+
+/// Conditions from pairs.
+pub fn params<const N: usize>(pairs: [(&str, Value); N]) -> Params {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_of_one_condition_are_one_row() {
+        let mut rows = Rows::default();
+        let (a, b) = (params([("document", "A".into())]), params([("document", "B".into())]));
+        for seconds in [3.0, 1.0, 2.0] {
+            rows.add("eke", &a, "page", "s", [seconds]);
+        }
+        rows.add("eke", &b, "page", "s", [9.0, 8.0]);
+        rows.add("eke", &b, "total", "s", []);
+        let rows = rows.done();
+        let seen: Vec<_> = rows.iter().map(|r| (r.samples.len(), r.median)).collect();
+        assert_eq!(seen, [(3, 2.0), (2, 8.5)]);
+    }
+}
