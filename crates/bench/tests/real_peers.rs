@@ -18,8 +18,7 @@ const HOLD_60_MIB: &str = "head -c 60M /dev/zero | tail -c 60M >/dev/null";
 /// What an arrangement may change.
 fn state() -> BTreeMap<&'static str, String> {
     let root = Root::host();
-    let files =
-        ["proc/swaps", "proc/sys/vm/swappiness", "proc/sys/vm/page-cluster", "sys/kernel/mm/ksm/run"];
+    let files = ["proc/swaps", "proc/sys/vm/swappiness", "proc/sys/vm/page-cluster", "sys/kernel/mm/ksm/run"];
     let mut state: BTreeMap<&str, String> =
         files.iter().map(|file| (*file, root.read(file).unwrap_or_default())).collect();
     state.insert("zram", eke_kernel::zram::devices(&root).unwrap_or_default().join(" "));
