@@ -65,8 +65,11 @@ fn shown(arrangements: &[Arrangement], notes: &[String]) -> String {
         for planned in &a.plan.steps {
             let _ = writeln!(text, "  - {}", planned.step);
         }
-        let _ =
-            writeln!(text, "  swap {}, swappiness {:?}, merge {}\n", a.swap, a.swappiness, a.merge_same_pages);
+        let _ = writeln!(
+            text,
+            "  swap {}, swappiness {:?}, merge {}\n",
+            a.swap, a.swappiness, a.merge_same_pages
+        );
     }
     for note in notes {
         let _ = writeln!(text, "Note: {note}");
@@ -140,7 +143,10 @@ fn a_kernel_with_zstd_gives_the_tuned_ones_theirs() {
 #[test]
 fn a_name_that_is_none_is_refused_with_those_there_are() {
     let error = in_box(Bytes::mib(124), &host(&[]), &["compcache".to_owned()]).unwrap_err().to_string();
-    assert!(error.starts_with("there is no variant \"compcache\"; there are: nothing, zram-tools,"), "{error}");
+    assert!(
+        error.starts_with("there is no variant \"compcache\"; there are: nothing, zram-tools,"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -62,7 +62,8 @@ pub fn hot_add(root: &Root) -> Result<String> {
 /// The algorithm that this kernel gives a device by itself: what one shows that is not set up, since a reset brings it back
 /// (zram_reset_device in zram_drv.c). `None` where every device is in use.
 pub fn default_algorithm(root: &Root) -> Option<String> {
-    let unused = |name: &String| root.read(format!("sys/block/{name}/disksize")).is_ok_and(|s| s.trim() == "0");
+    let unused =
+        |name: &String| root.read(format!("sys/block/{name}/disksize")).is_ok_and(|s| s.trim() == "0");
     let name = devices(root).ok()?.into_iter().find(unused)?;
     let shown = root.read(format!("sys/block/{name}/comp_algorithm")).ok()?;
     bracketed(&shown).map(str::to_owned)

@@ -78,9 +78,10 @@ impl Drop for Ground {
 
 /// A living process' change that is not this one's.
 fn is_anothers(root: &Root, entry: &Entry) -> bool {
-    entry.intent.made_by.is_some_and(|owner| {
-        owner.pid != std::process::id() && name::is_alive(root, owner).unwrap_or(true)
-    })
+    entry
+        .intent
+        .made_by
+        .is_some_and(|owner| owner.pid != std::process::id() && name::is_alive(root, owner).unwrap_or(true))
 }
 
 fn undo_leftovers(root: &Root) -> Result<(), Error> {

@@ -4,12 +4,23 @@ use std::path::Path;
 
 use eke_core::remedy::Remedy;
 use eke_core::units::Bytes;
-use eke_kernel::{Root, zram};
+use eke_kernel::cgroup::name;
+use eke_kernel::{Root, read, zram};
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
 use eke_swap::measure::{About, Measured};
 
 use super::{Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS};
+
+/// The processes in boxes of this process, for [`Host::measure`]: what a small machine of that size would sample.
+pub fn processes_in_boxes(root: &Root) -> Vec<u32> {
+    let Ok(group) = name::of_this_process(root, "box") else { return Vec::new() };
+    let is_in_it = |pid: &u32| {
+        let groups = root.read(format!("proc/{pid}/cgroup")).unwrap_or_default();
+        groups.lines().any(|line| line.rsplit('/').next() == Some(&group))
+    };
+    read::pids(root).into_iter().filter(is_in_it).collect()
+}
 
 /// The machine that the boxes are on.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -45,7 +45,9 @@ pub fn sizes(host: &Host, mib: &[u64]) -> Vec<Arrangement> {
         let variant = Variant {
             name: format!("zram of {mib} MiB"),
             role: Role::Baseline,
-            set_up: "plain zram with the kernel's default algorithm, nothing else: a point of the study's curve".into(),
+            set_up:
+                "plain zram with the kernel's default algorithm, nothing else: a point of the study's curve"
+                    .into(),
         };
         on_zram(variant, &table::study_zram(), size, host)
     };
@@ -89,7 +91,9 @@ fn set_up(peer: &Peer, documented: &Zram, here: &Zram, size: Bytes, budget: Byte
     let algorithm = match (here.algorithm, documented.algorithm) {
         (Some(name), _) => name.to_owned(),
         (None, None) => "the kernel's default algorithm".to_owned(),
-        (None, Some(name)) => format!("the kernel's default algorithm (its own would be {name}, which this kernel lacks)"),
+        (None, Some(name)) => {
+            format!("the kernel's default algorithm (its own would be {name}, which this kernel lacks)")
+        }
     };
     let sysctls = [("swappiness", here.swappiness), ("page-cluster", here.page_cluster)];
     let sysctls = sysctls.iter().filter_map(|(name, value)| Some(format!(", {name} {}", (*value)?)));
@@ -128,7 +132,13 @@ fn on_zram(variant: Variant, zram: &Zram, size: Bytes, host: &Host) -> Arrangeme
         steps.push(Step::set("vm.swappiness", swappiness));
     }
     let why = format!("the experiment's variant \"{}\"", variant.name);
-    Arrangement { plan: plan(steps, &why), variant, swap: true, swappiness: of_the_box, merge_same_pages: false }
+    Arrangement {
+        plan: plan(steps, &why),
+        variant,
+        swap: true,
+        swappiness: of_the_box,
+        merge_same_pages: false,
+    }
 }
 
 /// zram's module, where it is one; and no zswap, which would be before every variant's device.

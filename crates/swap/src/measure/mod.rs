@@ -159,14 +159,7 @@ fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f6
 }
 
 /// Fills in the two disks.
-fn disks(
-    root: &Root,
-    facts: &Facts,
-    about: &About,
-    time: Duration,
-    random: &mut Random,
-    out: &mut Measured,
-) {
+fn disks(root: &Root, facts: &Facts, about: &About, time: Duration, random: &mut Random, out: &mut Measured) {
     let mut on_disk: Vec<_> = facts.areas.iter().filter(|a| a.zram_name().is_none()).collect();
     on_disk.sort_by_key(|a| std::cmp::Reverse(a.priority));
     if let Some(area) = on_disk.first() {

@@ -147,6 +147,9 @@ fn estimates_alone_still_make_a_plan() {
         m.measured.algorithms.iter_mut().for_each(|r| r.estimated = true);
     });
     let decision = machine.decide();
-    assert!(reason_of(&decision, NEW).contains("all estimated in user space; twice the RAM is declared at most, and a full device"));
+    assert!(
+        reason_of(&decision, NEW)
+            .contains("all estimated in user space; twice the RAM is declared at most, and a full device")
+    );
     assert!(steps(&decision).len() == 3);
 }
