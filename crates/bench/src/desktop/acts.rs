@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::drawn::{Drawn, Next, Watch};
 use super::memory::{self, Activity};
 use super::room::{Room, Stop, failed};
-use super::viewer::Viewer;
+use super::viewer::{Key, Viewer};
 use super::windows::Windows;
 use super::{children, display, needs, screen};
 use crate::session::{Act, Event, Held, Spec};
@@ -34,6 +34,7 @@ struct Document {
 }
 
 /// What is waited for.
+#[derive(Clone, Copy)]
 struct Wanted<'w> {
     window: u32,
     pid: u32,
@@ -91,15 +92,30 @@ impl<'s, 'a> Desktop<'s, 'a> {
         self.windows.maximise(window)?;
         self.wait_until(until, &what, |windows| windows.maximised(window))?;
         self.bring_to_front(window, until, &what)?;
-        if let Some(key) = self.viewer.fit {
-            self.windows.press(key)?;
-        }
-        let expected = self.expected(document, 0);
-        let wanted = Wanted { window, pid, asked, until, before: None, expected, what: &what };
         // What was drawn before the window was watched is damage too.
-        let drawn = self.drawn(&wanted, Some(asked.elapsed()))?;
-        self.open[document] = Some(Document { pid, window, page: 0, content: drawn.content });
-        self.tell(&Event::Opened { document, seconds: drawn.at.as_secs_f64(), content: drawn.content })
+        let mut wanted = Wanted { window, pid, asked, until, before: None, expected: None, what: &what };
+        let since = asked.elapsed();
+        let expected = self.expected(document, 0);
+        let Drawn { at, content, .. } = match self.viewer.fit {
+            None => self.drawn(&Wanted { expected, ..wanted }, Some(since))?,
+            Some(key) => {
+                let unfit = self.drawn(&wanted, Some(since))?;
+                (wanted.before, wanted.expected) = (Some(unfit.content), expected);
+                self.fit(key, &mut wanted, unfit.at)?
+            }
+        };
+        self.open[document] = Some(Document { pid, window, page: 0, content });
+        self.tell(&Event::Opened { document, seconds: at.as_secs_f64(), content })
+    }
+
+    /// A key that is pressed before the window has its size would fit the page to another one. The driver's own wait
+    /// between the two drawings is not counted.
+    fn fit(&mut self, key: Key, wanted: &mut Wanted<'_>, before: Duration) -> Result<Drawn, Stop> {
+        self.windows.damage(wanted.window)?;
+        wanted.asked = Instant::now();
+        self.windows.press(key)?;
+        let drawn = self.drawn(wanted, None)?;
+        Ok(Drawn { at: before + drawn.at, ..drawn })
     }
 
     fn start_viewer(&mut self, document: usize, file: &Path) -> Result<u32, Stop> {
