@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use rustix::fd::AsFd;
 
 use crate::session::{End, Event, Spec};
-pub use needs::{Needs, needs};
+pub use needs::{Needs, find, needs};
 use room::{Listener, Room, Stop};
 pub use viewer::{Viewer, viewers};
 

@@ -48,7 +48,7 @@ fn first(programs: &[&'static str]) -> &'static str {
 }
 
 /// The first of these programs that is here, with its path.
-pub(super) fn find(programs: &[&str]) -> Option<std::path::PathBuf> {
+pub fn find(programs: &[&str]) -> Option<std::path::PathBuf> {
     let places = |program: &&str| {
         let directories = if program.starts_with('/') { "" } else { PATH };
         // a join with an absolute path is that path
