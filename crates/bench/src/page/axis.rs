@@ -26,9 +26,10 @@ impl Scale {
         Self { axis, logarithmic, from, to }
     }
 
-    /// The pixel of a value; what is beyond an end is at that end.
+    /// The pixel of a value; what is beyond an end is at that end, what is no number at the beginning.
     pub fn at(&self, value: f64) -> f64 {
         let value = if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        let value = if value.is_nan() { self.axis.low } else { value };
         self.from + self.axis.share(value) * (self.to - self.from)
     }
 

@@ -83,7 +83,8 @@ pub struct Point {
 
 /// The figures of a group: one of the variants, and one of what each lever does.
 pub fn figures(group: &Group<'_>) -> Vec<Figure> {
-    let compared = group.members.iter().any(|m| m.role == Role::Lever && group.ours(m.row).is_some());
+    let is_lever = |m: &Member<'_>| m.role == Role::Lever && !m.row.samples.is_empty();
+    let compared = group.members.iter().any(|m| is_lever(m) && group.ours(m.row).is_some());
     let others = |m: &&Member<'_>| !compared || m.role != Role::Lever;
     let main: Vec<&Member<'_>> = group.members.iter().filter(others).collect();
     let levers = compared.then(|| differences(group));
@@ -107,7 +108,7 @@ fn lanes(group: &Group<'_>, members: &[&Member<'_>]) -> Figure {
             _ => m.label.clone(),
         };
         let text = if many { many_words(m.row) } else { words(m.row) };
-        lane(name, m.role, m.row.samples.clone(), text)
+        lane(name, m.role, m.row.samples.clone(), m.row.median, text)
     };
     let lanes: Vec<Lane> = members.iter().map(lane).collect();
     let (title, unit) = (title(group), group.unit.to_owned());
@@ -124,8 +125,8 @@ fn lanes(group: &Group<'_>, members: &[&Member<'_>]) -> Figure {
     Figure { title, about, unit, logarithmic, shape: Shape::Bars(lanes) }
 }
 
-fn lane(name: String, role: Role, samples: Vec<f64>, text: String) -> Lane {
-    let median = (!samples.is_empty()).then(|| crate::report::median(&samples));
+fn lane(name: String, role: Role, samples: Vec<f64>, median: f64, text: String) -> Lane {
+    let median = (!samples.is_empty()).then_some(median);
     Lane { name, role, samples, median, text }
 }
 
@@ -167,7 +168,7 @@ fn differences(group: &Group<'_>) -> Figure {
                 format!("{} {} ({percent} %)", signed(difference), group.unit)
             }
         };
-        lane(m.label.clone(), m.role, samples, text)
+        lane(m.label.clone(), m.role, samples, difference, text)
     };
     let lanes = group.members.iter().filter(wanted).map(lane).collect();
     Figure {

@@ -68,12 +68,12 @@ fn names(out: &mut String, lane: &Lane, top: f64, size: Size) {
     let role = class(lane.role);
     let (name, y) = (cut(&lane.name, room), top + NAME);
     // behind the letters the grid is covered
-    for (x, text) in [(EDGE, &name), (size.width - EDGE - width(&lane.text), &lane.text)] {
+    for (x, text) in [(EDGE + 3.0, &name), (size.width - EDGE - width(&lane.text), &lane.text)] {
         let (x, y, w) = (x - 2.0, y - 11.0, width(text) + 4.0);
         let _ =
             write!(out, "<rect class=\"paper\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"15\"/>");
     }
-    text(out, (EDGE, y), "start", &format!("name {role}"), &name);
+    text(out, (EDGE + 3.0, y), "start", &format!("name {role}"), &name);
     text(out, (size.width - EDGE, y), "end", "name", &lane.text);
 }
 

@@ -18,8 +18,8 @@ use eke_record::html::beginning;
 use eke_record::svg::{NARROW, Size, WIDE, escape};
 
 use crate::report::groups::{Group, groups, variants};
-use crate::report::words::with_unit;
-use crate::report::{Better, Machine, Report, Role};
+use crate::report::words::{parameter, with_unit};
+use crate::report::{Better, Machine, Report, Role, Row};
 use figures::{Figure, Shape};
 use lanes::Kind;
 
@@ -39,7 +39,13 @@ pub fn page(report: &Report) -> String {
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"muted\">{}</p>\n", escape(&machine_line(&report.machine)));
     if !report.command.is_empty() {
-        let _ = writeln!(out, "<p class=\"muted\">Made by:</p><pre>{}</pre>", escape(&report.command));
+        // an option is not broken at its hyphens
+        let words = report.command.split(' ').map(|w| format!("<span>{}</span>", escape(w)));
+        let _ = writeln!(
+            out,
+            "<p class=\"muted\">Made by:</p><pre>{}</pre>",
+            words.collect::<Vec<_>>().join(" ")
+        );
     }
     add_notes(&mut out, report);
     add_key(&mut out, report);
@@ -125,13 +131,15 @@ fn verdict(group: &Group<'_>) -> Option<String> {
         if better { b } else { a }
     })?;
     let (peer, beside) = (group.best_peer(best.row)?, group.beside(best)?);
-    let shown = |median: f64| with_unit(median, group.unit);
+    let shown = |row: &Row| {
+        let place = group.sweep.as_ref().zip(group.place(row));
+        let place = place.map(|(s, place)| format!(" ({})", parameter(&s.key, &place.into())));
+        format!("{}{}: {}", row.variant, place.unwrap_or_default(), with_unit(row.median, group.unit))
+    };
     Some(format!(
-        "{}: {}; {}, the best peer: {}. That is {}.",
-        best.row.variant,
-        shown(best.row.median),
-        peer.variant,
-        shown(peer.median),
+        "{}. The best peer, {}. That is {}.",
+        shown(best.row),
+        shown(peer),
         beside.sentence(Role::Ours)
     ))
 }
@@ -207,7 +215,7 @@ fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Row, Variant};
+    use crate::report::Variant;
 
     #[test]
     fn names_are_text_and_nothing_comes_from_elsewhere() {

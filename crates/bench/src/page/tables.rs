@@ -22,12 +22,15 @@ pub fn figures(out: &mut String, group: &Group<'_>) {
         let (name, unit) = key_words(&sweep.key);
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(format!("{name} {unit}").trim_end()));
     }
-    for column in ["median", "min", if many { "p99" } else { "" }, "max", "samples", "beside the best peer"] {
-        if !column.is_empty() {
-            let _ = write!(out, "<th scope=\"col\">{column}</th>");
-        }
+    *out += "<th scope=\"col\">median</th>";
+    if is_compared(group) {
+        *out += "<th scope=\"col\" class=\"words\">beside the best peer</th>";
     }
-    *out += "</tr></thead><tbody>\n";
+    *out += "<th scope=\"col\">min</th>";
+    if many {
+        *out += "<th scope=\"col\">p99</th>";
+    }
+    *out += "<th scope=\"col\">max</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
     for member in &group.members {
         figures_row(out, group, member, many);
     }
@@ -38,22 +41,30 @@ fn figures_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: b
     let samples = &member.row.samples;
     let (low, high) = ends(samples);
     let figure = |v: f64| if samples.is_empty() { "-".to_owned() } else { shown(v) };
-    let mut cells = Vec::new();
-    if group.sweep.is_some() {
-        cells.push(group.place(member.row).map_or("-".into(), shown));
-    }
-    cells.extend([figure(member.row.median), figure(low)]);
-    if many {
-        cells.push(quantile(samples, 0.99).map_or("-".into(), shown));
-    }
-    cells.extend([figure(high), samples.len().to_string()]);
-    cells.push(group.beside(member).map(|b| b.sentence(member.role)).unwrap_or_default());
+    let cell = |out: &mut String, class: &str, text: &str| {
+        let _ = write!(out, "<td{class}>{}</td>", escape(text));
+    };
     let _ =
         write!(out, "<tr class=\"{}\"><th scope=\"row\">{}</th>", class(member.role), escape(&member.label));
-    for cell in cells {
-        let _ = write!(out, "<td>{}</td>", escape(&cell));
+    if group.sweep.is_some() {
+        cell(out, "", &group.place(member.row).map_or("-".into(), shown));
     }
+    cell(out, "", &figure(member.row.median));
+    if is_compared(group) {
+        let sentence = group.beside(member).map(|b| b.sentence(member.role)).unwrap_or_default();
+        cell(out, " class=\"words\"", &sentence);
+    }
+    cell(out, "", &figure(low));
+    if many {
+        cell(out, "", &quantile(samples, 0.99).map_or("-".into(), shown));
+    }
+    cell(out, "", &figure(high));
+    cell(out, "", &samples.len().to_string());
     *out += "</tr>\n";
+}
+
+fn is_compared(group: &Group<'_>) -> bool {
+    group.members.iter().any(|m| group.beside(m).is_some())
 }
 
 /// Every sample in the order in which it was taken.
