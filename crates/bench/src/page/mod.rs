@@ -18,8 +18,7 @@ use eke_record::html::beginning;
 use eke_record::svg::{NARROW, Size, WIDE, escape};
 
 use crate::report::groups::{Group, groups, variants};
-use crate::report::words::{parameter, with_unit};
-use crate::report::{Better, Machine, Report, Role, Row};
+use crate::report::{Machine, Report, Role};
 use figures::{Figure, Shape};
 use lanes::Kind;
 
@@ -91,7 +90,7 @@ fn add_group(out: &mut String, group: &Group<'_>, number: usize) {
         let _ = write!(out, ", {}", escape(&group.conditions));
     }
     let _ = writeln!(out, "</h2><p class=\"muted\">{}</p>", escape(&group.metric.about));
-    if let Some(verdict) = verdict(group) {
+    if let Some(verdict) = group.verdict() {
         let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(&verdict));
     }
     for (i, figure) in figures::figures(group).iter().enumerate() {
@@ -118,30 +117,6 @@ fn drawn(figure: &Figure, size: Size, id: &str) -> String {
         Shape::Differences(lanes) => lanes::draw(figure, lanes, Kind::Differences, size, id),
         Shape::Curve(curve) => curve::draw(figure, curve, size, id),
     }
-}
-
-/// The best of ours beside the best peer, in a sentence; `None` where one of them lacks.
-fn verdict(group: &Group<'_>) -> Option<String> {
-    let ours = group.members.iter().filter(|m| m.role == Role::Ours && !m.row.samples.is_empty());
-    let best = ours.reduce(|a, b| {
-        let better = match group.metric.better {
-            Better::Less => b.row.median < a.row.median,
-            Better::More => b.row.median > a.row.median,
-        };
-        if better { b } else { a }
-    })?;
-    let (peer, beside) = (group.best_peer(best.row)?, group.beside(best)?);
-    let shown = |row: &Row| {
-        let place = group.sweep.as_ref().zip(group.place(row));
-        let place = place.map(|(s, place)| format!(" ({})", parameter(&s.key, &place.into())));
-        format!("{}{}: {}", row.variant, place.unwrap_or_default(), with_unit(row.median, group.unit))
-    };
-    Some(format!(
-        "{}. The best peer, {}. That is {}.",
-        shown(best.row),
-        shown(peer),
-        beside.sentence(Role::Ours)
-    ))
 }
 
 fn add_set_up(out: &mut String, report: &Report) {
@@ -215,7 +190,7 @@ fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Variant;
+    use crate::report::{Row, Variant};
 
     #[test]
     fn names_are_text_and_nothing_comes_from_elsewhere() {

@@ -60,25 +60,27 @@ impl Group<'_> {
 
     /// The peer to beat for `row`: of those under the same conditions the one with the best median.
     pub fn best_peer(&self, row: &Row) -> Option<&Row> {
-        self.best(Role::Peer, row)
+        let any_place = self.sweep.as_ref().is_none_or(|s| s.own);
+        let here = |m: &Member<'_>| any_place || self.place(m.row) == self.place(row);
+        self.best_of(|m| m.role == Role::Peer && here(m)).map(|m| m.row)
     }
 
     /// Ours that a lever is beside: the one of the same place in the sweep, or the best.
     pub fn ours(&self, row: &Row) -> Option<&Row> {
-        let ours = || self.members.iter().filter(|m| m.role == Role::Ours && !m.row.samples.is_empty());
-        let same = ours().map(|m| m.row).find(|r| self.place(r) == self.place(row));
-        same.or_else(|| self.best(Role::Ours, row))
+        let here = |m: &Member<'_>| m.role == Role::Ours && self.place(m.row) == self.place(row);
+        self.best_of(here).or_else(|| self.best_of(|m| m.role == Role::Ours)).map(|m| m.row)
     }
 
-    fn best(&self, role: Role, row: &Row) -> Option<&Row> {
-        let any_place = self.sweep.as_ref().is_none_or(|s| s.own);
-        let rows = self.members.iter().filter(|m| m.role == role && !m.row.samples.is_empty()).map(|m| m.row);
-        let rows = rows.filter(|r| any_place || self.place(r) == self.place(row));
-        let by_median = |a: &&Row, b: &&Row| a.median.total_cmp(&b.median);
+    /// Of the members that `wanted` holds of and that have samples the one with the best median; of equals the first.
+    pub fn best_of(&self, wanted: impl Fn(&Member<'_>) -> bool) -> Option<&Member<'_>> {
+        let members = self.members.iter().filter(|m| wanted(m) && !m.row.samples.is_empty());
+        members.reduce(|best, m| if self.is_better(m.row, best.row) { m } else { best })
+    }
+
+    fn is_better(&self, a: &Row, b: &Row) -> bool {
         match self.metric.better {
-            Better::Less => rows.min_by(by_median),
-            // the first of equals, as above
-            Better::More => rows.rev().max_by(by_median),
+            Better::Less => a.median < b.median,
+            Better::More => a.median > b.median,
         }
     }
 
@@ -93,10 +95,7 @@ impl Group<'_> {
         if std::ptr::eq(reference, row) {
             return Some(Beside { words: "the best peer".into(), worse: false, overlap: false });
         }
-        let worse = match self.metric.better {
-            Better::Less => row.median > reference.median,
-            Better::More => row.median < reference.median,
-        };
+        let worse = self.is_better(reference, row);
         let mut words = words::ratio(row.median, reference.median);
         if lever && words != "the same" {
             words = format!("{words} than {}", reference.variant);

@@ -2,11 +2,12 @@
 //!
 //! - [`groups`]: which rows belong beside each other, and what is compared with what
 //! - [`saved`]: a report from the text of a file
-//! - [`words`]: figures as text; `table`: the report on a terminal
+//! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal
 
 pub mod groups;
 pub mod saved;
 mod table;
+mod verdict;
 pub mod words;
 
 use std::collections::BTreeMap;

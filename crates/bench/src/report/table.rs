@@ -65,7 +65,11 @@ fn render_group(group: &Group<'_>, out: &mut String) -> fmt::Result {
     }
     let rows = group.members.iter().map(|m| cells(group, m, compared));
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-    lay_out(&rows, compared, out)
+    lay_out(&rows, compared, out)?;
+    match group.verdict() {
+        Some(verdict) => writeln!(out, "{}", wrapped(&verdict, "  ", "  ")),
+        None => Ok(()),
+    }
 }
 
 /// `total, document A: seconds for all pages; in s, less is better`.

@@ -64,7 +64,7 @@ pub fn ratio(value: f64, reference: f64) -> String {
         return "the same".into();
     }
     if reference <= 0.0 || value <= 0.0 {
-        return format!("{} beside {}", shown(value), shown(reference));
+        return format!("{} instead of {}", shown(value), shown(reference));
     }
     let (times, word) =
         if value > reference { (value / reference, "more") } else { (reference / value, "less") };
@@ -103,7 +103,7 @@ mod tests {
         let ratios = [(14.0, 10.0), (1.0, 2.1), (10.4, 10.0), (10.01, 10.0), (300.0, 10.0), (3.0, 0.0)];
         assert_eq!(
             ratios.map(|(a, b)| ratio(a, b)),
-            ["1.4x more", "2.1x less", "4 % more", "the same", "30x more", "3 beside 0"].map(str::to_owned)
+            ["1.4x more", "2.1x less", "4 % more", "the same", "30x more", "3 instead of 0"].map(str::to_owned)
         );
     }
 }
