@@ -9,6 +9,7 @@
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
+//! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
@@ -18,6 +19,7 @@ pub mod capacity;
 pub mod desktop;
 pub mod documents;
 pub mod experiment;
+pub mod page;
 pub mod paging;
 pub mod peers;
 pub mod process;

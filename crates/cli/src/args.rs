@@ -1,11 +1,15 @@
 //! Every verb and option. Help, completions and the man page come from here.
 
+mod bench;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
+
+pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
@@ -318,16 +322,5 @@ pub enum Swap {
         /// The pool instead of the planned one, in percent of RAM
         #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
         max_pool_percent: Option<u32>,
-    },
-}
-
-/// `eke bench ...`.
-#[derive(Debug, Subcommand)]
-pub enum Bench {
-    /// The agent's resident set and idle CPU
-    Agent {
-        /// Seconds of each of the three runs
-        #[arg(long, default_value_t = 20, value_name = "S")]
-        seconds: u64,
     },
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Public, Ran, command, eke, is_root};
+use common::{CHROMIUM, Public, Ran, chromium, command, eke, is_root};
 use eke_testkit::real::skip;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -266,19 +266,9 @@ fn the_verbs_have_examples() {
     }
 }
 
-fn chromium(page: &Path, args: &[&str]) -> Ran {
-    let profile = tempfile::tempdir().unwrap();
-    let mut browser = std::process::Command::new("/usr/bin/chromium");
-    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
-    browser.args(["--enable-logging=stderr", "--v=0"]).args(args);
-    browser.arg(format!("--user-data-dir={}", profile.path().display()));
-    browser.arg(format!("file://{}", page.display())).stdin(Stdio::null());
-    browser.output().unwrap().into()
-}
-
 #[test]
 fn the_page_works_in_a_real_browser() {
-    if !Path::new("/usr/bin/chromium").exists() {
+    if !Path::new(CHROMIUM).exists() {
         return skip("the_page_works_in_a_real_browser", "no /usr/bin/chromium on this machine");
     }
     let place = Place::new();

@@ -11,22 +11,27 @@ use crate::load::Recording;
 use crate::steps::{Memory, Step, steps};
 use crate::svg::{COLOURS, NARROW, STYLE, WIDE, draw, escape};
 
-const CSS: &str = include_str!("page.css");
+const PAGE_STYLE: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 /// More values than a pointer can tell apart.
 const MOST_VALUES: usize = 600;
 
-/// The whole page.
-pub fn page(recording: &Recording) -> String {
-    let title = escape(recording.note("subject"));
-    let mut out = format!(
+/// The beginning of a page up to its heading: nothing may come from elsewhere. `title` and `style` are put in as they
+/// are; `</main></body></html>` ends it.
+pub fn beginning(title: &str, style: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'\">\
-         <title>{title}: eke report</title><style>{COLOURS}{STYLE}\n{CSS}</style></head><body><main>\n\
-         <h1>{title}</h1>\n{}",
-        summary(recording)
-    );
+         <title>{title}</title><style>{COLOURS}\n{PAGE_STYLE}{style}</style></head><body><main>\n"
+    )
+}
+
+/// The whole page.
+pub fn page(recording: &Recording) -> String {
+    let title = escape(recording.note("subject"));
+    let mut out = beginning(&format!("{title}: eke report"), STYLE);
+    let _ = write!(out, "<h1>{title}</h1>\n{}", summary(recording));
     let (from, to) = recording.span_ms();
     let span = (from as f64 / 1e3, to as f64 / 1e3);
     for figure in figures(recording) {

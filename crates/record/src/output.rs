@@ -21,6 +21,29 @@ pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(Error::file("write", path))
 }
 
+/// Could [`write`] write this, as far as one can know before?
+///
+/// # Errors
+/// As of [`write`]; also if the directory is not there.
+pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
+    if is_device(path) {
+        return Ok(());
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
+        Ok(there) if !there.is_file() => {
+            return Err(Error::file("replace", path)(io::Error::other("it is not a regular file")));
+        }
+        _ => {}
+    }
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::metadata(directory) {
+        Ok(there) if there.is_dir() => Ok(()),
+        Ok(_) => Err(Error::file("create", path)(io::ErrorKind::NotADirectory.into())),
+        Err(e) => Err(Error::file("create", path)(e)),
+    }
+}
+
 /// Creates a file, 0600; with `overwrite` in the place of an old one, if that is a regular file.
 pub(crate) fn create(path: &Path, overwrite: bool) -> Result<File> {
     if overwrite && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
@@ -82,6 +105,9 @@ mod tests {
         write(&path, "a", false).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert!(matches!(write(&path, "b", false), Err(Error::Exists(_))));
+        assert!(matches!(may_write(&path, false), Err(Error::Exists(_))));
+        assert!(may_write(&path, true).is_ok() && may_write(dir.path(), true).is_err());
+        assert!(may_write(&dir.path().join("no/a.json"), false).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
         write(&path, "b", true).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");

@@ -87,6 +87,44 @@ fn number(value: f64, step: f64) -> String {
     if value >= 1e5 && step >= 1e3 { format!("{:.0}k", value / 1e3) } else { format!("{value:.digits$}") }
 }
 
+/// An axis of about `wanted` round ticks over plain numbers, below zero too.
+pub fn numbers(least: f64, most: f64, wanted: usize) -> Axis {
+    let least = if least.is_finite() { least.clamp(-1e15, 1e15) } else { 0.0 };
+    let most = if most.is_finite() { most.clamp(-1e15, 1e15) } else { 0.0 };
+    let most = if most > least { most } else { least + least.abs().max(SMALLEST) };
+    let step = round_step(most - least, wanted);
+    let low = (least / step).floor() * step;
+    let high = ((most / step).ceil() * step).max(low + step);
+    // what is left of zero after additions is zero
+    let ticks = steps(low, high, step).map(|v| if v.abs() < step / 1e3 { 0.0 } else { v });
+    Axis { low, high, ticks: ticks.map(|v| (v, number(v, step))).collect(), unit: String::new() }
+}
+
+/// A logarithmic axis: its ends and ticks are decimal logarithms. Both ends must be above zero, or it is one of 1 to 10.
+pub fn powers(least: f64, most: f64, wanted: usize) -> Axis {
+    let is_good = least.is_finite() && most.is_finite() && least > 0.0 && most >= least;
+    let (least, most) = if is_good { (least, most) } else { (1.0, 10.0) };
+    let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+    let all = |factors: &[f64]| -> Vec<f64> {
+        (first..=last.max(first + 1)).flat_map(|p| factors.iter().map(move |f| f * 10f64.powi(p))).collect()
+    };
+    let (fine, coarse) = (all(&[1.0, 2.0, 5.0]), all(&[1.0]));
+    let at = |ticks: &[f64], value: f64, side: fn(f64, f64) -> bool| {
+        ticks.iter().copied().filter(|t| side(*t, value)).map(f64::log10).collect::<Vec<_>>()
+    };
+    let low = at(&fine, least * (1.0 + 1e-9), |t, v| t <= v).last().copied().unwrap_or(f64::from(first));
+    let high = at(&fine, most * (1.0 - 1e-9), |t, v| t >= v).first().copied().unwrap_or(f64::from(last));
+    let high = high.max(low + 0.3);
+    let within = |ticks: Vec<f64>| -> Vec<(f64, String)> {
+        let inside = |v: &f64| (low - 1e-9..=high + 1e-9).contains(&v.log10());
+        ticks.into_iter().filter(inside).map(|v| (v.log10(), format!("{v}"))).collect()
+    };
+    let fine = within(fine);
+    let ticks = if fine.len() <= wanted.max(2) { fine } else { within(coarse) };
+    let every = ticks.len().div_ceil(wanted.max(2)).max(1);
+    Axis { low, high, ticks: ticks.into_iter().step_by(every).collect(), unit: String::new() }
+}
+
 /// The axis of a recording's time in seconds.
 pub fn time(from_s: f64, to_s: f64, wanted: usize) -> Axis {
     const STEPS: [f64; 20] = [
@@ -145,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn differences_and_powers_have_round_ticks() {
+        assert_eq!(labels(&numbers(-1.2, 2.6, 5)), ["-2", "-1", "0", "1", "2", "3"]);
+        assert_eq!(labels(&powers(3.9, 171.0, 8)), ["2", "5", "10", "20", "50", "100", "200"]);
+        assert_eq!(labels(&powers(0.004, 900.0, 7)), ["0.01", "0.1", "1", "10", "100", "1000"]);
+    }
+
+    #[test]
     fn time_is_in_the_unit_of_its_steps() {
         assert_eq!(labels(&time(0.0, 4.2, 5)), ["0", "1", "2", "3", "4"]);
         let axis = time(0.0, 600.0, 6);
@@ -163,6 +208,9 @@ mod tests {
                 }
             }
             prop_assert!(time(least, most, wanted).ticks.len() <= MOST_TICKS);
+            for axis in [numbers(least, most, wanted), powers(least, most, wanted)] {
+                prop_assert!(axis.high > axis.low && axis.ticks.len() <= MOST_TICKS + 1, "{axis:?}");
+            }
         }
     }
 }

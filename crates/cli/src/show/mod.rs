@@ -2,5 +2,6 @@
 
 pub mod overview;
 pub mod plan;
+pub mod progress;
 pub mod status;
 pub mod table;

@@ -1,11 +1,34 @@
 //! `eke bench ...`.
 
+use std::path::Path;
+
+use eke_bench::experiment;
+use eke_bench::page::page;
+use eke_bench::report::{Report, saved};
+use eke_record::output;
+
 use super::Context;
+use crate::args::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 use crate::exit::{Failure, Outcome, Status};
-use crate::put;
+use crate::show::progress::Shown;
+use crate::{put, say};
+
+/// A saved result is a megabyte or two; more is something else.
+const LONGEST: u64 = 256 << 20;
+
+/// The verb.
+pub fn run(context: &Context, bench: &Bench) -> Outcome {
+    match bench {
+        Bench::Agent { seconds } => agent(context, *seconds),
+        Bench::Show(options) => show(context, options),
+        Bench::Paging(options) => hold(context, bench, options),
+        Bench::Switch(options) => hold(context, bench, options),
+        Bench::Capacity(options) => hold(context, bench, &options.experiment),
+    }
+}
 
 /// The agent's resident set and idle CPU; fails where they are more than was promised.
-pub fn agent(context: &Context, seconds: u64) -> Outcome {
+fn agent(context: &Context, seconds: u64) -> Outcome {
     let report = eke_bench::agent::run(&crate::agent::program(), seconds);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     context.print(&report, |d| put!("{d}"))?;
@@ -14,4 +37,186 @@ pub fn agent(context: &Context, seconds: u64) -> Outcome {
         eprintln!("eke: {excess}");
     }
     Ok(if excesses.is_empty() { Status::Done } else { Status::Failed })
+}
+
+fn show(context: &Context, options: &Show) -> Outcome {
+    let report = read(&options.file)?;
+    let files = Files { output: None, html: options.html.clone(), force: options.force };
+    refuse_existing(&files)?;
+    finish(context, &report, &files)
+}
+
+fn read(path: &Path) -> Outcome<Report> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(Status::Failed, format!("cannot show {}: {why}", path.display()))
+    };
+    let metadata = std::fs::metadata(path).map_err(|e| failed(&e))?;
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        return Err(failed(&"it is no file that `eke bench ... --output` wrote"));
+    }
+    let bytes = std::fs::read(path).map_err(|e| failed(&e))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed(&"it is not text, so not JSON either"))?;
+    saved::parse(&text).map_err(|e| failed(&e))
+}
+
+/// Everything around an experiment: what must hold before, what is done with its result.
+fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
+    refuse_existing(&options.files)?;
+    context.need_root("an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root")?;
+    let stop = super::run::stop_flag()?;
+    let progress = Shown::on_terminal(context.json);
+    let surroundings = experiment::Bench {
+        root: &context.root,
+        program: std::env::current_exe()?,
+        options: asked(options),
+        command: command(bench),
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let measured = measured(bench, &surroundings);
+    progress.end();
+    finish(context, &measured.map_err(failure)?, &options.files)
+}
+
+/// The experiment itself.
+fn measured(bench: &Bench, surroundings: &experiment::Bench) -> Result<Report, experiment::Error> {
+    match bench {
+        Bench::Switch(_) => eke_bench::switch::run(surroundings),
+        Bench::Capacity(_) => eke_bench::capacity::run(surroundings),
+        _ => eke_bench::paging::run(surroundings),
+    }
+}
+
+fn failure(error: experiment::Error) -> Failure {
+    Failure::new(Status::Failed, error.to_string())
+}
+
+fn asked(options: &Experiment) -> experiment::Options {
+    experiment::Options {
+        quick: options.quick,
+        repeats: options.repeats as usize,
+        memory: options.memory,
+        ballast: options.ballast,
+        disk: (options.disk != "none").then(|| options.disk.clone()),
+        viewer: options.viewer.clone(),
+        documents: options.documents.clone(),
+        variants: options.variants.clone(),
+        levers: options.levers,
+    }
+}
+
+/// An hour's experiment must not end with a file that cannot be written.
+fn refuse_existing(files: &Files) -> Outcome<()> {
+    for path in files.output.iter().chain(&files.html) {
+        output::may_write(path, files.force).map_err(super::record::failure)?;
+    }
+    Ok(())
+}
+
+/// The table or the JSON, and the files.
+fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
+    let mut written = Vec::new();
+    if let Some(path) = &files.output {
+        written.push((path, serde_json::to_string_pretty(report)? + "\n"));
+    }
+    if let Some(path) = &files.html {
+        written.push((path, page(report)));
+    }
+    // the table first: whatever happens to the files, the figures are seen
+    context.print(report, |r| put!("{r}"))?;
+    for (path, text) in &written {
+        output::write(path, text, files.force).map_err(super::record::failure)?;
+    }
+    if !context.json && !written.is_empty() {
+        say!("");
+        written.iter().for_each(|(path, _)| say!("Written: {}", path.display()));
+    }
+    Ok(Status::Done)
+}
+
+/// The command line that makes a result again, with its defaults, which may change.
+fn command(bench: &Bench) -> String {
+    let (name, options) = match bench {
+        Bench::Agent { .. } | Bench::Show(_) => return String::new(),
+        Bench::Paging(options) => ("paging".to_owned(), options),
+        Bench::Switch(options) => ("switch".to_owned(), options),
+        Bench::Capacity(Capacity { of, place, experiment }) => {
+            let of = if *of == Of::Documents { "documents" } else { "tabs" };
+            let place = if *place == Place::Box { "box" } else { "machine" };
+            (format!("capacity --of {of} --in {place}"), experiment)
+        }
+    };
+    let mut words = vec![format!("sudo eke bench {name}")];
+    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.push(format!("--repeats {}", options.repeats));
+    words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
+    words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
+    words.push(format!("--memory {}", size(options.memory)));
+    words.push(format!("--disk {}", options.disk));
+    words.extend(options.ballast.map(|b| format!("--ballast {}", size(b))));
+    if !options.variants.is_empty() {
+        words.push(format!("--variants {}", quoted(&options.variants.join(","))));
+    }
+    words.extend(options.levers.then(|| "--levers".to_owned()));
+    words.join(" ")
+}
+
+/// Exactly, in the largest unit that is whole.
+fn size(size: eke_core::units::Bytes) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let whole = units.iter().find(|(shift, _)| size.0 > 0 && size.0 % (1 << shift) == 0);
+    whole.map_or(size.0.to_string(), |(shift, unit)| format!("{}{unit}", size.0 >> shift))
+}
+
+/// One word for a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,+=:@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Verb};
+
+    fn again(line: &[&str]) -> String {
+        match Args::try_parse_from(line).unwrap().verb {
+            Some(Verb::Bench(bench)) => command(&bench),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_same_again() {
+        assert_eq!(
+            again(&["eke", "bench", "paging", "--quick", "--output", "a.json", "--force"]),
+            "sudo eke bench paging --quick --repeats 3 --memory 124M --disk nfs"
+        );
+        let line = again(&[
+            "eke",
+            "bench",
+            "capacity",
+            "--in",
+            "machine",
+            "--documents",
+            "/a b/it's",
+            "--variants",
+            "none,eke",
+            "--ballast",
+            "1500",
+            "--levers",
+        ]);
+        assert_eq!(
+            line,
+            r"sudo eke bench capacity --of documents --in machine --repeats 3 --documents '/a b/it'\''s' --memory 124M --disk nfs --ballast 1500 --variants none,eke --levers"
+        );
+        let words: Vec<&str> = line.split(' ').skip(1).filter(|w| !w.contains('\'')).collect();
+        let words: Vec<&str> = words.into_iter().filter(|w| *w != "--documents").collect();
+        assert!(Args::try_parse_from(words).is_ok());
+    }
 }

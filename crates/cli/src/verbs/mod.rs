@@ -24,7 +24,7 @@ use eke_core::config::Settings;
 use eke_kernel::{Root, settings};
 use serde::Serialize;
 
-use crate::args::{Args, Bench, Lab, Swap, Verb};
+use crate::args::{Args, Lab, Swap, Verb};
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
 
@@ -96,7 +96,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Swap(Swap::BootConfig { write, undo, compressor, max_pool_percent })) => {
             boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
         }
-        Some(Verb::Bench(Bench::Agent { seconds })) => bench::agent(&context, seconds),
+        Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
         Some(Verb::Completions { shell }) => pages::completions(shell),

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What a run of `eke` gave.
@@ -74,6 +74,20 @@ impl Public {
     }
 }
 
+/// The browser of the tests of pages.
+pub const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// A page in a headless browser of its own, whose console comes on standard error.
+pub fn chromium(page: &Path, args: &[&str]) -> Ran {
+    let profile = tempfile::tempdir().expect("a temporary directory");
+    let mut browser = Command::new(CHROMIUM);
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
+    browser.args(["--enable-logging=stderr", "--v=0"]).args(args);
+    browser.arg(format!("--user-data-dir={}", profile.path().display()));
+    browser.arg(format!("file://{}", page.display())).stdin(Stdio::null());
+    browser.output().expect("chromium starts").into()
+}
+
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -95,7 +109,7 @@ pub fn build_agent() {
 /// Everything that eke may change, as text.
 pub fn machine() -> String {
     let mut out = String::new();
-    let read = |p: &std::path::Path| std::fs::read_to_string(p).unwrap_or_default();
+    let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
     for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
         out += &format!("{file}: {}", read(file.as_ref()));
     }

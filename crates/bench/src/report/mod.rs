@@ -1,12 +1,23 @@
 //! A report: tidy rows, as JSON by its type and as a table for people.
+//!
+//! - [`groups`]: which rows belong beside each other, and what is compared with what
+//! - [`saved`]: a report from the text of a file
+//! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal
+
+pub mod groups;
+pub mod saved;
+mod table;
+mod verdict;
+pub mod words;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use eke_core::units::Bytes;
 use eke_kernel::{Root, parse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::process;
 
 /// What was measured, on what.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -92,6 +103,9 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's architecture.
     pub architecture: String,
+    /// The processor's name, where the kernel tells it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub processor: String,
     /// CPUs that may be used.
     pub cpus: usize,
     /// RAM in bytes.
@@ -105,6 +119,7 @@ impl Machine {
         Self {
             kernel: text("proc/sys/kernel/osrelease").trim().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
+            processor: process::processor(&text("proc/cpuinfo")),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             ram: parse::meminfo::parse(&text("proc/meminfo")).total,
         }
@@ -158,27 +173,6 @@ pub fn median(samples: &[f64]) -> f64 {
         0 => 0.0,
         n if n % 2 == 1 => sorted[n / 2],
         n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { kernel, architecture, cpus, ram } = &self.machine;
-        writeln!(f, "{} on Linux {kernel}, {architecture}, {cpus} CPUs, {ram}", self.experiment)?;
-        writeln!(f, "{:<24} {:<22} {:>9}  {:<12} samples", "variant", "metric", "median", "unit")?;
-        for row in &self.rows {
-            let samples: Vec<String> = row.samples.iter().map(|s| format!("{s:.3}")).collect();
-            writeln!(
-                f,
-                "{:<24} {:<22} {:>9.3}  {:<12} {}",
-                row.variant,
-                row.metric,
-                row.median,
-                row.unit,
-                samples.join(" ")
-            )?;
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,337 @@
+//! Which rows belong beside each other: those of one metric under the same conditions. And what is compared with what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Better, Metric, Report, Role, Row, Variant, words};
+
+/// The rows of one metric under one set of conditions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group<'a> {
+    /// What was measured.
+    pub metric: Metric,
+    /// In what.
+    pub unit: &'a str,
+    /// What tells this group from the metric's others: `document A`. Empty if there is one group only.
+    pub conditions: String,
+    /// The number that varies from row to row within the group.
+    pub sweep: Option<Sweep>,
+    /// With their variants, in the order of the report's variants, then of the sweep.
+    pub members: Vec<Member<'a>>,
+}
+
+/// A number that varies from row to row: a swap size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    /// The parameter.
+    pub key: String,
+    /// Each variant has values of its own, as peers choose their own sizes: then the best of all is the one to beat.
+    pub own: bool,
+}
+
+/// A row with what is known of its variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member<'a> {
+    /// The figures.
+    pub row: &'a Row,
+    /// Whose they are.
+    pub role: Role,
+    /// The variant's name, and what else tells it apart.
+    pub label: String,
+}
+
+/// How a row is beside the one that it is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beside {
+    /// `1.4x more`, `the best peer`.
+    pub words: String,
+    /// Is the difference to the worse?
+    pub worse: bool,
+    /// Do the samples of the two overlap?
+    pub overlap: bool,
+}
+
+impl Group<'_> {
+    /// A row's place in the sweep.
+    pub fn place(&self, row: &Row) -> Option<f64> {
+        row.params.get(&self.sweep.as_ref()?.key)?.as_f64()
+    }
+
+    /// The peer to beat for `row`: of those under the same conditions the one with the best median.
+    pub fn best_peer(&self, row: &Row) -> Option<&Row> {
+        let any_place = self.sweep.as_ref().is_none_or(|s| s.own);
+        let here = |m: &Member<'_>| any_place || self.place(m.row) == self.place(row);
+        self.best_of(|m| m.role == Role::Peer && here(m)).map(|m| m.row)
+    }
+
+    /// Ours that a lever is beside: the one of the same place in the sweep, or the best.
+    pub fn ours(&self, row: &Row) -> Option<&Row> {
+        let here = |m: &Member<'_>| m.role == Role::Ours && self.place(m.row) == self.place(row);
+        self.best_of(here).or_else(|| self.best_of(|m| m.role == Role::Ours)).map(|m| m.row)
+    }
+
+    /// Of the members that `wanted` holds of and that have samples the one with the best median; of equals the first.
+    pub fn best_of(&self, wanted: impl Fn(&Member<'_>) -> bool) -> Option<&Member<'_>> {
+        let members = self.members.iter().filter(|m| wanted(m) && !m.row.samples.is_empty());
+        members.reduce(|best, m| if self.is_better(m.row, best.row) { m } else { best })
+    }
+
+    fn is_better(&self, a: &Row, b: &Row) -> bool {
+        match self.metric.better {
+            Better::Less => a.median < b.median,
+            Better::More => a.median > b.median,
+        }
+    }
+
+    /// `member` beside the best peer; a lever beside ours. `None` where there is nothing to compare.
+    pub fn beside(&self, member: &Member<'_>) -> Option<Beside> {
+        let row = member.row;
+        if row.samples.is_empty() {
+            return None;
+        }
+        let lever = member.role == Role::Lever;
+        let reference = if lever { self.ours(row) } else { self.best_peer(row) }?;
+        if std::ptr::eq(reference, row) {
+            return Some(Beside { words: "the best peer".into(), worse: false, overlap: false });
+        }
+        let worse = self.is_better(reference, row);
+        let mut words = words::ratio(row.median, reference.median);
+        if lever && words != "the same" {
+            words = format!("{words} than {}", reference.variant);
+        }
+        Some(Beside { words, worse, overlap: overlap(row, reference) })
+    }
+}
+
+impl Beside {
+    /// In words, for a row of `role`: ours says whether it wins.
+    pub fn sentence(&self, role: Role) -> String {
+        let same = self.words == "the same" || self.words == "the best peer";
+        match role {
+            _ if same => self.words.clone(),
+            _ if self.overlap => format!("{} (within the spread)", self.words),
+            Role::Ours if self.worse => format!("{} (loses)", self.words),
+            Role::Ours => format!("{} (wins)", self.words),
+            _ => self.words.clone(),
+        }
+    }
+}
+
+/// Is a difference no larger than what repeats differ by? Of single samples nobody knows, and many are no repeats.
+fn overlap(a: &Row, b: &Row) -> bool {
+    if is_distribution(a) || is_distribution(b) {
+        return false;
+    }
+    let ((a_low, a_high), (b_low, b_high)) = (ends(&a.samples), ends(&b.samples));
+    a.samples.len() > 1 && b.samples.len() > 1 && a_low <= b_high && b_low <= a_high
+}
+
+/// More samples than repeats: the times of single pages.
+pub fn is_distribution(row: &Row) -> bool {
+    row.samples.len() > 20
+}
+
+/// The least and the most; of nothing, nothing that is finite.
+pub fn ends(samples: &[f64]) -> (f64, f64) {
+    samples.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| (low.min(*s), high.max(*s)))
+}
+
+/// The value below which the share `q` of the samples is (nearest rank); `None` of nothing.
+pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// The variants, also those that only rows name.
+pub fn variants(report: &Report) -> Vec<Variant> {
+    let mut all = report.variants.clone();
+    for row in &report.rows {
+        if !all.iter().any(|v| v.name == row.variant) {
+            all.push(Variant { name: row.variant.clone(), ..Variant::default() });
+        }
+    }
+    all
+}
+
+/// All rows in groups, in the order of the metrics; then of the rows.
+pub fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut metrics = report.metrics.clone();
+    for row in &report.rows {
+        if !metrics.iter().any(|m| m.name == row.metric) {
+            metrics.push(Metric { name: row.metric.clone(), ..Metric::default() });
+        }
+    }
+    let variants = variants(report);
+    metrics.iter().flat_map(|metric| groups_of(report, metric, &variants)).collect()
+}
+
+fn groups_of<'a>(report: &'a Report, metric: &Metric, variants: &[Variant]) -> Vec<Group<'a>> {
+    let rows: Vec<&Row> = report.rows.iter().filter(|r| r.metric == metric.name).collect();
+    let varying = varying(&rows);
+    let sweep = sweep(&rows, &varying);
+    let rest = || varying.iter().filter(|key| sweep.as_ref().is_none_or(|s| s.key != **key));
+    let (panels, properties): (Vec<&str>, Vec<&str>) = rest().partition(|key| is_condition(&rows, key));
+    let mut groups: Vec<(Group<'a>, Vec<Value>)> = Vec::new();
+    for row in rows {
+        let values: Vec<Value> = panels.iter().map(|key| value(row, key)).collect();
+        let member = member(row, variants, &properties);
+        match groups.iter_mut().find(|(g, of)| *of == values && g.unit == row.unit) {
+            Some((group, _)) => group.members.push(member),
+            None => {
+                let conditions = panels.iter().zip(&values).map(|(key, v)| words::parameter(key, v));
+                let conditions = conditions.collect::<Vec<_>>().join(", ");
+                let members = vec![member];
+                let (metric, sweep) = (metric.clone(), sweep.clone());
+                groups.push((Group { metric, unit: &row.unit, conditions, sweep, members }, values));
+            }
+        }
+    }
+    groups.into_iter().map(|(group, _)| sorted(group, variants)).collect()
+}
+
+fn sorted<'a>(mut group: Group<'a>, variants: &[Variant]) -> Group<'a> {
+    let order = |m: &Member<'_>| variants.iter().position(|v| v.name == m.row.variant);
+    let mut members = std::mem::take(&mut group.members);
+    let place = |m: &Member<'_>| group.place(m.row).unwrap_or(f64::NEG_INFINITY);
+    members.sort_by(|a, b| order(a).cmp(&order(b)).then(place(a).total_cmp(&place(b))));
+    group.members = members;
+    group
+}
+
+fn member<'a>(row: &'a Row, variants: &[Variant], properties: &[&str]) -> Member<'a> {
+    let role = variants.iter().find(|v| v.name == row.variant).map_or(Role::Baseline, |v| v.role);
+    let known = properties.iter().filter_map(|key| Some(words::parameter(key, row.params.get(*key)?)));
+    let known: Vec<String> = known.collect();
+    let label = if known.is_empty() {
+        row.variant.clone()
+    } else {
+        format!("{} ({})", row.variant, known.join(", "))
+    };
+    Member { row, role, label }
+}
+
+fn value(row: &Row, key: &str) -> Value {
+    row.params.get(key).cloned().unwrap_or(Value::Null)
+}
+
+/// The parameters that are not the same in all rows.
+fn varying<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
+    let keys: BTreeSet<&str> = rows.iter().flat_map(|r| r.params.keys().map(String::as_str)).collect();
+    let differs = |key: &&str| rows.iter().any(|r| value(r, key) != value(rows[0], key));
+    keys.into_iter().filter(differs).collect()
+}
+
+/// Has a variant several values of it? Otherwise it is something that the variant brings.
+fn is_condition(rows: &[&Row], key: &str) -> bool {
+    rows.iter().any(|a| rows.iter().any(|b| a.variant == b.variant && value(a, key) != value(b, key)))
+}
+
+/// The number with most values, if variants have values of their own, or if it has three.
+fn sweep(rows: &[&Row], varying: &[&str]) -> Option<Sweep> {
+    let numbers = |key: &&&str| rows.iter().all(|r| value(r, key).is_null() || value(r, key).is_number());
+    let sweeps = varying.iter().filter(numbers).map(|key| {
+        let by_variant = places(rows, key);
+        let all: BTreeSet<&String> = by_variant.values().flatten().collect();
+        let own = by_variant.values().any(|places| places.len() != all.len());
+        (all.len(), Sweep { key: (*key).to_owned(), own })
+    });
+    let sweeps = sweeps.filter(|(count, s)| (s.own && *count > 1) || *count > 2);
+    // of the same counts the first
+    sweeps.reduce(|best, s| if s.0 > best.0 { s } else { best }).map(|(_, sweep)| sweep)
+}
+
+/// The values of a parameter by variant; as text, since numbers have no order of their own here.
+fn places<'a>(rows: &[&'a Row], key: &str) -> BTreeMap<&'a str, BTreeSet<String>> {
+    let mut by_variant: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        let places = by_variant.entry(&row.variant).or_default();
+        places.extend(row.params.get(key).map(Value::to_string));
+    }
+    by_variant
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(variant: &str, params: &[(&str, Value)], samples: &[f64]) -> Row {
+        let params = params.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+        Row::new(variant, &params, "held", "documents", samples.to_vec())
+    }
+
+    fn report(rows: Vec<Row>) -> Report {
+        let variant = |name: &str, role| Variant { name: name.into(), role, set_up: String::new() };
+        let variants = vec![
+            variant("none", Role::Baseline),
+            variant("zram-tools", Role::Peer),
+            variant("chromeos", Role::Peer),
+            variant("eke", Role::Ours),
+            variant("eke, no merging", Role::Lever),
+        ];
+        let metrics = vec![Metric { name: "held".into(), about: String::new(), better: Better::More }];
+        Report { variants, metrics, rows, ..Report::default() }
+    }
+
+    #[test]
+    fn own_sizes_are_a_sweep_and_the_best_of_all_is_to_beat() {
+        let at = |n: u64| [("swap_mib", Value::from(n))];
+        let report = report(vec![
+            row("eke", &at(64), &[6.0, 6.0]),
+            row("eke", &at(128), &[9.0, 10.0]),
+            row("none", &at(0), &[2.0]),
+            row("zram-tools", &at(62), &[5.0, 6.0]),
+            row("chromeos", &at(248), &[8.0, 8.0]),
+        ]);
+        let groups = groups(&report);
+        assert_eq!(groups.len(), 1);
+        let group = &groups[0];
+        assert_eq!(group.sweep, Some(Sweep { key: "swap_mib".into(), own: true }));
+        let sentences: Vec<String> =
+            group.members.iter().map(|m| group.beside(m).unwrap().sentence(m.role)).collect();
+        assert_eq!(
+            sentences,
+            ["4.0x less", "1.5x less", "the best peer", "1.3x less (loses)", "19 % more (wins)"]
+        );
+    }
+
+    #[test]
+    fn shared_conditions_are_groups_of_their_own() {
+        let of = |document: &str| [("document", Value::from(document)), ("pages", 50.into())];
+        let report = report(vec![
+            row("eke", &of("A"), &[6.0, 8.0]),
+            row("zram-tools", &of("A"), &[7.5, 7.9]),
+            row("eke", &of("B"), &[6.0]),
+            row("eke, no merging", &of("B"), &[3.0]),
+        ]);
+        let groups = groups(&report);
+        assert_eq!(
+            groups.iter().map(|g| g.conditions.as_str()).collect::<Vec<_>>(),
+            ["document A", "document B"]
+        );
+        assert!(groups.iter().all(|g| g.sweep.is_none()));
+        let ours = &groups[0].members[1];
+        assert_eq!(groups[0].beside(ours).unwrap().sentence(Role::Ours), "9 % less (within the spread)");
+        let lever = &groups[1].members[1];
+        assert_eq!(groups[1].beside(lever).unwrap().sentence(Role::Lever), "2.0x less than eke");
+        assert_eq!(groups[1].beside(&groups[1].members[0]), None);
+    }
+
+    #[test]
+    fn what_a_variant_brings_is_no_condition() {
+        let of = |name: &str| [("algorithm", Value::from(name))];
+        let report = report(vec![row("eke", &of("lz4"), &[6.0]), row("zram-tools", &of("lzo"), &[7.5])]);
+        let groups = groups(&report);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].members[0].label, "zram-tools (algorithm lzo)");
+    }
+
+    #[test]
+    fn quantiles_are_samples() {
+        let samples: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!((quantile(&samples, 0.99), quantile(&samples, 0.0)), (Some(99.0), Some(1.0)));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

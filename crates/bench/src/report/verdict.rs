@@ -1,0 +1,45 @@
+//! The best of ours beside the best peer and beside no remedy, in sentences.
+
+use super::groups::{Group, Member};
+use super::words::{parameter, ratio, with_unit};
+use super::{Role, Row};
+
+impl Group<'_> {
+    /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins). Beside none: 43x less.` `None` where ours
+    /// or all that it could be beside lack.
+    pub fn verdict(&self) -> Option<String> {
+        let ours = self.best_of(|m| m.role == Role::Ours)?;
+        let mut sentences = vec![self.figure(ours.row)];
+        if let Some((peer, beside)) = self.best_peer(ours.row).zip(self.beside(ours)) {
+            sentences.push(format!("The best peer, {}", self.figure(peer)));
+            sentences.push(format!("That is {}", beside.sentence(Role::Ours)));
+        }
+        sentences.extend(self.beside_baselines(ours.row));
+        (sentences.len() > 1).then(|| sentences.join(". ") + ".")
+    }
+
+    /// Each baseline by its best row: at the same place of a sweep, where places are shared.
+    fn beside_baselines(&self, ours: &Row) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        for member in self.members.iter().filter(|m| m.role == Role::Baseline) {
+            if !names.contains(&member.row.variant.as_str()) {
+                names.push(&member.row.variant);
+            }
+        }
+        let any_place = self.sweep.as_ref().is_none_or(|s| s.own);
+        let best = |name: &str| {
+            let here = |m: &Member<'_>| any_place || self.place(m.row) == self.place(ours);
+            self.best_of(|m| m.row.variant == name && m.role == Role::Baseline && here(m))
+        };
+        let beside =
+            |name: &&str| Some(format!("Beside {name}: {}", ratio(ours.median, best(name)?.row.median)));
+        names.iter().filter_map(beside).collect()
+    }
+
+    /// `eke (swap 192 MiB): 11 documents`.
+    fn figure(&self, row: &Row) -> String {
+        let place = self.sweep.as_ref().zip(self.place(row));
+        let place = place.map(|(s, place)| format!(" ({})", parameter(&s.key, &place.into())));
+        format!("{}{}: {}", row.variant, place.unwrap_or_default(), with_unit(row.median, self.unit))
+    }
+}

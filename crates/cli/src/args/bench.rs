@@ -1,0 +1,142 @@
+//! `eke bench ...`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use eke_core::units::Bytes;
+use eke_lab::slow_disk::Profile;
+
+const PEERS: &str = "Beside eke: nothing, and what people use today (zram-tools, zram-generator, Fedora, ChromeOS), interleaved.\n\
+                     What cannot be set up here is left out, and the result says why.";
+
+/// `eke bench ...`.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The agent's resident set and idle CPU
+    Agent {
+        /// Seconds of each of the three runs
+        #[arg(long, default_value_t = 20, value_name = "S")]
+        seconds: u64,
+    },
+    /// Two documents browsed in little memory: seconds for page 1 to 50 and back
+    #[command(
+        after_help = format!("Example:\n  sudo eke bench paging --quick\n  sudo eke bench paging --output paging.json --html paging.html\n\n{PEERS}")
+    )]
+    Paging(Experiment),
+    /// From asking for the other window until it is drawn, in little memory
+    #[command(
+        after_help = format!("Example:\n  sudo eke bench switch --quick\n  sudo eke bench switch --documents ~/papers --html switch.html\n\n{PEERS}")
+    )]
+    Switch(Experiment),
+    /// How many documents (or tabs) can be opened and browsed before one is killed or too slow
+    #[command(
+        after_help = format!("Example:\n  sudo eke bench capacity --quick\n  sudo eke bench capacity --of tabs --html tabs.html\n  sudo eke bench capacity --in machine --output machine.json\n\n{PEERS}")
+    )]
+    Capacity(Capacity),
+    /// A saved result as a table, or as a page with plots
+    #[command(
+        after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"
+    )]
+    Show(Show),
+}
+
+/// What the experiments share.
+#[derive(Debug, Clone, Args)]
+pub struct Experiment {
+    /// Nothing, the best peer and eke only, under few conditions
+    #[arg(long)]
+    pub quick: bool,
+    /// How often each is done; the table shows the median
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: u32,
+    /// PDF files of your own, instead of those of the documentation packages
+    #[arg(long, value_name = "DIR")]
+    pub documents: Option<PathBuf>,
+    /// The program that shows them
+    #[arg(long, value_name = "NAME")]
+    pub viewer: Option<String>,
+    /// The memory that all programs have together
+    #[arg(long, value_name = "SIZE", default_value = "124M")]
+    pub memory: Bytes,
+    /// The disk that programs and documents lie on; none: this machine's own
+    #[arg(long, default_value = "nfs", value_parser = PossibleValuesParser::new(disks()))]
+    pub disk: String,
+    /// Memory that stands for the rest of a desktop; without it as the experiment needs
+    #[arg(long, value_name = "SIZE")]
+    pub ballast: Option<Bytes>,
+    /// Only these, as they are called in the table
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub variants: Vec<String>,
+    /// Also eke with one thing of it changed, for each thing
+    #[arg(long)]
+    pub levers: bool,
+    /// Where the result goes
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// Where a result goes, beside standard output.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Files {
+    /// Write the result with every sample to this file, as JSON
+    #[arg(long, short, value_name = "FILE.json")]
+    pub output: Option<PathBuf>,
+    /// Write a page with plots to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Replace files that are there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `eke bench capacity`.
+#[derive(Debug, Clone, Args)]
+pub struct Capacity {
+    /// What is opened
+    #[arg(long, value_enum, default_value = "documents")]
+    pub of: Of,
+    /// Where
+    #[arg(long = "in", value_enum, default_value = "box")]
+    pub place: Place,
+    /// The rest
+    #[command(flatten)]
+    pub experiment: Experiment,
+}
+
+/// What is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Of {
+    /// PDF files in a viewer
+    Documents,
+    /// Pages of a local web server in a browser
+    Tabs,
+}
+
+/// Where an experiment runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// In a box on this machine
+    Box,
+    /// In the small machine (QEMU): all peers, zswap too; its times are no times
+    Machine,
+}
+
+/// `eke bench show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// What --output wrote
+    #[arg(value_name = "FILE.json")]
+    pub file: PathBuf,
+    /// Write a page with plots to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Replace the file if it is there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// The slow disks, and none.
+fn disks() -> impl Iterator<Item = &'static str> {
+    ["nfs"].into_iter().chain(Profile::NAMES.into_iter().filter(|n| *n != "nfs")).chain(["none"])
+}

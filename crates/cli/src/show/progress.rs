@@ -1,0 +1,147 @@
+//! How far an experiment is: a bar on a terminal.
+
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use eke_bench::progress::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The second line is what is done just now.
+const TEMPLATE: &str = "[{bar:24}] {pos} of {len} runs, {elapsed} so far{prefix}\n{wide_msg}";
+const REDRAWN_EVERY: Duration = Duration::from_millis(500);
+
+/// On standard error if that is a terminal; otherwise only the lines that stay are printed.
+pub struct Shown {
+    bar: Option<ProgressBar>,
+    runs: RefCell<Runs>,
+}
+
+/// What the time left is computed from.
+#[derive(Debug, Default)]
+struct Runs {
+    planned: usize,
+    finished: Vec<Duration>,
+    current: Option<(String, Instant)>,
+}
+
+impl Shown {
+    /// With a bar, unless standard error is no terminal or the caller wants JSON.
+    pub fn on_terminal(json: bool) -> Self {
+        let bar = (!json && std::io::stderr().is_terminal()).then(bar);
+        Self { bar, runs: RefCell::default() }
+    }
+
+    /// Removes the bar; also after Ctrl-C, so that the next line begins on a clean one.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn draw(&self, doing: &str) {
+        let Some(bar) = &self.bar else { return };
+        let runs = self.runs.borrow();
+        bar.set_length(runs.planned as u64);
+        bar.set_position(runs.finished.len() as u64);
+        bar.set_prefix(
+            runs.left(Instant::now()).map_or(String::new(), |l| format!(", about {} left", time(l))),
+        );
+        let run = runs.current.as_ref().map_or("", |(run, _)| run.as_str());
+        let parts = [run, doing].into_iter().filter(|p| !p.is_empty());
+        bar.set_message(parts.collect::<Vec<_>>().join(": "));
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Progress for Shown {
+    fn planned(&self, runs: usize) {
+        self.runs.borrow_mut().planned = runs;
+        self.draw("");
+    }
+
+    fn begins(&self, run: &str) {
+        self.runs.borrow_mut().begin(Some(run), Instant::now());
+        self.draw("");
+    }
+
+    fn doing(&self, what: &str) {
+        self.draw(what);
+    }
+
+    fn done(&self) {
+        self.runs.borrow_mut().begin(None, Instant::now());
+        self.draw("");
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{line}")),
+            None => eprintln!("{line}"),
+        }
+    }
+}
+
+impl Runs {
+    /// The current run is over, and another begins (or none).
+    fn begin(&mut self, next: Option<&str>, now: Instant) {
+        let over = self.current.take().map(|(_, since)| now.saturating_duration_since(since));
+        self.finished.extend(over);
+        self.current = next.map(|run| (run.to_owned(), now));
+    }
+
+    /// By the median of the finished runs; `None` before the first.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        let mut sorted = self.finished.clone();
+        sorted.sort();
+        let median = *sorted.get(sorted.len() / 2)?;
+        let running = self.current.as_ref().map(|(_, since)| now.saturating_duration_since(*since));
+        let rest = self.planned.saturating_sub(self.finished.len() + usize::from(running.is_some()));
+        let rest = median * u32::try_from(rest).unwrap_or(u32::MAX);
+        Some(rest + running.map_or(Duration::ZERO, |r| median.saturating_sub(r)))
+    }
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(REDRAWN_EVERY);
+    bar
+}
+
+fn time(left: Duration) -> String {
+    match left.as_secs() {
+        s if s < 90 => format!("{s} s"),
+        s if s < 5400 => format!("{} min", (s + 30) / 60),
+        s => format!("{:.1} h", s as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_the_median_of_finished_runs() {
+        let start = Instant::now();
+        let at = |s: u64| start + Duration::from_secs(s);
+        let mut runs = Runs { planned: 5, ..Runs::default() };
+        runs.begin(Some("none, 1 of 1"), at(0));
+        assert_eq!(runs.left(at(5)), None);
+        // 10, 30 and 12 seconds
+        runs.begin(Some("eke, 1 of 2"), at(10));
+        runs.begin(Some("eke, 2 of 2"), at(40));
+        runs.begin(Some("a peer"), at(52));
+        assert_eq!(runs.left(at(55)), Some(Duration::from_secs(12 + 9)));
+        runs.begin(None, at(100));
+        assert_eq!(runs.finished.len(), 4);
+        assert_eq!([30, 1800, 9000].map(|s| time(Duration::from_secs(s))), ["30 s", "30 min", "2.5 h"]);
+    }
+}
