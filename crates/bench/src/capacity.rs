@@ -8,7 +8,7 @@ use crate::session::{Act, figures};
 
 const PAGES: u32 = 50;
 /// More than any variant holds in the study's 124 MiB.
-const MOST: usize = 40;
+const MOST: usize = 30;
 const HELD: &str = "documents held";
 const DENSITY: &str = "memory of documents for each byte of the box";
 const PAGE: &str = "one page";
@@ -17,6 +17,7 @@ const KILLS: &str = "killed for want of memory";
 const CAPACITY: Experiment = Experiment {
     name: "capacity",
     documents: MOST,
+    documents_if_quick: 20,
     pages: PAGES,
     acts,
     metrics,
@@ -39,10 +40,19 @@ fn acts(documents: usize, pages: u32) -> Vec<Act> {
 
 fn metrics() -> Vec<Metric> {
     let own = [
-        more(HELD, "documents opened and browsed through 50 pages before one was killed or a page took over 10 s"),
-        more(DENSITY, "the documents' own memory, resident and swapped, by the budget of the box: does not depend on the ballast"),
+        more(
+            HELD,
+            "documents opened and browsed through 50 pages before one was killed or a page took over 10 s",
+        ),
+        more(
+            DENSITY,
+            "the documents' own memory, resident and swapped, by the budget of the box: does not depend on the ballast",
+        ),
         less(PAGE, "from the key to the page drawn"),
-        less(KILLS, "1 for a run that ended by a kill, 0 for one that ended by a slow page or with all documents open"),
+        less(
+            KILLS,
+            "1 for a run that ended by a kill, 0 for one that ended by a slow page or with all documents open",
+        ),
     ];
     own.into_iter().chain(trial::metrics()).collect()
 }

@@ -5,8 +5,8 @@
 use crate::experiment::{self, Bench, Experiment, Trial, less, trial};
 use crate::report::{Metric, Report};
 use crate::rows::{Rows, params};
-use crate::session::figures::{Browsed, browsed};
 use crate::session::Act;
+use crate::session::figures::{Browsed, browsed};
 
 /// Pages that are turned in each direction.
 const PAGES: u32 = 49;
@@ -19,6 +19,7 @@ const SLOWEST: &str = "slowest page";
 const PAGING: Experiment = Experiment {
     name: "paging",
     documents: 2,
+    documents_if_quick: 2,
     pages: PAGES,
     acts,
     metrics,
@@ -90,7 +91,14 @@ mod tests {
     use eke_lab::pen;
 
     fn pages(document: usize, back: bool, count: u32) -> impl Iterator<Item = Event> {
-        let page = move |page| Event::Page { document, page, back, seconds: 0.5, content: 0, as_expected: Some(true) };
+        let page = move |page| Event::Page {
+            document,
+            page,
+            back,
+            seconds: 0.5,
+            content: 0,
+            as_expected: Some(true),
+        };
         (0..count).map(page)
     }
 
@@ -105,14 +113,19 @@ mod tests {
         events.push(opened(1));
         events.extend(pages(1, false, PAGES).chain(pages(1, true, 3)));
         let (params, report) = (Params::new(), pen::Report::default());
-        let trial = Trial { variant: "eke", params: &params, events: &events, report: &report, read_mib: 7.0 };
+        let trial =
+            Trial { variant: "eke", params: &params, events: &events, report: &report, read_mib: 7.0 };
         let mut rows = Rows::default();
         add(&trial, &mut rows);
         let rows = rows.done();
-        let totals: Vec<f64> = rows.iter().filter(|r| r.metric == TOTAL).flat_map(|r| r.samples.clone()).collect();
+        let totals: Vec<f64> =
+            rows.iter().filter(|r| r.metric == TOTAL).flat_map(|r| r.samples.clone()).collect();
         assert_eq!(totals, [49.0]);
         let pages: Vec<usize> = rows.iter().filter(|r| r.metric == PAGE).map(|r| r.samples.len()).collect();
         assert_eq!(pages, [98, 52]);
-        assert!(rows.iter().any(|r| r.metric == trial::FINISHED && r.samples == [0.0]), "it has no last word");
+        assert!(
+            rows.iter().any(|r| r.metric == trial::FINISHED && r.samples == [0.0]),
+            "it has no last word"
+        );
     }
 }

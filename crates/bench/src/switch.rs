@@ -17,6 +17,7 @@ const SLOWEST: &str = "slowest switch";
 const SWITCH_EXPERIMENT: Experiment = Experiment {
     name: "switch",
     documents: 2,
+    documents_if_quick: 2,
     pages: READ,
     acts,
     metrics,

@@ -1,6 +1,7 @@
 //! What the experiments in a box have in common: documents and programs on a slow disk, a calibration with memory to
 //! spare, every variant in turn, and the same again.
 
+pub(crate) mod field;
 mod scene;
 mod setting;
 pub mod trial;
@@ -15,10 +16,9 @@ use crate::peers;
 use crate::progress::Progress;
 use crate::report::{Metric, Report};
 use crate::rows::Rows;
-use crate::session::{Act, Event, run};
-use setting::{Entrant, SPARE, Setting};
+use crate::session::{Act, run};
+use setting::Setting;
 pub use trial::{Trial, less, more};
-
 
 /// The ballast unless the user says otherwise: what a desktop beside the documents holds.
 pub const DESKTOP: Bytes = Bytes::mib(48);
@@ -68,6 +68,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// How many documents it opens at most.
     pub documents: usize,
+    /// The same if it is to be quick.
+    pub documents_if_quick: usize,
     /// How many pages of a document are turned.
     pub pages: u32,
     /// What is done.
@@ -119,7 +121,9 @@ pub enum Error {
         known: Vec<String>,
     },
     /// The programs of the session do not do what they should with memory to spare.
-    #[error("the session does not work even with memory to spare: {0}; the programs that it needs come with `make bench-deps`")]
+    #[error(
+        "the session does not work even with memory to spare: {0}; the programs that it needs come with `make bench-deps`"
+    )]
     Calibration(String),
     /// A signal came.
     #[error("interrupted; everything is as it was before")]
@@ -138,41 +142,6 @@ pub fn hold(
     let mut setting = Setting::prepare(bench, experiment)?;
     let measured = setting.calibrate()?;
     let entrants = setting.entrants(&measured)?;
-    let mut rows = Rows::default();
-    bench.progress.planned(entrants.len() * bench.options.repeats);
-    for repeat in 1..=bench.options.repeats {
-        for entrant in &entrants {
-            bench.progress.begins(&format!("{}, {repeat} of {}", entrant.name(), bench.options.repeats));
-            setting.trial(entrant, &mut |trial| add(trial, &mut rows))?;
-        }
-    }
-    bench.progress.done();
+    let rows = setting.trials(&entrants, add)?;
     Ok(setting.report(&entrants, rows))
-}
-
-/// What quick runs compare besides plain sizes: none, the peer that declares most and tunes most, eke.
-const QUICK: [&str; 4] = [SPARE, "nothing", "tuned zram", "eke"];
-
-/// Those that the user asks for, in the order of the table.
-fn choose(entrants: Vec<Entrant>, options: &Options) -> Result<Vec<Entrant>, Error> {
-    let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
-    if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
-        return Err(Error::NoVariant { name: name.clone(), known });
-    }
-    let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
-        ([], false) => true,
-        ([], true) => entrant.is_size() || QUICK.contains(&entrant.name()),
-        (named, _) => named.iter().any(|name| name == entrant.name()),
-    };
-    Ok(entrants.into_iter().filter(wanted).collect())
-}
-
-/// What the driver does just now, for the progress.
-fn doing(event: &Event) -> Option<String> {
-    match event {
-        Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),
-        Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
-        Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
-        _ => None,
-    }
 }

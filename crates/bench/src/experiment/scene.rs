@@ -40,7 +40,11 @@ fn viewer(asked: Option<&str>) -> Result<String, Error> {
         Some(name) => Err(Error::Viewer { name: name.to_owned(), known: names().collect() }),
         None => {
             let here = |v: &&desktop::Viewer| desktop::find(v.programs).is_some();
-            desktop::viewers().iter().find(here).map(|v| v.name.to_owned()).ok_or_else(|| Error::NoViewer { known: names().collect() })
+            desktop::viewers()
+                .iter()
+                .find(here)
+                .map(|v| v.name.to_owned())
+                .ok_or_else(|| Error::NoViewer { known: names().collect() })
         }
     }
 }
@@ -63,13 +67,18 @@ fn parts(viewer: &str, program: &Path) -> Result<Parts, Error> {
 }
 
 fn names(choice: &Choice) -> String {
-    let one = |d: &documents::Document| format!("{} ({:.2} MB, {} pages)", d.name, d.bytes.0 as f64 / 1e6, d.pages);
+    let one =
+        |d: &documents::Document| format!("{} ({:.2} MB, {} pages)", d.name, d.bytes.0 as f64 / 1e6, d.pages);
     choice.documents.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn on_which_disk(profile: Option<&str>) -> String {
     match profile {
-        Some(name) => format!("Programs and documents are on the slow disk `{name}`, cold at the start of each run."),
-        None => "Programs and documents are on this machine's own disk, cold at the start of each run.".to_owned(),
+        Some(name) => {
+            format!("Programs and documents are on the slow disk `{name}`, cold at the start of each run.")
+        }
+        None => {
+            "Programs and documents are on this machine's own disk, cold at the start of each run.".to_owned()
+        }
     }
 }

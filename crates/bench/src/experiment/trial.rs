@@ -59,7 +59,10 @@ impl Trial<'_> {
 pub fn metrics() -> Vec<Metric> {
     vec![
         less(OPENING, "from starting the viewer to its first page drawn"),
-        more(FINISHED, "1 for a run that went to its end, 0 for one in which something was killed or took too long"),
+        more(
+            FINISHED,
+            "1 for a run that went to its end, 0 for one in which something was killed or took too long",
+        ),
         less(READ, "from the slow disk, programs and documents together"),
     ]
 }

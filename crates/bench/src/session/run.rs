@@ -1,8 +1,8 @@
 //! Runs a session in a box, and reads what it tells while it runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use eke_core::units::Bytes;
@@ -21,10 +21,8 @@ pub struct Box {
     pub swap: bool,
     /// Its swappiness; `None` for the machine's.
     pub swappiness: Option<u32>,
-    /// The driver with its arguments, up to the session's own.
-    pub driver: Vec<OsString>,
-    /// The tree that the session's programs are in.
-    pub tree: Option<PathBuf>,
+    /// The driver with all its arguments.
+    pub command: Vec<OsString>,
 }
 
 /// A session that is over.
@@ -59,7 +57,7 @@ pub enum Error {
     Supervisor,
 }
 
-/// Runs `spec` in `place` to its end, or until `shutdown` is set. Every event is told to `heard` as it comes; while that
+/// Runs the session in `place` to its end, or until `shutdown` is set. Every event is told to `heard` as it comes; while that
 /// works, the session goes on.
 ///
 /// # Errors
@@ -67,12 +65,11 @@ pub enum Error {
 pub fn in_box(
     root: &Root,
     place: &Box,
-    spec: &Spec,
     shutdown: &AtomicBool,
     heard: &mut dyn FnMut(&Event),
 ) -> Result<Run, Error> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Error::Pipe(e.into()))?;
-    let pen = pen_of(place, spec, Sink::new(writer));
+    let pen = pen_of(place, Sink::new(writer));
     std::thread::scope(|scope| {
         // The pen and with it the last copy of the sink is gone when the box is.
         let supervisor = scope.spawn(move || pen::run(root, &pen, shutdown));
@@ -82,17 +79,12 @@ pub fn in_box(
     })
 }
 
-fn pen_of(place: &Box, spec: &Spec, sink: Sink) -> PenSpec {
-    let mut command = place.driver.clone();
-    if let Some(tree) = &place.tree {
-        command.extend(["--chroot".into(), tree.into()]);
-    }
-    command.push(serde_json::to_string(spec).unwrap_or_default().into());
+fn pen_of(place: &Box, sink: Sink) -> PenSpec {
     PenSpec {
         swap: if place.swap { Swap::Machines } else { Swap::Forbidden },
         swappiness: place.swappiness,
         output: Output::Into(sink),
-        ..PenSpec::new(place.memory, command)
+        ..PenSpec::new(place.memory, place.command.clone())
     }
 }
 
@@ -116,9 +108,18 @@ fn listen(mut lines: impl BufRead, heard: &mut dyn FnMut(&Event)) -> Result<Vec<
     wrong.map_or(Ok(events), Err)
 }
 
-/// The driver that this program is.
-pub fn driver(program: &Path) -> Vec<OsString> {
-    vec![program.into(), "lab".into(), "session".into()]
+/// The driver of windows that `program` (`eke`) is, for a session of the programs in `tree`.
+pub fn of_windows(program: &Path, tree: &Path, spec: &Spec) -> Vec<OsString> {
+    let spec = serde_json::to_string(spec).unwrap_or_default();
+    let words: [&OsStr; 6] = [
+        program.as_ref(),
+        "lab".as_ref(),
+        "session".as_ref(),
+        "--chroot".as_ref(),
+        tree.as_ref(),
+        spec.as_ref(),
+    ];
+    words.map(OsString::from).to_vec()
 }
 
 #[cfg(test)]

@@ -1,0 +1,177 @@
+//! What every experiment in a box stands on: the machine, the ground on which variants are arranged, who takes part, and what
+//! is to be said about it in the end.
+
+use std::ffi::OsString;
+use std::sync::atomic::Ordering;
+
+use eke_core::step::Step;
+use eke_core::units::{Bytes, MIB};
+use eke_swap::measure::Measured;
+
+use super::{Bench, Error};
+use crate::peers::ours::Levers;
+use crate::peers::table::STUDY_MIB;
+use crate::peers::{self, Arrangement, Ground, Host};
+use crate::report::{Machine, Metric, Report};
+use crate::rows::{Params, Rows, params};
+use crate::session::{Event, figures, run};
+
+/// What quick runs compare: none, two sizes, the peer that declares and tunes most, eke.
+const QUICK: [&str; 6] =
+    ["memory to spare", "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
+
+/// See the module.
+pub(crate) struct Field<'a> {
+    pub bench: &'a Bench<'a>,
+    pub ground: Ground,
+    pub host: Host,
+    pub notes: Vec<String>,
+    /// How runs ended that did not go to their end: the variant, and in words.
+    ends: Vec<(String, String)>,
+}
+
+/// A variant with the box that it runs in.
+pub(crate) struct Entrant {
+    pub arrangement: Arrangement,
+    pub memory: Bytes,
+    pub params: Params,
+}
+
+impl Entrant {
+    /// `params` has the size of its compressed swap, 0 for one without swap.
+    pub fn new(arrangement: Arrangement, memory: Bytes) -> Self {
+        let params = compressed_swap(&arrangement)
+            .map_or_else(Params::new, |size| params([("swap_mib", (size.0 / MIB).into())]));
+        Self { arrangement, memory, params }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.arrangement.variant.name
+    }
+}
+
+fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
+    let sizes = arrangement.plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::AddZram(device) => Some(device.disksize),
+        _ => None,
+    });
+    let size: Bytes = sizes.sum();
+    (size.0 > 0 || !arrangement.swap).then_some(size)
+}
+
+impl<'a> Field<'a> {
+    /// Undoes what a dead experiment left, and reads the machine.
+    pub fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
+        let ground = Ground::prepare(bench.root)?;
+        let host = Host::of(bench.root)?;
+        Ok(Self { bench, ground, host, notes: Vec::new(), ends: Vec::new() })
+    }
+
+    /// Everything that is compared in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
+    pub fn entrants(
+        &mut self,
+        budget: Bytes,
+        measured: &Measured,
+        sizes: bool,
+    ) -> Result<Vec<Entrant>, Error> {
+        self.host.learn(measured);
+        let peers = peers::in_box(budget, &self.host, &[])?;
+        let mut arrangements = peers.arrangements;
+        self.notes.extend(peers.notes);
+        if sizes {
+            arrangements.extend(peers::sizes(&self.host, &STUDY_MIB));
+        }
+        arrangements.push(peers::ours(budget, &self.host, measured, Levers::default())?);
+        if self.bench.options.levers {
+            let (levers, notes) = peers::levers(budget, &self.host, measured)?;
+            arrangements.extend(levers);
+            self.notes.extend(notes);
+        }
+        Ok(arrangements.into_iter().map(|a| Entrant::new(a, budget)).collect())
+    }
+
+    /// Those that the user asks for, in the order of the table.
+    pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
+        let options = &self.bench.options;
+        let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
+        if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
+            return Err(Error::NoVariant { name: name.clone(), known });
+        }
+        let wanted = |name: &str| match (options.variants.as_slice(), options.quick) {
+            ([], false) => true,
+            ([], true) => QUICK.contains(&name),
+            (named, _) => named.iter().any(|n| n == name),
+        };
+        Ok(entrants.into_iter().filter(|e| wanted(e.name())).collect())
+    }
+
+    /// Every entrant once, then all again.
+    pub fn rounds<'e>(&self, entrants: &'e [Entrant]) -> impl Iterator<Item = &'e Entrant> + use<'a, 'e> {
+        let (progress, repeats) = (self.bench.progress, self.bench.options.repeats);
+        progress.planned(entrants.len() * repeats);
+        let rounds = (1..=repeats).flat_map(move |round| entrants.iter().map(move |e| (round, e)));
+        let begins = rounds.inspect(move |(round, entrant)| {
+            progress.begins(&format!("{}, {round} of {repeats}", entrant.name()));
+        });
+        begins.map(|(_, entrant)| entrant)
+    }
+
+    /// One session of an entrant, with its arrangement in force.
+    pub fn compete(&mut self, entrant: &Entrant, command: Vec<OsString>) -> Result<run::Run, Error> {
+        self.ground.apply(&entrant.arrangement)?;
+        let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
+        self.ground.none()?;
+        let run = run?;
+        let end = figures::end_in_words(&run.events);
+        if end != figures::ALL_DONE {
+            self.ends.push((entrant.name().to_owned(), end));
+        }
+        Ok(run)
+    }
+
+    /// Holds one session in a box of `memory`.
+    pub fn hold(
+        &self,
+        command: Vec<OsString>,
+        memory: Bytes,
+        arrangement: &Arrangement,
+        heard: &mut dyn FnMut(&Event),
+    ) -> Result<run::Run, Error> {
+        let bench = self.bench;
+        let place = run::Box { memory, swap: arrangement.swap, swappiness: arrangement.swappiness, command };
+        let run = run::in_box(bench.root, &place, bench.shutdown, &mut |event| {
+            if let Some(doing) = doing(event) {
+                bench.progress.doing(&doing);
+            }
+            heard(event);
+        })?;
+        if bench.shutdown.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(run) }
+    }
+
+    /// What all runs together show.
+    pub fn report(mut self, name: &str, metrics: Vec<Metric>, entrants: &[Entrant], rows: Rows) -> Report {
+        self.bench.progress.done();
+        let ends = self.ends.iter().map(|(variant, end)| format!("{variant}: a run ended because {end}."));
+        self.notes.extend(ends);
+        Report {
+            experiment: name.to_owned(),
+            command: self.bench.command.clone(),
+            machine: Machine::of(self.bench.root),
+            variants: entrants.iter().map(|e| e.arrangement.variant.clone()).collect(),
+            metrics,
+            rows: rows.done(),
+            notes: self.notes,
+        }
+    }
+}
+
+/// What the driver does just now, for the progress.
+fn doing(event: &Event) -> Option<String> {
+    match event {
+        Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),
+        Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
+        Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
+        _ => None,
+    }
+}
