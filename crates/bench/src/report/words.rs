@@ -103,7 +103,8 @@ mod tests {
         let ratios = [(14.0, 10.0), (1.0, 2.1), (10.4, 10.0), (10.01, 10.0), (300.0, 10.0), (3.0, 0.0)];
         assert_eq!(
             ratios.map(|(a, b)| ratio(a, b)),
-            ["1.4x more", "2.1x less", "4 % more", "the same", "30x more", "3 instead of 0"].map(str::to_owned)
+            ["1.4x more", "2.1x less", "4 % more", "the same", "30x more", "3 instead of 0"]
+                .map(str::to_owned)
         );
     }
 }

@@ -75,8 +75,14 @@ fn experiment(context: &Context, bench: &Bench, options: &Experiment) -> Outcome
 
 /// The experiment itself.
 fn measured(context: &Context, bench: &Bench, progress: &dyn Progress, stop: &AtomicBool) -> Outcome<Report> {
-    let _ = (context, bench, progress, stop);
-    Err(Failure::new(Status::Failed, "not built yet"))
+    let _ = (context, progress, stop);
+    let not_built = |name: &str| Err(Failure::new(Status::Failed, format!("{name} is not built yet")));
+    match bench {
+        Bench::Paging(_) => not_built("paging"),
+        Bench::Switch(_) => not_built("switch"),
+        Bench::Capacity(_) => not_built("capacity"),
+        Bench::Agent { .. } | Bench::Show(_) => not_built("this"),
+    }
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
