@@ -15,7 +15,7 @@ pub fn figures(out: &mut String, group: &Group<'_>) {
     let better = if group.metric.better == Better::Less { "less" } else { "more" };
     let _ = write!(
         out,
-        "<div class=\"scroll\"><table class=\"figures\"><caption>In {}; {better} is better</caption><thead><tr><th scope=\"col\">variant</th>",
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"figures\"><caption>In {}; {better} is better</caption><thead><tr><th scope=\"col\">variant</th>",
         escape(group.unit)
     );
     if let Some(sweep) = &group.sweep {
@@ -69,7 +69,7 @@ fn is_compared(group: &Group<'_>) -> bool {
 
 /// Every sample in the order in which it was taken.
 pub fn samples(out: &mut String, report: &Report) {
-    *out += "<div class=\"scroll\"><table class=\"raw\"><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">conditions</th>\
+    *out += "<div class=\"scroll\" tabindex=\"0\"><table class=\"raw\"><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">conditions</th>\
              <th scope=\"col\">metric</th><th scope=\"col\">unit</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
     for row in &report.rows {
         let conditions: Vec<String> = row.params.iter().map(|(k, v)| parameter(k, v)).collect();
