@@ -1,5 +1,12 @@
 //! `eke lab session` with real viewers on a screen of its own, and a document that is made here.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -254,6 +261,14 @@ fn a_session_that_is_told_to_end_or_dies_leaves_nothing() {
         let left = || children.iter().any(|(pid, _)| Path::new(&format!("/proc/{pid}")).exists());
         while left() {
             std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        // The next session would remove it.
+        let home = format!("eke-session-{}-", driver.child.id());
+        for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&home) {
+                assert_eq!(signal, Signal::KILL, "the home directory is left");
+                std::fs::remove_dir_all(entry.path()).unwrap();
+            }
         }
     }
 }
