@@ -239,3 +239,46 @@ fn a_living_eke_is_waited_for_and_one_that_is_up_is_refused() {
     let error = Ground::prepare(&root).unwrap_err();
     assert!(matches!(error, Error::EkeIsUp) && error.to_string().contains("`eke down` first"), "{error}");
 }
+
+#[test]
+fn without_a_files_cost_the_box_has_the_kernels_swappiness() {
+    let (host, mut measured) = (host(&["lzo-rle", "lzo", "lz4"]), documents());
+    measured.file_read = None;
+    let eke = ours(Bytes::mib(124), &host, &measured, Levers::default()).unwrap();
+    assert_eq!(eke.swappiness, Some(60));
+    let notes = levers(Bytes::mib(124), &host, &measured).unwrap().1;
+    assert_eq!(notes, ["eke, swappiness 60: left out, it is what eke chooses here by itself"]);
+}
+
+#[test]
+fn pages_that_do_not_compress_get_no_device_and_no_swap() {
+    let (host, mut measured) = (host(&["lzo-rle", "lzo", "lz4"]), documents());
+    measured.algorithms.iter_mut().for_each(|a| (a.ratio, a.ratio_low) = (1.02, 0.98));
+    let eke = ours(Bytes::mib(124), &host, &measured, Levers::default()).unwrap();
+    assert_eq!((eke.swap, eke.swappiness, eke.plan.steps.len()), (false, None, 0));
+    assert!(eke.variant.set_up.contains("hardly compress"), "{}", eke.variant.set_up);
+}
+
+#[test]
+fn the_machines_own_swap_is_below_and_named() {
+    let mut host = host(&["lzo-rle", "lz4"]);
+    let area = eke_core::sample::SwapArea {
+        path: "/dev/sda2".into(),
+        size: Bytes::mib(2048),
+        priority: 200,
+        ..eke_core::sample::SwapArea::default()
+    };
+    host.facts.areas.push(area);
+    let fedora = in_box(Bytes::mib(124), &host, &["Fedora".to_owned()]).unwrap();
+    let eke = ours(Bytes::mib(124), &host, &documents(), Levers::default()).unwrap();
+    for arrangement in [&fedora.arrangements[0], &eke] {
+        let above =
+            |p: &PlannedStep| matches!(&p.step, Step::AddZram(spec) if spec.swap_priority == Some(201));
+        assert!(arrangement.plan.steps.iter().any(above), "{arrangement:?}");
+    }
+    assert!(
+        fedora.notes[0].starts_with("this machine has other swap, /dev/sda2 (2.0 GiB)"),
+        "{:?}",
+        fedora.notes
+    );
+}

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use eke_bench::peers::host::processes_in_boxes;
 use eke_bench::peers::{self, Arrangement, Ground, Host, Levers, in_box, levers, ours};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
@@ -58,4 +59,34 @@ fn every_arrangement_works_and_goes() {
         ground.none().unwrap();
         assert_eq!(state(), before, "{}", arrangement.variant.name);
     }
+}
+
+#[test]
+fn the_processes_of_a_box_are_found_and_no_others() {
+    if let Some(why) = lacking(&[]) {
+        return skip("the_processes_of_a_box", &why);
+    }
+    let _machine = lock_machine();
+    let root = Root::host();
+    assert!(processes_in_boxes(&root).is_empty());
+    let mut spec = PenSpec::new(BOX, ["sh", "-c", "sleep 30 & sleep 30"]);
+    spec.output = Output::Capture;
+    let stop = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        let run = scope.spawn(|| pen::run(&root, &spec, &stop));
+        let mut found: Vec<u32> = Vec::new();
+        // A shell and two that sleep; not forever, should the box not start.
+        for _ in 0..500 {
+            found = processes_in_boxes(&root);
+            if found.len() == 3 || run.is_finished() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        run.join().unwrap().unwrap();
+        found
+    });
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(processes_in_boxes(&root).is_empty());
 }

@@ -108,7 +108,7 @@ fn arrange(
     decision.plan.remedy = OWNER.to_owned();
     turn(&mut decision, budget, host, levers);
     let swap = device_of(&mut decision.plan).is_some();
-    let swappiness = if host.groups_have_swappiness() { take_swappiness(&mut decision) } else { None };
+    let swappiness = host.groups_have_swappiness().then(|| take_swappiness(&mut decision)).filter(|_| swap);
     variant.set_up += &set_up(&decision, budget, swappiness);
     let mut arrangement =
         Arrangement { variant, plan: decision.plan, swap, swappiness, merge_same_pages: levers.merging };
@@ -156,8 +156,9 @@ fn set(decision: &mut Decision, wanted: &str, to: u32) {
     }
 }
 
-/// On cgroup v1 the box's own value counts, and the machine's need not change.
-fn take_swappiness(decision: &mut Decision) -> Option<u32> {
+/// On cgroup v1 the box's own value counts, and the machine's need not change. Without both costs eke sets none, and the
+/// box has the kernel's.
+fn take_swappiness(decision: &mut Decision) -> u32 {
     let steps = &mut decision.plan.steps;
     let of = |p: &PlannedStep| match &p.step {
         Step::Set { knob, value, .. } if knob == "vm.swappiness" => value.parse().ok(),
@@ -165,7 +166,7 @@ fn take_swappiness(decision: &mut Decision) -> Option<u32> {
     };
     let value = steps.iter().find_map(of);
     steps.retain(|p| of(p).is_none());
-    value
+    value.unwrap_or(KERNELS_SWAPPINESS)
 }
 
 fn set_up(decision: &Decision, budget: Bytes, swappiness: Option<u32>) -> String {

@@ -299,6 +299,17 @@ mod tests {
     }
 
     #[test]
+    fn only_the_processes_that_it_is_about() {
+        let dir = tempfile::tempdir().unwrap();
+        for pid in [10, 11, 12] {
+            Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
+        }
+        let mut random = Random::seeded(3);
+        let s = sample(&Root::at(dir.path()), Some(&[11, 99]), 100, Duration::from_secs(5), &mut random).unwrap();
+        assert_eq!((s.counts.sampled, s.counts.processes), (9, 1));
+    }
+
+    #[test]
     fn leaves_out_swapped_shared_and_absent_pages() {
         let dir = tempfile::tempdir().unwrap();
         let entries = [PRESENT, 1 << 62, 1 << 63 | 1 << 61, 0, PRESENT];
