@@ -17,7 +17,7 @@ pub struct Needs {
 
 /// What every session reads.
 const FILES: [&str; 9] = [
-    // the X server runs xkbcomp over these, by a shell
+    // the X server runs xkbcomp over these, by /bin/sh
     "/usr/share/X11/xkb",
     "/usr/share/X11/locale",
     "/etc/xdg/openbox",
@@ -35,7 +35,7 @@ const FILES: [&str; 9] = [
 /// `/tmp`, which the driver mounts on. Of programs that can stand for each other, those that this machine has.
 pub fn needs(name: &str) -> Option<Needs> {
     let viewer = viewer(name)?;
-    let mut programs = vec![SERVER, "xkbcomp", "sh", first(&WINDOW_MANAGERS)];
+    let mut programs = vec![SERVER, "xkbcomp", "/bin/sh", first(&WINDOW_MANAGERS)];
     programs.push(first(viewer.programs));
     let files = FILES.iter().chain(viewer.files).copied().collect();
     Some(Needs { programs, files })
