@@ -6,9 +6,11 @@
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`session`]: what a person at a small machine does, as data and events
 //! - [`process`]: what the kernel says of one process; text in, figures out
+//! - [`tabs`]: pages of a local web server in the tabs of a browser
 
 pub mod agent;
 pub mod process;
 pub mod progress;
 pub mod report;
 pub mod session;
+pub mod tabs;
