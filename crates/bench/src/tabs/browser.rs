@@ -57,6 +57,8 @@ pub struct Browser<'a> {
     inbox: Inbox,
     last: u64,
     replies: BTreeMap<u64, Result<Value, String>>,
+    /// The targets and sessions of its tabs: a browser has other pages too, for parts of its window.
+    ours: BTreeSet<String>,
     /// Sessions whose page is loaded.
     loaded: BTreeSet<String>,
     stop: &'a AtomicBool,
@@ -82,6 +84,7 @@ impl<'a> Browser<'a> {
             inbox: Inbox::default(),
             last: 0,
             replies: BTreeMap::new(),
+            ours: BTreeSet::new(),
             loaded: BTreeSet::new(),
             stop,
         }
@@ -101,10 +104,14 @@ impl<'a> Browser<'a> {
     /// See [`Broken`].
     pub fn new_tab(&mut self, until: Instant) -> Result<Tab, Broken> {
         let made = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }), until)?;
-        let target = word(&made, "targetId");
+        self.attach(word(&made, "targetId"), until)
+    }
+
+    fn attach(&mut self, target: String, until: Instant) -> Result<Tab, Broken> {
         let wish = json!({ "targetId": target, "flatten": true });
         let attached = self.call(None, "Target.attachToTarget", &wish, until)?;
         let tab = Tab { target, session: word(&attached, "sessionId") };
+        self.ours.extend([tab.target.clone(), tab.session.clone()]);
         self.call(Some(&tab), "Page.enable", &json!({}), until)?;
         Ok(tab)
     }
@@ -186,6 +193,10 @@ impl<'a> Browser<'a> {
         }
         let ready = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&TICK)).unwrap_or(0);
         if ready == 0 {
+            // A helper of the browser's may hold its end of the pipe.
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(Broken::Gone(status.signal()));
+            }
             return if Instant::now() > until { Err(Broken::TooSlow) } else { Ok(()) };
         }
         let mut bytes = [0; 65536];
@@ -193,7 +204,7 @@ impl<'a> Browser<'a> {
             Ok(0) | Err(_) => return Err(self.gone()),
             Ok(n) => self.inbox.take_in(&bytes[..n]),
         }
-        while let Some(message) = self.inbox.next() {
+        while let Some(message) = self.inbox.next_message() {
             self.note(message)?;
         }
         Ok(())
@@ -208,7 +219,9 @@ impl<'a> Browser<'a> {
                 self.loaded.insert(session);
             }
             Message::Event { method, params, .. } => {
-                if let Some((target, signal)) = wire::crashed(&method, &params) {
+                let lost = wire::lost(&method, &params);
+                let tab = lost.filter(|(name, _)| self.ours.contains(name));
+                if let Some((target, signal)) = tab {
                     return Err(Broken::Crashed { target, signal });
                 }
             }

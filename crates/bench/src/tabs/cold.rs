@@ -15,7 +15,8 @@ pub fn files(program: &Path) -> Vec<PathBuf> {
         below(dir, &mut files);
     }
     let ldd = std::process::Command::new("ldd").arg(&program).output();
-    files.extend(libraries(&ldd.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()));
+    files
+        .extend(libraries(&ldd.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()));
     files.sort();
     files.dedup();
     files

@@ -81,7 +81,12 @@ pub fn start(spec: &Spec, directory: &Path) -> io::Result<Launched> {
     let (from, its_output) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut command = Command::new(&spec.program);
     command.args(arguments(spec, directory, rustix::process::geteuid().is_root()));
-    command.env("HOME", directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("HOME", directory)
+        .env("TMPDIR", directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let placed = Placed { input: high(its_input)?, output: high(its_output)?, merge: spec.merge_same_pages };
     // The numbers 3 and 4 must not be the pipe by which the child says that exec failed.
     let _taken = take_low_numbers()?;
@@ -120,7 +125,8 @@ fn prepare(command: &mut Command, placed: Placed) {
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            let numbers: [(RawFd, RawFd); 2] = [(placed.input.as_raw_fd(), 3), (placed.output.as_raw_fd(), 4)];
+            let numbers: [(RawFd, RawFd); 2] =
+                [(placed.input.as_raw_fd(), 3), (placed.output.as_raw_fd(), 4)];
             for (from, to) in numbers {
                 if libc::dup2(from, to) < 0 {
                     return Err(io::Error::last_os_error());
@@ -172,7 +178,9 @@ mod tests {
             let all = arguments(&spec, Path::new("/tmp/x"), as_root);
             all.iter().map(|w| w.to_string_lossy().into_owned()).collect()
         };
-        assert!(words(true).contains(&"--no-sandbox".into()) && !words(false).contains(&"--no-sandbox".into()));
+        assert!(
+            words(true).contains(&"--no-sandbox".into()) && !words(false).contains(&"--no-sandbox".into())
+        );
         assert!(words(false).contains(&"--user-data-dir=/tmp/x".into()));
         assert!(words(false).contains(&"--window-size=1024,768".into()));
     }

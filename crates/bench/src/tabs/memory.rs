@@ -46,26 +46,22 @@ pub fn held(root: &Root, pids: &[u32], documents: usize) -> Held {
 /// Anonymous, swapped, file.
 fn of_one(rollup: &str, status: &str) -> (Bytes, Bytes, Bytes) {
     let figure = |key, other| {
-        parse::meminfo::field(rollup, key).or_else(|| parse::meminfo::field(status, other)).unwrap_or_default()
+        parse::meminfo::field(rollup, key)
+            .or_else(|| parse::meminfo::field(status, other))
+            .unwrap_or_default()
     };
     let of_status = |key| parse::meminfo::field(status, key).unwrap_or_default();
-    (
-        figure("Pss_Anon", "RssAnon"),
-        figure("SwapPss", "VmSwap"),
-        of_status("RssFile") + of_status("RssShmem"),
-    )
+    (figure("Pss_Anon", "RssAnon"), figure("SwapPss", "VmSwap"), of_status("RssFile") + of_status("RssShmem"))
 }
 
 /// How many processes of this process's group the kernel has killed for want of memory; of the machine where it is in none
 /// (`memory.oom_control` and `memory.events`, Linux 4.13; `/proc/vmstat`).
 pub fn oom_kills(root: &Root) -> u64 {
     let groups = root.read("proc/self/cgroup").unwrap_or_default();
-    let of_group = counters(&groups).into_iter().find_map(|path| {
-        parse::groups::keyed(&root.read(path).ok()?, "oom_kill")
-    });
-    of_group
-        .or_else(|| parse::groups::keyed(&root.read("proc/vmstat").ok()?, "oom_kill"))
-        .unwrap_or(0)
+    let of_group = counters(&groups)
+        .into_iter()
+        .find_map(|path| parse::groups::keyed(&root.read(path).ok()?, "oom_kill"));
+    of_group.or_else(|| parse::groups::keyed(&root.read("proc/vmstat").ok()?, "oom_kill")).unwrap_or(0)
 }
 
 /// The files that may have the count, by `/proc/self/cgroup`.
@@ -92,8 +88,8 @@ mod tests {
     fn a_process_by_its_texts() {
         let rollup = "Rss: 9000 kB\nPss_Anon:  300 kB\nAnonymous: 500 kB\nSwap: 90 kB\nSwapPss: 80 kB\n";
         let status = "RssAnon:\t500 kB\nRssFile:\t20 kB\nRssShmem:\t4 kB\nVmSwap:\t90 kB\n";
-        assert_eq!(of_one(rollup, status), (Bytes::kib(300), Bytes::kib(80), Bytes::kib(24)));
-        assert_eq!(of_one("", status), (Bytes::kib(500), Bytes::kib(90), Bytes::kib(24)));
+        assert_eq!(of_one(rollup, status), (Bytes(300 << 10), Bytes(80 << 10), Bytes(24 << 10)));
+        assert_eq!(of_one("", status), (Bytes(500 << 10), Bytes(90 << 10), Bytes(24 << 10)));
         assert_eq!(of_one("", ""), (Bytes(0), Bytes(0), Bytes(0)));
     }
 
@@ -109,14 +105,13 @@ mod tests {
     fn children_of_children_are_found() {
         let root = Root::host();
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
-        let mut found = Vec::new();
         for _ in 0..200 {
-            found = below(&root, std::process::id());
             if below(&root, child.id()).len() == 1 {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
+        let found = below(&root, std::process::id());
         let sleep = below(&root, child.id());
         let both = sleep.iter().chain([&child.id()]).all(|pid| found.contains(pid));
         for pid in &sleep {

@@ -22,10 +22,13 @@ impl Place {
             eke_kernel::Error::Refused("cannot name the browser's directory: is /proc mounted?".to_owned())
         })?;
         let path = above.join(format!("{LABEL}-{owner}"));
-        let made = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path);
+        let made =
+            std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path);
         match made {
             Ok(()) => Ok(Self(path)),
-            Err(source) => Err(eke_kernel::Error::Refused(format!("cannot make {}: {source}", path.display()))),
+            Err(source) => {
+                Err(eke_kernel::Error::Refused(format!("cannot make {}: {source}", path.display())))
+            }
         }
     }
 

@@ -18,6 +18,9 @@ pub struct Spec {
     pub window: (u16, u16),
     /// Through how many screens each tab is scrolled when it is opened, spread over its document.
     pub screens: u32,
+    /// How many of the earlier tabs are visited after each new one, those that waited longest first; all without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<usize>,
     /// The longest that an act may take to be drawn, in seconds; then the experiment ends.
     pub patience_s: f64,
     /// Ask the kernel to merge equal pages of the browser (`PR_SET_MEMORY_MERGE`, Linux 6.4).
@@ -33,6 +36,7 @@ impl Spec {
             tabs: 24,
             window: (1024, 768),
             screens: 6,
+            visits: None,
             patience_s: 10.0,
             merge_same_pages: false,
         }

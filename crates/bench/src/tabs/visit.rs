@@ -19,9 +19,10 @@ const START: Duration = Duration::from_secs(120);
 /// from the main thread of a process of its own: all processes below it are ended.
 pub fn run(root: &Root, spec: &Spec, above: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> End {
     let begun = Instant::now();
-    let place = match launch::adopt().map_err(|e| e.to_string()).and_then(|()| {
-        Place::make(root, above).map_err(|e| e.to_string())
-    }) {
+    let place = match launch::adopt()
+        .map_err(|e| e.to_string())
+        .and_then(|()| Place::make(root, above).map_err(|e| e.to_string()))
+    {
         Ok(place) => place,
         Err(why) => return End::Failed { why },
     };
@@ -44,6 +45,14 @@ fn failed(why: String) -> End {
     End::Failed { why }
 }
 
+/// Which of the tabs before `tab` are visited: all, or the next `most` in turn, where `visited` counts all visits so far.
+fn to_visit(tab: usize, most: Option<usize>, visited: &mut usize) -> Vec<usize> {
+    let count = most.map_or(tab, |most| most.min(tab));
+    let begin = if count == tab { 0 } else { *visited };
+    *visited += count;
+    (0..count).map(|n| (begin + n) % tab.max(1)).collect()
+}
+
 struct Round<'a> {
     root: &'a Root,
     spec: &'a Spec,
@@ -60,10 +69,11 @@ impl Round<'_> {
     fn hold(&mut self, begun: Instant) -> Result<End, Broken> {
         self.browser.ready(begun + START)?;
         (self.tell)(Event::Ready { seconds: begun.elapsed().as_secs_f64() });
+        let mut visited = 0;
         for tab in 0..self.spec.tabs {
             self.open(tab)?;
             self.scroll(tab)?;
-            for earlier in 0..tab {
+            for earlier in to_visit(tab, self.spec.visits, &mut visited) {
                 self.visit(earlier)?;
             }
             if let Some(end) = self.killed() {
@@ -77,7 +87,7 @@ impl Round<'_> {
 
     fn open(&mut self, number: usize) -> Result<(), Broken> {
         let (begun, until) = self.begin(format!("tab {number} to open"));
-        let tab = self.browser.new_tab(until)?;
+        let tab = if number == 0 { self.browser.first_tab(until)? } else { self.browser.new_tab(until)? };
         self.tabs.push(tab.clone());
         self.browser.go_to(&tab, &self.spec.address(number), until)?;
         self.browser.value(&tab, &format!("eke.open('state of tab {number}')"), until)?;
@@ -154,8 +164,23 @@ impl Round<'_> {
     }
 
     fn name(&self, target: &str) -> String {
-        let number = self.tabs.iter().position(|tab| tab.target == target);
+        let number = self.tabs.iter().position(|tab| tab.target == target || tab.session == target);
         let tab = number.map_or_else(|| "a page of the browser".to_owned(), |n| format!("tab {n}"));
         format!("{tab}, with {} tabs", self.tabs.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_visited_or_some_in_turn() {
+        let mut visited = 0;
+        let all: Vec<_> = (0..4).map(|tab| to_visit(tab, None, &mut visited)).collect();
+        assert_eq!(all, [vec![], vec![0], vec![0, 1], vec![0, 1, 2]]);
+        let mut visited = 0;
+        let some: Vec<_> = (0..5).map(|tab| to_visit(tab, Some(2), &mut visited)).collect();
+        assert_eq!(some, [vec![], vec![0], vec![0, 1], vec![0, 1], vec![1, 2]]);
     }
 }

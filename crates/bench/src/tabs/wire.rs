@@ -43,7 +43,8 @@ pub fn decode(bytes: &[u8]) -> Message {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Message::Foreign };
     if let Some(id) = value["id"].as_u64() {
         let error = value["error"]["message"].as_str().map(str::to_owned);
-        let result = error.map_or_else(|| Ok(value.get_mut("result").map(Value::take).unwrap_or_default()), Err);
+        let result =
+            error.map_or_else(|| Ok(value.get_mut("result").map(Value::take).unwrap_or_default()), Err);
         return Message::Reply { id, result };
     }
     let Some(method) = value["method"].as_str().map(str::to_owned) else { return Message::Foreign };
@@ -66,7 +67,7 @@ impl Inbox {
     }
 
     /// The next whole message.
-    pub fn next(&mut self) -> Option<Message> {
+    pub fn next_message(&mut self) -> Option<Message> {
         let Some(at) = self.bytes[self.searched..].iter().position(|b| *b == 0) else {
             self.searched = self.bytes.len();
             return None;
@@ -79,13 +80,19 @@ impl Inbox {
     }
 }
 
-/// The status and the number that a crashed tab ended with: `Target.targetCrashed`'s, and of which target.
-pub fn crashed(method: &str, params: &Value) -> Option<(String, Option<i32>)> {
-    if method != "Target.targetCrashed" {
-        return None;
+/// Which tab is gone, by its target's or its session's name, and with which signal if the browser says so: its process
+/// ended, or the browser took it away.
+pub fn lost(method: &str, params: &Value) -> Option<(String, Option<i32>)> {
+    let named = |key: &str| params[key].as_str().map(str::to_owned);
+    match method {
+        "Target.targetCrashed" => {
+            let code = params["errorCode"].as_i64().and_then(|code| i32::try_from(code).ok());
+            Some((named("targetId")?, code))
+        }
+        "Target.detachedFromTarget" => Some((named("sessionId")?, None)),
+        "Target.targetDestroyed" => Some((named("targetId")?, None)),
+        _ => None,
     }
-    let code = params["errorCode"].as_i64().and_then(|code| i32::try_from(code).ok());
-    Some((params["targetId"].as_str()?.to_owned(), code))
 }
 
 #[cfg(test)]
@@ -121,18 +128,19 @@ mod tests {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for bytes in text.chunks(piece) {
                 inbox.take_in(bytes);
-                got.extend(std::iter::from_fn(|| inbox.next()));
+                got.extend(std::iter::from_fn(|| inbox.next_message()));
             }
             assert_eq!(got, expected);
         }
     }
 
     #[test]
-    fn a_crash_names_its_target() {
+    fn a_lost_tab_is_named() {
         let params = json!({ "targetId": "T", "status": "killed", "errorCode": 9 });
-        assert_eq!(crashed("Target.targetCrashed", &params), Some(("T".into(), Some(9))));
-        assert_eq!(crashed("Target.targetCreated", &params), None);
-        assert_eq!(crashed("Target.targetCrashed", &json!([])), None);
+        assert_eq!(lost("Target.targetCrashed", &params), Some(("T".into(), Some(9))));
+        assert_eq!(lost("Target.detachedFromTarget", &json!({ "sessionId": "S" })), Some(("S".into(), None)));
+        assert_eq!(lost("Target.targetCreated", &params), None);
+        assert_eq!(lost("Target.targetCrashed", &json!([])), None);
     }
 
     proptest::proptest! {
@@ -140,9 +148,9 @@ mod tests {
         fn foreign_bytes_never_panic(bytes: Vec<u8>, method in ".{0,30}") {
             let mut inbox = Inbox::default();
             inbox.take_in(&bytes);
-            let messages = std::iter::from_fn(|| inbox.next()).count();
+            let messages = std::iter::from_fn(|| inbox.next_message()).count();
             assert_eq!(messages, bytes.iter().filter(|b| **b == 0).count());
-            let _ = crashed(&method, &serde_json::from_slice(&bytes).unwrap_or_default());
+            let _ = lost(&method, &serde_json::from_slice(&bytes).unwrap_or_default());
         }
     }
 }
