@@ -18,9 +18,11 @@ use super::{Spec, memory};
 
 /// What a browser is started with. Nothing of it makes Chromium leaner than it is for its users: only what would disturb or
 /// need the network is off, and each site has a process.
-const ALWAYS: [&str; 20] = [
+const ALWAYS: [&str; 21] = [
     "--headless=new",
     "--remote-debugging-pipe",
+    // Otherwise there is an empty tab beside those that are counted.
+    "--no-startup-window",
     "--site-per-process",
     "--disable-gpu",
     "--disable-quic",
@@ -57,7 +59,6 @@ pub fn arguments(spec: &Spec, directory: &Path, as_root: bool) -> Vec<OsString> 
     if as_root {
         arguments.push("--no-sandbox".into());
     }
-    arguments.push("about:blank".into());
     arguments
 }
 

@@ -87,10 +87,13 @@ impl Round<'_> {
 
     fn open(&mut self, number: usize) -> Result<(), Broken> {
         let (begun, until) = self.begin(format!("tab {number} to open"));
-        let tab = if number == 0 { self.browser.first_tab(until)? } else { self.browser.new_tab(until)? };
+        let tab = self.browser.new_tab(until)?;
         self.tabs.push(tab.clone());
+        self.doing = format!("the page of tab {number}");
         self.browser.go_to(&tab, &self.spec.address(number), until)?;
+        self.doing = format!("the script of tab {number}");
         self.browser.value(&tab, &format!("eke.open('state of tab {number}')"), until)?;
+        self.doing = format!("the picture of tab {number}");
         let content = self.browser.picture(&tab, until)?;
         (self.tell)(Event::Opened { document: number, seconds: begun.elapsed().as_secs_f64(), content });
         self.in_time(until)
