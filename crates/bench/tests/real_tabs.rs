@@ -141,5 +141,5 @@ fn a_page_that_is_not_there_and_a_browser_that_is_not_there_say_so() {
     let Some((program, _lock)) = browser("a_page_that_is_not_there") else { return };
     // Port 1 has no server.
     let end = tabs::run(&root, &Spec::new(program, 1), above.path(), &AtomicBool::new(false), &mut |_| {});
-    assert!(matches!(&end, End::Failed { why } if why.contains("tab 0 to open")), "{end:?}");
+    assert!(matches!(&end, End::Failed { why } if why.contains("page of tab 0")), "{end:?}");
 }
