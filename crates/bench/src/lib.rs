@@ -8,6 +8,7 @@
 //! - [`desktop`]: the driver that does it, with a real X server, window manager and viewers
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
+//! - [`tabs`]: pages of a local web server in a browser
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
@@ -29,3 +30,4 @@ pub mod rows;
 pub mod session;
 pub mod stage;
 pub mod switch;
+pub mod tabs;

@@ -166,6 +166,23 @@ pub enum Lab {
         /// What is done, as JSON; @FILE: in this file; -: on standard input
         spec: String,
     },
+    /// Tabs of a browser with pages of a local web server, until one cannot be held
+    Tabs {
+        /// What is to be done, as JSON
+        spec: String,
+    },
+    /// The pages for that, on a port of 127.0.0.1, until Ctrl-C
+    Pages {
+        /// How many
+        #[arg(long, default_value_t = 24, value_name = "N")]
+        tabs: usize,
+        /// How much of a document each shows
+        #[arg(long, default_value = "400K", value_name = "SIZE")]
+        weight: Bytes,
+        /// Where the documents are (HTML); the system's documentation without it
+        #[arg(long, value_name = "DIR")]
+        documents: Vec<PathBuf>,
+    },
 }
 
 /// `eke lab slow-disk`.

@@ -18,6 +18,7 @@ mod run;
 mod session;
 mod slow_disk;
 mod status;
+mod tabs;
 mod up;
 
 use eke_core::config::Settings;
@@ -104,6 +105,8 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
         Some(Verb::Lab(Lab::Session { chroot, spec })) => session::run(chroot.as_deref(), &spec),
+        Some(Verb::Lab(Lab::Pages { tabs, weight, documents })) => tabs::pages(tabs, weight, documents),
+        Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
     }
 }

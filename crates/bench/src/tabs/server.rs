@@ -1,0 +1,204 @@
+//! The local web server. It knows a fixed list of pages and reads no files, so there is nothing to escape from. A thread and a
+//! connection for each request: browsers open connections ahead and leave them idle, which must hold nobody up.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::pages;
+
+/// How soon it ends after it was told.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a connection may be idle.
+const IDLE: Duration = Duration::from_secs(30);
+/// The longest request.
+const LONGEST: usize = 16 << 10;
+/// Documents may have scripts and pictures from elsewhere: none is run or fetched.
+const POLICY: &str =
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-src 'none'";
+
+/// A server on 127.0.0.1, until it is dropped or `shutdown` is set.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot serve pages on 127.0.0.1: {0}; is the loopback interface up?")]
+pub struct Error(#[source] io::Error);
+
+impl Server {
+    /// Serves `pages` (tab n at `/n/`) at a port that the kernel chooses, in a thread of its own.
+    ///
+    /// # Errors
+    /// The kernel's refusal of the address or of the thread.
+    pub fn start(pages: Vec<String>, shutdown: Arc<AtomicBool>) -> Result<Self, Error> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error)?;
+        let address = listener.local_addr().map_err(Error)?;
+        listener.set_nonblocking(true).map_err(Error)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let dropped = over.clone();
+        let serve = move || {
+            let pages = Arc::new(pages);
+            while !shutdown.load(Ordering::Relaxed) && !dropped.load(Ordering::Relaxed) {
+                let _ = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&TICK));
+                if let Ok((stream, _)) = listener.accept() {
+                    let pages = pages.clone();
+                    // A browser that is gone is no error here.
+                    std::thread::spawn(move || answer(stream, &pages));
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("pages".to_owned()).spawn(serve);
+        Ok(Self { address, over, thread: Some(thread.map_err(Error)?) })
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(mut stream: TcpStream, pages: &[String]) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(IDLE))?;
+    stream.set_write_timeout(Some(IDLE))?;
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    while request.len() < LONGEST {
+        let n = stream.read(&mut piece)?;
+        request.extend_from_slice(&piece[..n]);
+        match asked(&request) {
+            Asked::More if n > 0 => {}
+            Asked::Get(url) => return reply(&mut stream, find(&url, pages)),
+            _ => break,
+        }
+    }
+    reply(&mut stream, None)
+}
+
+/// What a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// This address.
+    Get(String),
+    /// It is not over yet.
+    More,
+    /// What is not served.
+    Other,
+}
+
+fn asked(bytes: &[u8]) -> Asked {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Partial) => Asked::More,
+        Ok(_) if request.method == Some("GET") => Asked::Get(request.path.unwrap_or_default().to_owned()),
+        _ => Asked::Other,
+    }
+}
+
+fn reply(stream: &mut TcpStream, found: Option<(&str, String)>) -> io::Result<()> {
+    let (status, kind, text) = match found {
+        Some((kind, text)) => ("200 OK", kind, text),
+        None => ("404 Not Found", "text/plain", "no such page\n".to_owned()),
+    };
+    let length = text.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all((head + &text).as_bytes())
+}
+
+/// The content type and the text of an address, `None` for all that is not in the list.
+fn find(url: &str, pages: &[String]) -> Option<(&'static str, String)> {
+    match url {
+        "/style.css" => return Some(("text/css", include_str!("site/style.css").to_owned())),
+        "/page.js" => return Some(("text/javascript", include_str!("site/page.js").to_owned())),
+        _ => {}
+    }
+    let (tab, rest) = url.strip_prefix('/')?.split_once('/')?;
+    let tab: usize = tab.parse().ok()?;
+    let page = pages.get(tab)?;
+    if rest.is_empty() {
+        return Some(("text/html; charset=utf-8", page.clone()));
+    }
+    let number: usize = rest.strip_suffix(".svg")?.parse().ok()?;
+    (number < 4).then(|| ("image/svg+xml", pages::picture(tab, number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(server: &Server, line: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        write!(stream, "{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn server() -> Server {
+        Server::start(vec!["first".into(), "second".into()], Arc::default()).unwrap()
+    }
+
+    #[test]
+    fn pages_are_served_and_nothing_else() {
+        let server = server();
+        assert!(server.address.ip().is_loopback());
+        let second = ask(&server, "GET /1/");
+        assert!(second.starts_with("HTTP/1.1 200") && second.contains("second"), "{second}");
+        assert!(second.contains("Content-Security-Policy: default-src 'self'"), "{second}");
+        assert!(ask(&server, "GET /page.js").contains("text/javascript"));
+        assert!(ask(&server, "GET /0/3.svg").contains("<svg"));
+        for other in [
+            "/",
+            "/2/",
+            "/0/4.svg",
+            "/0/../../etc/passwd",
+            "/../../../etc/passwd",
+            "/%2e%2e/etc/passwd",
+            "//etc/passwd",
+            "/-1/",
+        ] {
+            assert!(ask(&server, &format!("GET {other}")).starts_with("HTTP/1.1 404"), "{other}");
+        }
+        assert!(ask(&server, "POST /1/").starts_with("HTTP/1.1 404"));
+    }
+
+    #[test]
+    fn it_ends_when_it_is_dropped_or_told() {
+        let told = Arc::new(AtomicBool::new(false));
+        let server = Server::start(vec!["x".into()], told.clone()).unwrap();
+        told.store(true, Ordering::Relaxed);
+        let port = server.port();
+        drop(server);
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn foreign_requests_never_panic(bytes: Vec<u8>) {
+            if let Asked::Get(url) = asked(&bytes) {
+                let _ = find(&url, &[]);
+            }
+        }
+    }
+}
