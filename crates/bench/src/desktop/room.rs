@@ -16,6 +16,8 @@ use crate::session::{End, Event};
 /// A signal that comes between looking at its flag and the wait is seen so late at most; also the time between two
 /// looks at whether viewers work.
 pub(super) const TICK: Duration = Duration::from_millis(50);
+/// A wait that is over already is still a look at who died.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Why a session does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +116,7 @@ impl<'a> Room<'a> {
         what: impl Fn() -> String,
     ) -> Result<(), Stop> {
         let fd = on.map(Windows::ready).transpose()?;
-        self.poll(fd, until, what).map(|_| ())
+        self.poll(fd, left(until, what)?).map(|_| ())
     }
 
     /// The same, but `until` is only the end of this wait.
@@ -122,8 +124,9 @@ impl<'a> Room<'a> {
     /// # Errors
     /// As [`Self::wait`], but never too slow.
     pub fn wait_briefly(&mut self, on: &Windows, until: Instant) -> Result<(), Stop> {
-        // A wait of no length would be too slow.
-        self.wait(Some(on), until.max(Instant::now() + Duration::from_millis(1)), String::new)
+        let fd = on.ready()?;
+        let time = until.saturating_duration_since(Instant::now()).clamp(SHORTEST, TICK);
+        self.poll(fd, time).map(|_| ())
     }
 
     /// The same until `fd` is readable.
@@ -136,21 +139,12 @@ impl<'a> Room<'a> {
         until: Instant,
         what: impl Fn() -> String,
     ) -> Result<(), Stop> {
-        while !self.poll(Some(fd.as_fd()), until, &what)? {}
+        while !self.poll(Some(fd.as_fd()), left(until, &what)?)? {}
         Ok(())
     }
 
-    fn poll(
-        &mut self,
-        fd: Option<BorrowedFd<'_>>,
-        until: Instant,
-        what: impl Fn() -> String,
-    ) -> Result<bool, Stop> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(End::TooSlow { what: what() }.into());
-        }
-        let (readable, closed) = self.wait_at_most(fd, left.min(TICK));
+    fn poll(&mut self, fd: Option<BorrowedFd<'_>>, time: Duration) -> Result<bool, Stop> {
+        let (readable, closed) = self.wait_at_most(fd, time);
         if let Some(end) = self.children.dead() {
             return Err(end.into());
         }
@@ -190,4 +184,10 @@ impl<'a> Room<'a> {
             }
         }
     }
+}
+
+/// How long to wait at most now.
+fn left(until: Instant, what: impl Fn() -> String) -> Result<Duration, Stop> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(End::TooSlow { what: what() }.into()) } else { Ok(left.min(TICK)) }
 }

@@ -20,6 +20,8 @@ use crate::session::{Act, run};
 use setting::Setting;
 pub use trial::{Trial, less, more};
 
+/// The budget of a box unless the user says otherwise: the study's client.
+pub const CLIENT: Bytes = Bytes::mib(124);
 /// The ballast unless the user says otherwise: what a desktop beside the documents holds.
 pub const DESKTOP: Bytes = Bytes::mib(48);
 
@@ -30,8 +32,8 @@ pub struct Options {
     pub quick: bool,
     /// How often each variant is run; the median is shown.
     pub repeats: usize,
-    /// The budget of the box.
-    pub memory: Bytes,
+    /// The budget of the box; `None` for the experiment's own.
+    pub memory: Option<Bytes>,
     /// What stands for the rest of a desktop; `None` for the experiment's own.
     pub ballast: Option<Bytes>,
     /// The slow disk that programs and documents are on; `None` for this machine's own.
@@ -112,6 +114,15 @@ pub enum Error {
         /// The table.
         known: Vec<&'static str>,
     },
+    /// No browser is installed.
+    #[error("none of these browsers is installed: {}; `make bench-deps` installs what experiments need", known.join(", "))]
+    NoBrowser {
+        /// What could have been.
+        known: Vec<&'static str>,
+    },
+    /// The web server of the tabs.
+    #[error(transparent)]
+    Server(#[from] crate::tabs::server::Error),
     /// A variant that is not there.
     #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
     NoVariant {

@@ -46,7 +46,7 @@ impl<'a> Setting<'a> {
         let size = bench.options.ballast.unwrap_or(experiment.ballast);
         field.notes.push(format!(
             "The box has {}. A ballast of {size} ({BALLAST_RATIO} to 1, filled once) stands for the rest of a desktop.",
-            bench.options.memory
+            memory(bench)
         ));
         let spec = Spec {
             screen: (1024, 768),
@@ -84,7 +84,7 @@ impl<'a> Setting<'a> {
     /// Everything that is compared, in the order of the table.
     pub fn entrants(&mut self, measured: &Measured) -> Result<Vec<Entrant>, Error> {
         let sizes = self.experiment.sizes;
-        let others = self.field.entrants(self.field.bench.options.memory, measured, sizes)?;
+        let others = self.field.entrants(memory(self.field.bench), measured, sizes)?;
         let spare = (!sizes).then(to_spare);
         self.field.chosen(spare.into_iter().chain(others).collect())
     }
@@ -134,6 +134,10 @@ impl<'a> Setting<'a> {
         }
         self.field.report(self.experiment.name, (self.experiment.metrics)(), entrants, rows)
     }
+}
+
+fn memory(bench: &Bench) -> Bytes {
+    bench.options.memory.unwrap_or(super::CLIENT)
 }
 
 fn every_document(documents: usize, pages: u32) -> Vec<Act> {

@@ -33,17 +33,9 @@ impl Trial<'_> {
         f64::from(u8::from(figures::end(self.events) == Some(&End::Finished)))
     }
 
-    /// Did it end because something was killed?
-    pub fn killed(&self) -> bool {
-        matches!(figures::end(self.events), None | Some(End::Killed { .. }))
-    }
-
     /// Adds the times of opening.
     pub fn add_opening(&self, rows: &mut Rows) {
-        let seconds = self.events.iter().filter_map(|event| match event {
-            Event::Opened { seconds, .. } => Some(*seconds),
-            _ => None,
-        });
+        let seconds = figures::openings(self.events);
         rows.add(self.variant, &Params::new(), OPENING, "s", seconds);
     }
 

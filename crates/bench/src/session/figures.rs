@@ -48,6 +48,15 @@ impl Browsed {
     }
 }
 
+/// The times of opening, in order.
+pub fn openings(events: &[Event]) -> Vec<f64> {
+    let seconds = |event: &Event| match event {
+        Event::Opened { seconds, .. } => Some(*seconds),
+        _ => None,
+    };
+    events.iter().filter_map(seconds).collect()
+}
+
 /// The times of window switches, in order.
 pub fn switches(events: &[Event]) -> Vec<f64> {
     let seconds = |event: &Event| match event {

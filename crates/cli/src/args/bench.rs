@@ -56,9 +56,9 @@ pub struct Experiment {
     /// The program that shows them
     #[arg(long, value_name = "NAME")]
     pub viewer: Option<String>,
-    /// The memory that all programs have together
-    #[arg(long, value_name = "SIZE", default_value = "124M")]
-    pub memory: Bytes,
+    /// The memory that all programs have together; without it 124M, and for tabs 700M
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
     /// The disk that programs and documents lie on; none: this machine's own
     #[arg(long, default_value = "nfs", value_parser = PossibleValuesParser::new(disks()))]
     pub disk: String,

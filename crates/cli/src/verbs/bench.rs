@@ -82,7 +82,8 @@ fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
 fn measured(bench: &Bench, surroundings: &experiment::Bench) -> Result<Report, experiment::Error> {
     match bench {
         Bench::Switch(_) => eke_bench::switch::run(surroundings),
-        Bench::Capacity(_) => eke_bench::capacity::run(surroundings),
+        Bench::Capacity(Capacity { of: Of::Tabs, .. }) => eke_bench::capacity::tabs::run(surroundings),
+        Bench::Capacity(_) => eke_bench::capacity::documents::run(surroundings),
         _ => eke_bench::paging::run(surroundings),
     }
 }
@@ -151,7 +152,7 @@ fn command(bench: &Bench) -> String {
     words.push(format!("--repeats {}", options.repeats));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
     words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
-    words.push(format!("--memory {}", size(options.memory)));
+    words.extend(options.memory.map(|m| format!("--memory {}", size(m))));
     words.push(format!("--disk {}", options.disk));
     words.extend(options.ballast.map(|b| format!("--ballast {}", size(b))));
     if !options.variants.is_empty() {
@@ -195,7 +196,7 @@ mod tests {
     fn the_command_makes_the_same_again() {
         assert_eq!(
             again(&["eke", "bench", "paging", "--quick", "--output", "a.json", "--force"]),
-            "sudo eke bench paging --quick --repeats 3 --memory 124M --disk nfs"
+            "sudo eke bench paging --quick --repeats 3 --disk nfs"
         );
         let line = again(&[
             "eke",
@@ -213,7 +214,7 @@ mod tests {
         ]);
         assert_eq!(
             line,
-            r"sudo eke bench capacity --of documents --in machine --repeats 3 --documents '/a b/it'\''s' --memory 124M --disk nfs --ballast 1500 --variants none,eke --levers"
+            r"sudo eke bench capacity --of documents --in machine --repeats 3 --documents '/a b/it'\''s' --disk nfs --ballast 1500 --variants none,eke --levers"
         );
         let words: Vec<&str> = line.split(' ').skip(1).filter(|w| !w.contains('\'')).collect();
         let words: Vec<&str> = words.into_iter().filter(|w| *w != "--documents").collect();

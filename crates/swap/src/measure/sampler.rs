@@ -305,7 +305,8 @@ mod tests {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
         }
         let mut random = Random::seeded(3);
-        let s = sample(&Root::at(dir.path()), Some(&[11, 99]), 100, Duration::from_secs(5), &mut random).unwrap();
+        let s =
+            sample(&Root::at(dir.path()), Some(&[11, 99]), 100, Duration::from_secs(5), &mut random).unwrap();
         assert_eq!((s.counts.sampled, s.counts.processes), (9, 1));
     }
 

@@ -1,5 +1,4 @@
-//! `eke bench capacity`: how many documents can be opened and browsed through 50 pages in little memory, before one is
-//! killed or a page takes more than 10 s.
+//! Documents in windows, in a box: opened and browsed through 50 pages, one after the other.
 
 use crate::experiment::{self, Bench, Experiment, Trial, less, more, trial};
 use crate::report::{Metric, Report};
@@ -10,9 +9,7 @@ const PAGES: u32 = 50;
 /// More than any variant holds in the study's 124 MiB.
 const MOST: usize = 30;
 const HELD: &str = "documents held";
-const DENSITY: &str = "memory of documents for each byte of the box";
 const PAGE: &str = "one page";
-const KILLS: &str = "killed for want of memory";
 
 const CAPACITY: Experiment = Experiment {
     name: "capacity",
@@ -44,15 +41,9 @@ fn metrics() -> Vec<Metric> {
             HELD,
             "documents opened and browsed through 50 pages before one was killed or a page took over 10 s",
         ),
-        more(
-            DENSITY,
-            "the documents' own memory, resident and swapped, by the budget of the box: does not depend on the ballast",
-        ),
+        super::density_metric("documents"),
         less(PAGE, "from the key to the page drawn"),
-        less(
-            KILLS,
-            "1 for a run that ended by a kill, 0 for one that ended by a slow page or with all documents open",
-        ),
+        super::killed_metric(),
     ];
     own.into_iter().chain(trial::metrics()).collect()
 }
@@ -61,12 +52,11 @@ fn add(trial: &Trial, rows: &mut Rows) {
     let (variant, params) = (trial.variant, &trial.params);
     let (count, held) = figures::capacity(trial.events, PAGES);
     rows.add(variant, params, HELD, "documents", [count as f64]);
-    let density = (held.anonymous + held.swapped).0 as f64 / trial.report.memory.0 as f64;
-    rows.add(variant, params, DENSITY, "bytes", [density]);
+    super::add_density(rows, variant, params, held, trial.report.memory);
     let none = Params::new();
     trial.add_opening(rows);
     trial.add_end(rows);
     let pages = figures::browsed(trial.events).into_iter().flat_map(|b| b.seconds);
     rows.add(variant, &none, PAGE, "s", pages);
-    rows.add(variant, params, KILLS, "of 1", [f64::from(u8::from(trial.killed()))]);
+    super::add_killed(rows, variant, params, trial.events);
 }
