@@ -126,7 +126,7 @@ impl<'a> Room<'a> {
     pub fn wait_briefly(&mut self, on: &Windows, until: Instant) -> Result<(), Stop> {
         let fd = on.ready()?;
         let time = until.saturating_duration_since(Instant::now()).clamp(SHORTEST, TICK);
-        self.poll(fd, time).map(|_| ())
+        self.poll(Some(fd), time).map(|_| ())
     }
 
     /// The same until `fd` is readable.
