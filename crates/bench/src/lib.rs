@@ -4,10 +4,12 @@
 //! - [`report`]: a report as data and as a table
 //! - [`agent`]: what the agent itself costs
 //! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`guest`]: a session in the small machine
 //! - [`session`]: what a person at a small machine does, as data and events
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+pub mod guest;
 pub mod process;
 pub mod progress;
 pub mod report;

@@ -36,6 +36,7 @@ mod vmlinux;
 
 pub use binaries::{build_static, check_static};
 pub use error::{Error, Result, Trace};
+pub use fetch::{fetch_package, find_package};
 pub use kit::{Kit, Missing, Part, default_cache};
 pub use outcome::Outcome;
 pub use policy::kit_for_tests;

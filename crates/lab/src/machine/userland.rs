@@ -1,6 +1,6 @@
 //! Assembles the file trees: busybox, modules and binaries for a system, the initramfs of one start, a root disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::binaries::check_static;
@@ -35,14 +35,21 @@ pub fn make_root(kit: &Kit, image: &Path, size: u64, userland: &Userland) -> Res
     write_root(kit, image, size, system_tree(kit, userland)?)
 }
 
-/// As [`make_root`], with the programs of `tree` besides: a directory of the host that looks like `/`, with programs, the
+/// As [`make_root`], with the programs of `trees` besides: directories of the host that look like `/`, with programs, the
 /// shared libraries that they need, and whatever files. `/bin`, `/sbin` and `/lib` are `/usr/bin`, `/usr/sbin` and
-/// `/usr/lib`, however the tree has them. Busybox stands in only for programs that the tree has not, and what `userland`
-/// names comes before what the tree has. If the tree has a dynamic linker, `userland`'s binaries may be dynamic.
+/// `/usr/lib`, however the trees have them. Busybox stands in only for programs that no tree has, a file of a later tree
+/// for an earlier one's, and what `userland` names for what the trees have. If a tree has a dynamic linker, `userland`'s
+/// binaries may be dynamic.
 ///
 /// # Errors
-/// As [`make_root`], and when the tree cannot be read.
-pub fn make_root_from(kit: &Kit, image: &Path, size: u64, userland: &Userland, tree: &Path) -> Result<()> {
+/// As [`make_root`], and when a tree cannot be read.
+pub fn make_root_from(
+    kit: &Kit,
+    image: &Path,
+    size: u64,
+    userland: &Userland,
+    trees: &[PathBuf],
+) -> Result<()> {
     let mut whole = Tree::default();
     for place in ["bin", "sbin", "lib", "lib32", "lib64"] {
         whole.directory(&format!("/usr/{place}"));
@@ -50,7 +57,9 @@ pub fn make_root_from(kit: &Kit, image: &Path, size: u64, userland: &Userland, t
     }
     add_skeleton(&mut whole);
     whole.link("/sbin/init", "/bin/busybox");
-    whole.host_directory(tree)?;
+    for tree in trees {
+        whole.host_directory(tree)?;
+    }
     fill(&mut whole, kit, userland)?;
     write_root(kit, image, size, whole)
 }
