@@ -6,9 +6,11 @@
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`guest`]: a session in the small machine
 //! - [`session`]: what a person at a small machine does, as data and events
+//! - [`desktop`]: the driver that does it, with a real X server, window manager and viewers
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+pub mod desktop;
 pub mod guest;
 pub mod process;
 pub mod progress;

@@ -151,6 +151,17 @@ pub enum Lab {
         after_help = "Example:\n  sudo eke lab slow-disk --profile laptop\n  sudo eke lab slow-disk --profile sd --measure"
     )]
     SlowDisk(SlowDisk),
+    /// A session of viewers on a screen of its own, one JSON object for each event
+    #[command(
+        after_help = "Example:\n  eke lab session '{\"screen\": [1024, 768], \"viewer\": \"mupdf\", \"documents\": [\"/tmp/a.pdf\"], \"ballast\": {\"size\": 0, \"ratio\": 3}, \"merge_same_pages\": false, \"patience_s\": 10, \"acts\": [{\"do\": \"open\", \"document\": 0}]}'"
+    )]
+    Session {
+        /// Enter this tree, with mounts of its own, before anything is started
+        #[arg(long, value_name = "DIR")]
+        chroot: Option<PathBuf>,
+        /// What is done, as JSON; @FILE: in this file; -: on standard input
+        spec: String,
+    },
 }
 
 /// `eke lab slow-disk`.

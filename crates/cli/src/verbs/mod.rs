@@ -15,6 +15,7 @@ mod plan;
 mod record;
 mod report;
 mod run;
+mod session;
 mod slow_disk;
 mod status;
 mod up;
@@ -102,6 +103,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Man) => pages::man(),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
+        Some(Verb::Lab(Lab::Session { chroot, spec })) => session::run(chroot.as_deref(), &spec),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
     }
 }

@@ -21,8 +21,10 @@ use serde::{Deserialize, Serialize};
 use latency::{Latencies, Latency};
 use page::{Page, Recipe, sum};
 
-/// Between two passes of a hog that runs until it is told to end: its pages stay warm, and a CPU stays free.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Before each pass of a hog that runs until it is told to end: its pages stay warm, and a CPU stays free.
+const PAUSE_MS: u64 = 50;
+/// In a long pause it looks so often whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a hog does. As text it is JSON; what is left out has the value of [`HogSpec::default`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,8 @@ pub struct HogSpec {
     pub seed: u64,
     /// How often it touches (reads and changes) every page after filling; `None`: until told to end.
     pub passes: Option<u32>,
+    /// Where it runs until told to end: the pause before each pass, in milliseconds. In a long one its pages get cold.
+    pub pause_ms: u64,
     /// Then this many reads of one page, each timed.
     pub turns: Option<Turns>,
 }
@@ -53,7 +57,7 @@ pub struct Turns {
 
 impl Default for HogSpec {
     fn default() -> Self {
-        Self { size: Bytes::mib(256), ratio: 3.0, seed: 1, passes: Some(1), turns: None }
+        Self { size: Bytes::mib(256), ratio: 3.0, seed: 1, passes: Some(1), pause_ms: PAUSE_MS, turns: None }
     }
 }
 
@@ -119,7 +123,7 @@ pub fn run(spec: &HogSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<H
     let fill_seconds = started.elapsed().as_secs_f64();
     filled();
     let passed = Instant::now();
-    let (passes, touches) = hog.touch(spec.passes, stop);
+    let (passes, touches) = hog.touch(spec, stop);
     let pass_seconds = passed.elapsed().as_secs_f64();
     let (faults_before, turning) = (own_major_faults(), Instant::now());
     let (turns, corrupted_at_turns) =
@@ -164,10 +168,13 @@ impl Hog {
         }
     }
 
-    fn touch(&mut self, passes: Option<u32>, stop: &AtomicBool) -> (u32, Latencies) {
+    fn touch(&mut self, spec: &HogSpec, stop: &AtomicBool) -> (u32, Latencies) {
         let mut times = Latencies::default();
         let mut done = 0;
-        while passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
+        while spec.passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
+            if spec.passes.is_none() {
+                pause(Duration::from_millis(spec.pause_ms), stop);
+            }
             for page in &mut self.pages {
                 if stop.load(Ordering::Relaxed) {
                     return (done, times);
@@ -177,9 +184,6 @@ impl Hog {
                 times.add(Nanos::from(start.elapsed()));
             }
             done = done.saturating_add(1);
-            if passes.is_none() {
-                std::thread::sleep(PAUSE);
-            }
         }
         (done, times)
     }
@@ -205,6 +209,13 @@ impl Hog {
 
     fn corrupted(&self) -> u64 {
         self.pages.iter().zip(&self.sums).filter(|(page, expected)| sum(page) != **expected).count() as u64
+    }
+}
+
+fn pause(time: Duration, stop: &AtomicBool) {
+    let begun = Instant::now();
+    while begun.elapsed() < time && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
     }
 }
 
@@ -278,7 +289,7 @@ mod tests {
     fn a_changed_page_is_found() {
         let mut hog = Hog::reserve(&small()).unwrap();
         hog.fill(&AtomicBool::new(false));
-        hog.touch(Some(1), &AtomicBool::new(false));
+        hog.touch(&HogSpec::default(), &AtomicBool::new(false));
         assert_eq!(hog.corrupted(), 0);
         hog.pages.swap(3, 4);
         assert_eq!(hog.corrupted(), 2);
@@ -308,6 +319,17 @@ mod tests {
     fn a_specification_is_short_json() {
         let spec: HogSpec = serde_json::from_str(r#"{"size": 1048576, "passes": null}"#).unwrap();
         assert_eq!((spec.size, spec.passes, spec.ratio), (Bytes::mib(1), None, 3.0));
+    }
+
+    #[test]
+    fn a_hog_that_pauses_touches_nothing_and_can_be_told_to_stop() {
+        let spec = HogSpec { size: Bytes::mib(1), passes: None, pause_ms: 3_600_000, ..HogSpec::default() };
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let hog = std::thread::spawn(move || run(&spec, &STOP, || ()));
+        std::thread::sleep(Duration::from_millis(100));
+        STOP.store(true, Ordering::Relaxed);
+        let report = hog.join().unwrap().unwrap();
+        assert_eq!((report.passes, report.touches), (0, None));
     }
 
     #[test]

@@ -1,0 +1,85 @@
+//! A tree of its own for the session, and what the driver asks the kernel for itself.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+use rustix::process::{chdir, chroot};
+use rustix::thread::UnshareFlags;
+
+/// Why the tree cannot be entered.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot {what} {}: {source}; it needs root, and a tree with the directories proc, dev and tmp", path.display()
+)]
+pub struct Error {
+    what: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Enters `dir` as the root directory of this process, with a `/proc`, the machine's `/dev` and an empty `/tmp`. The
+/// mounts are in a namespace of this process: they end with it and its children. To be called before there are threads.
+///
+/// # Errors
+/// Not root, or a directory to mount on is missing.
+pub fn enter(dir: &Path) -> Result<(), Error> {
+    let at = |what, path: &Path, done: rustix::io::Result<()>| {
+        done.map_err(|e| Error { what, path: path.to_owned(), source: e.into() })
+    };
+    at("make a mount namespace for", dir, own_mounts())?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    at("keep the mounts of", dir, mount_change("/", private))?;
+    let (proc, dev, tmp) = (dir.join("proc"), dir.join("dev"), dir.join("tmp"));
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    at("mount proc on", &proc, mount("proc", &proc, "proc", flags, None))?;
+    at("bind /dev to", &dev, mount_bind_recursive("/dev", &dev))?;
+    at("mount a tmpfs on", &tmp, mount("tmpfs", &tmp, "tmpfs", flags, Some(c"mode=1777")))?;
+    at("change the root directory to", dir, chroot(dir))?;
+    at("enter", dir, chdir("/"))
+}
+
+#[expect(unsafe_code, reason = "unshare(2) may take away what others rely on")]
+fn own_mounts() -> rustix::io::Result<()> {
+    // SAFETY: only the mount namespace is unshared: file descriptors, which I/O safety is about, stay shared.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
+}
+
+/// Locks the memory of this process as it is touched, so that what is short of memory is the desktop and not the
+/// driver. Children do not inherit it (mlockall(2)).
+///
+/// # Errors
+/// Not permitted (`RLIMIT_MEMLOCK`), or a kernel before 4.4.
+pub fn lock_own_memory() -> io::Result<()> {
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
+}
+
+/// Asks the kernel to merge equal pages of this process and of the programs that it starts from now on
+/// (`PR_SET_MEMORY_MERGE`, Linux 6.4). fork(2) passes it on since then, execve(2) since Linux 6.7: on the kernels
+/// between, the programs do not have it.
+///
+/// # Errors
+/// A kernel without it, or not permitted (`CAP_SYS_RESOURCE`).
+#[expect(unsafe_code, reason = "rustix has no PR_SET_MEMORY_MERGE")]
+pub(super) fn merge_same_pages() -> io::Result<()> {
+    // SAFETY: this prctl(2) takes plain numbers and touches no memory of ours.
+    let done = unsafe { libc::prctl(libc::PR_SET_MEMORY_MERGE, 1, 0, 0, 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let error = Error {
+            what: "mount proc on",
+            path: "/tree/proc".into(),
+            source: io::Error::from_raw_os_error(libc::ENOENT),
+        };
+        assert!(error.to_string().starts_with("cannot mount proc on /tree/proc: No such file"), "{error}");
+        assert!(error.to_string().contains("root"), "{error}");
+    }
+}

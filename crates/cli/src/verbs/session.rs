@@ -1,0 +1,39 @@
+//! `eke lab session`: the driver of a session, a process in the box or in the small machine.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+
+use eke_bench::desktop::{self, place};
+use eke_bench::session::{End, Spec};
+
+use crate::exit::{Failure, Outcome, Status};
+
+/// The verb. What a session came to is a result, whatever it is; only one that could not be held is a failure.
+pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
+    let spec = read(spec)?;
+    let stop = super::run::stop_flag()?;
+    if let Some(dir) = chroot {
+        place::enter(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+    }
+    if let Err(e) = place::lock_own_memory() {
+        eprintln!("eke lab session: its own memory may be pushed out too: {e}");
+    }
+    // Also in another root directory: the kernel goes to the program itself, not by its name.
+    let hog = ["/proc/self/exe", "hog"].map(OsString::from);
+    match desktop::run(&spec, &hog, std::io::stdout(), &stop) {
+        End::Failed { why } => Err(Failure::new(Status::Failed, why)),
+        _ => Ok(Status::Done),
+    }
+}
+
+fn read(spec: &str) -> Outcome<Spec> {
+    let text = match (spec, spec.strip_prefix('@')) {
+        ("-", _) => std::io::read_to_string(std::io::stdin().lock().take(1 << 24))?,
+        (_, Some(file)) => std::fs::read_to_string(file)
+            .map_err(|e| Failure::new(Status::Usage, format!("cannot read {file}: {e}")))?,
+        _ => spec.to_owned(),
+    };
+    serde_json::from_str(&text)
+        .map_err(|e| Failure::new(Status::Usage, format!("this is not what a session can do: {e}")))
+}
