@@ -1,0 +1,112 @@
+//! How many pages a PDF has. Pure.
+
+use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use serde::Serialize;
+
+/// What a PDF begins with, in its first [`HEAD`] bytes (ISO 32000-1, annex H, note 13).
+const MAGIC: &[u8] = b"%PDF-";
+const HEAD: usize = 1024;
+
+/// Why a file cannot be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "unfit", content = "why", rename_all = "kebab-case")]
+pub enum Unfit {
+    /// It is something else.
+    #[error("is not a PDF")]
+    NotPdf,
+    /// It is one, and cut off or damaged.
+    #[error("is a damaged PDF")]
+    Damaged,
+    /// It asks for a password, or is encrypted as nobody knows.
+    #[error("is encrypted")]
+    Encrypted,
+    /// It has no page.
+    #[error("has no pages")]
+    Empty,
+    /// It cannot be read or unpacked.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// It is more than a session's viewer should hold.
+    #[error("is larger than {0} MiB")]
+    TooLarge(u64),
+}
+
+/// Counts the pages of a file's bytes; files of object streams and broken cross-references too.
+///
+/// # Errors
+/// Why it has none that can be shown.
+pub fn count(bytes: Vec<u8>) -> Result<u32, Unfit> {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    if !head.windows(MAGIC.len()).any(|w| w == MAGIC) {
+        return Err(Unfit::NotPdf);
+    }
+    let pdf = Pdf::new(bytes).map_err(|e| match e {
+        LoadPdfError::Decryption(DecryptionError::MissingIDEntry) | LoadPdfError::Invalid => Unfit::Damaged,
+        LoadPdfError::Decryption(_) => Unfit::Encrypted,
+    })?;
+    match pdf.pages().len() {
+        0 => Err(Unfit::Empty),
+        pages => Ok(u32::try_from(pages).unwrap_or(u32::MAX)),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A PDF of so many empty pages.
+    pub fn pdf(pages: usize, trailer: &str) -> Vec<u8> {
+        let kids: String = (0..pages).map(|n| format!("{} 0 R ", n + 3)).collect();
+        let mut objects = vec![
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            format!("<< /Type /Pages /Count {pages} /Kids [ {kids}] /MediaBox [0 0 99 99] >>"),
+        ];
+        objects.extend((0..pages).map(|_| "<< /Type /Page /Parent 2 0 R >>".to_owned()));
+        let mut text = "%PDF-1.4\n".to_owned();
+        let mut at = Vec::new();
+        for (number, object) in objects.iter().enumerate() {
+            at.push(text.len());
+            text += &format!("{} 0 obj\n{object}\nendobj\n", number + 1);
+        }
+        let start = text.len();
+        text += &format!("xref\n0 {}\n0000000000 65535 f \n", at.len() + 1);
+        for offset in &at {
+            text += &format!("{offset:010} 00000 n \n");
+        }
+        let size = at.len() + 1;
+        text += &format!("trailer << /Size {size} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n");
+        text.into_bytes()
+    }
+
+    #[test]
+    fn pages_are_counted() {
+        assert_eq!(count(pdf(1, "")), Ok(1));
+        assert_eq!(count(pdf(51, "")), Ok(51));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_says_why() {
+        let id = "/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]";
+        let password = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        let locked = format!(
+            "{id} /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /Length 40 /O <{password}> /U <{password}> >>"
+        );
+        assert_eq!(count(pdf(3, &locked)), Err(Unfit::Encrypted));
+        assert_eq!(count(b"\x89PNG".to_vec()), Err(Unfit::NotPdf));
+        assert_eq!(count(Vec::new()), Err(Unfit::NotPdf));
+        assert_eq!(count(b"%PDF-1.5\n".to_vec()), Err(Unfit::Damaged));
+        assert!(count(pdf(0, "")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_are_an_answer(mut bytes in Just(pdf(5, "")), cut in 0usize..600, at in 0usize..600, with: [u8; 4]) {
+            let end = bytes.len().saturating_sub(cut).max(10);
+            bytes.truncate(end);
+            let at = at % (end - 5).max(1);
+            bytes[at..at + 4].copy_from_slice(&with);
+            let _ = count(bytes);
+        }
+    }
+}

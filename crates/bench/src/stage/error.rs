@@ -1,0 +1,90 @@
+//! What can go wrong with a stage, said for people.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use eke_lab::slow_disk;
+
+/// Why there is no stage, or why it cannot be taken down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Programs that are wanted are not on this machine.
+    #[error("not on this machine: {}; `make bench-deps` installs what the experiments need", names.join(", "))]
+    Missing {
+        /// Their names, as they were asked for.
+        names: Vec<String>,
+    },
+    /// The loader does not find a library of a program: it would not start here either.
+    #[error("{} does not start: its library {library} is not found (see `ldd {}`)", program.display(), program.display())]
+    Library {
+        /// The program.
+        program: PathBuf,
+        /// The library's name.
+        library: String,
+    },
+    /// The system's answer about a file, a directory or a mount.
+    #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// What was tried, as a verb.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A program of the host could not be started or failed.
+    #[error("`{command}` {answer}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// How it ended, with what it said.
+        answer: String,
+    },
+    /// No disk is called so.
+    #[error("no disk is called \"{name}\": there are {}", slow_disk::Profile::NAMES.join(", "))]
+    Profile {
+        /// What was asked for.
+        name: String,
+    },
+    /// Something still uses the tree.
+    #[error("{} is in use: a program of the session still runs there (see `fuser -vm {}`)", path.display(), path.display())]
+    Busy {
+        /// Where it is mounted.
+        path: PathBuf,
+    },
+    /// The slow disk below.
+    #[error(transparent)]
+    Disk(#[from] slow_disk::Error),
+    /// eke's own layer below refused.
+    #[error(transparent)]
+    Kernel(#[from] eke_kernel::Error),
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "; this needs root (try with sudo)",
+        io::ErrorKind::StorageFull => "; no space is left there",
+        _ => "",
+    }
+}
+
+impl Error {
+    /// Would root have been allowed to?
+    pub fn is_permission(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Self::Disk(e) => e.is_permission(),
+            Self::Kernel(e) => e.is_permission(),
+            _ => false,
+        }
+    }
+}
+
+/// The result of everything in [`crate::stage`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Makes an [`Error::Io`]: for `map_err`.
+pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
+    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
+}

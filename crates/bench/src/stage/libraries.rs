@@ -1,0 +1,50 @@
+//! Asks files and loaders of this machine.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::ReadCache;
+
+use super::error::{Error, Result, on};
+use super::start::{self, Start};
+
+/// What knows how files start and what they need.
+pub(super) trait Loaders {
+    /// How this file starts.
+    fn start(&self, file: &Path) -> Result<Start>;
+    /// What the loader would load for this file, transitively.
+    fn libraries(&self, loader: &Path, file: &Path) -> Result<Vec<PathBuf>>;
+}
+
+/// This machine.
+pub(super) struct Host;
+
+impl Loaders for Host {
+    fn start(&self, file: &Path) -> Result<Start> {
+        let open = File::open(file).map_err(on("open", file))?;
+        Ok(start::of(&ReadCache::new(open)))
+    }
+
+    /// The loader itself is asked, which runs nothing of the file: it alone knows its cache, paths and links.
+    fn libraries(&self, loader: &Path, file: &Path) -> Result<Vec<PathBuf>> {
+        let mut command = Command::new(loader);
+        command
+            .arg("--list")
+            .arg(file)
+            .env_remove("LD_LIBRARY_PATH")
+            .env_remove("LD_PRELOAD")
+            .env("LC_ALL", "C");
+        let output = command.output().map_err(on("run the loader", loader))?;
+        let (found, lacking) = start::libraries(&String::from_utf8_lossy(&output.stdout));
+        if let Some(library) = lacking.into_iter().next() {
+            return Err(Error::Library { program: file.to_owned(), library });
+        }
+        if output.status.success() {
+            return Ok(found);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let command = format!("{} --list {}", loader.display(), file.display());
+        Err(Error::Command { command, answer: format!("failed ({}): {said}", output.status) })
+    }
+}

@@ -1,0 +1,232 @@
+//! A stage on the real kernel.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
+
+use eke_bench::stage::{Error, PROGRAMS, Parts, Stage, StageSpec, Tree, ensure, inside, sweep};
+use eke_kernel::Root;
+use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
+
+/// Set for a copy of this test program that owns a stage until it is killed: its image.
+const OWNER: &str = "EKE_STAGE_OWNER";
+const TEXT: &[u8] = b"a document\n";
+
+fn missing() -> Option<String> {
+    let there =
+        |p: &&&str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
+    let programs = ["losetup", "mke2fs", "mount", "unshare", "chroot"];
+    let program = programs.iter().find(|p| !there(p)).map(|p| format!("no {p} on this machine"));
+    lacking(&["/dev/fuse", "/dev/loop-control"]).or(program)
+}
+
+/// What of stages the machine shows: mounts, loop devices, directories.
+fn traces() -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let ours =
+        mounts.lines().filter(|l| l.contains("/run/eke/") || l.starts_with("/dev/loop")).map(str::to_owned);
+    let loops = Root::host().list("sys/block").unwrap().into_iter().filter_map(|name| {
+        let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
+        Some(format!("{name} {file}"))
+    });
+    let dirs = Root::host().list("run/eke").unwrap().into_iter();
+    ours.chain(loops).chain(dirs.filter(|n| n.starts_with("stage") || n.starts_with("slowdisk"))).collect()
+}
+
+/// Asserts at its end that no more is there than at its start.
+struct Clean(Vec<String>, #[expect(dead_code, reason = "held for its lock")] MachineLock);
+
+impl Clean {
+    fn start() -> Self {
+        let lock = lock_machine();
+        Self(traces(), lock)
+    }
+}
+
+impl Drop for Clean {
+    fn drop(&mut self) {
+        let after = traces();
+        if !std::thread::panicking() {
+            assert_eq!(after, self.0);
+        }
+    }
+}
+
+/// A tree of some programs and a document.
+fn image(dir: &Path) -> PathBuf {
+    let document = dir.join("text");
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&document).unwrap();
+    file.write_all(TEXT).unwrap();
+    let mut parts = Parts { programs: PROGRAMS.map(PathBuf::from).to_vec(), ..Parts::default() };
+    parts.programs.extend(["/bin/true", "ls", "cat", "touch"].map(PathBuf::from));
+    assert_eq!(parts.document(&document, "a document.pdf"), Path::new("/documents/a document.pdf"));
+    let tree = Tree::of(&parts).unwrap();
+    let (root, cache, now) = (Root::host(), dir.join("cache"), SystemTime::now());
+    let image = ensure(&root, &tree, &cache, now).unwrap();
+    assert_eq!(ensure(&root, &tree, &cache, now).unwrap(), image);
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1, "nothing but the image stays");
+    image
+}
+
+fn set(image: &Path, profile: Option<&str>, writable: bool) -> Stage {
+    let spec = StageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
+    Stage::set(&Root::host(), spec).unwrap()
+}
+
+/// Runs a command in the tree; its output, and whether it succeeded.
+fn run(stage: &Stage, words: &[&str]) -> (String, bool) {
+    let command = inside(&stage.root_dir(), &words.iter().map(OsString::from).collect::<Vec<_>>());
+    let output = Command::new(&command[0]).args(&command[1..]).output().unwrap();
+    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    (String::from_utf8(output.stdout).unwrap(), output.status.success())
+}
+
+#[test]
+fn programs_run_in_it_and_it_is_cold_when_asked() {
+    if let Some(why) = missing() {
+        return skip("programs_run_in_it_and_it_is_cold_when_asked", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir().unwrap();
+    let stage = set(&image(dir.path()), Some("nfs"), false);
+    assert!(run(&stage, &["true"]).1);
+    assert_eq!(run(&stage, &["ls", "/documents"]).0, "a document.pdf\n");
+    let read = || stage.stats().unwrap().reads.bytes.0;
+    let first = read();
+    assert!(first > 1 << 20, "programs were read from the disk: {first}");
+    assert_eq!(run(&stage, &["ls", "/documents"]).0, "a document.pdf\n");
+    assert_eq!(read(), first, "warm: nothing is read");
+    stage.cold().unwrap();
+    assert_eq!(run(&stage, &["ls", "/documents"]).0, "a document.pdf\n");
+    assert!(read() > first + (1 << 20), "cold: all is read again, {} after {first}", read());
+    assert_eq!(run(&stage, &["cat", "/documents/a document.pdf"]).0.as_bytes(), TEXT);
+    assert!(!run(&stage, &["touch", "/documents/new"]).1, "nobody writes to it");
+    assert!(
+        run(&stage, &["touch", "/tmp/new"]).1 && !run(&stage, &["ls", "/tmp/new"]).1,
+        "a session has its own /tmp"
+    );
+    assert_eq!(stage.stats().unwrap().writes.requests, 0);
+    stage.strike().unwrap();
+}
+
+#[test]
+fn it_stands_on_this_machines_own_disk_too() {
+    if let Some(why) = missing() {
+        return skip("it_stands_on_this_machines_own_disk_too", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let before = std::fs::read(&image).unwrap();
+    let stage = set(&image, None, true);
+    assert!(stage.stats().is_none());
+    assert!(run(&stage, &["touch", "/documents/new"]).1);
+    stage.cold().unwrap();
+    assert_eq!(run(&stage, &["ls", "/documents"]).0, "a document.pdf\nnew\n");
+    stage.strike().unwrap();
+    assert!(std::fs::read(&image).unwrap() == before, "a copy was written to");
+    assert_eq!(std::fs::read_dir(image.parent().unwrap()).unwrap().count(), 1, "which is gone");
+}
+
+#[test]
+fn a_stage_in_use_is_not_cold_and_says_so() {
+    if let Some(why) = missing() {
+        return skip("a_stage_in_use_is_not_cold_and_says_so", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir().unwrap();
+    let stage = set(&image(dir.path()), Some("sd"), false);
+    let open = std::fs::File::open(stage.root_dir().join("documents/a document.pdf")).unwrap();
+    let refused = stage.cold();
+    assert!(matches!(&refused, Err(Error::Busy { path }) if *path == stage.root_dir()), "{refused:?}");
+    assert!(run(&stage, &["true"]).1, "it still stands");
+    drop(open);
+    stage.cold().unwrap();
+    drop(stage);
+}
+
+#[test]
+fn what_cannot_be_leaves_nothing() {
+    if let Some(why) = missing() {
+        return skip("what_cannot_be_leaves_nothing", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir().unwrap();
+    let no_file_system = dir.path().join("zeros");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&no_file_system)
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    for (image, profile, said) in [
+        (no_file_system.as_path(), Some("nfs"), "cannot mount /dev/loop"),
+        (&no_file_system, None, "`mount -t ext4"),
+        (&no_file_system, Some("tape"), "no disk is called \"tape\""),
+        (Path::new("/nonexistent/image"), Some("nfs"), "cannot read /nonexistent/image"),
+    ] {
+        for writable in [false, image == no_file_system] {
+            let spec = StageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
+            let error = Stage::set(&Root::host(), spec).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// Not a test of its own: what the next one kills.
+#[test]
+fn owner_of_a_stage_until_killed() {
+    let Some(image) = std::env::var_os(OWNER) else { return };
+    let _slow = set(Path::new(&image), Some("nfs"), false);
+    let _own = set(Path::new(&image), None, true);
+    println!("\nset");
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+
+fn start_owner(image: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "owner_of_a_stage_until_killed", "--nocapture"])
+        .env(OWNER, image)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "set"));
+    child
+}
+
+#[test]
+fn what_a_killed_owner_left_is_swept() {
+    if let Some(why) = missing() {
+        return skip("what_a_killed_owner_left_is_swept", &why);
+    }
+    let _clean = Clean::start();
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let before = traces();
+    let mut owner = start_owner(&image);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(traces().len() >= before.len() + 6, "mounts, devices and directories of both: {:?}", traces());
+    let swept = sweep(&Root::host()).unwrap();
+    assert_eq!(
+        swept.iter().filter(|name| name.contains(&format!("-{}-", owner.id()))).count(),
+        3,
+        "{swept:?}"
+    );
+    assert_eq!(traces(), before);
+    assert_eq!(std::fs::read_dir(image.parent().unwrap()).unwrap().count(), 2, "the copy is not in /run");
+    let tree = Tree::of(&Parts::default()).unwrap();
+    ensure(&Root::host(), &tree, image.parent().unwrap(), SystemTime::now()).unwrap();
+    let left = std::fs::read_dir(image.parent().unwrap()).unwrap().map(|e| e.unwrap().path());
+    assert!(
+        left.into_iter().all(|path| path.extension().is_some_and(|e| e == "ext4")),
+        "it goes with the next image"
+    );
+}
