@@ -122,8 +122,9 @@ impl<'a> Room<'a> {
     /// # Errors
     /// As [`Self::wait`], but never too slow.
     pub fn wait_briefly(&mut self, on: &Windows, until: Instant) -> Result<(), Stop> {
-        // A wait of no length would be too slow.
-        self.wait(Some(on), until.max(Instant::now() + Duration::from_millis(1)), String::new)
+        // Whoever is out of memory may be late for any wait, however short.
+        let left = until.saturating_duration_since(Instant::now());
+        self.look_out(Some(on.ready()?), left.max(Duration::from_millis(1))).map(|_| ())
     }
 
     /// The same until `fd` is readable.
@@ -150,7 +151,12 @@ impl<'a> Room<'a> {
         if left.is_zero() {
             return Err(End::TooSlow { what: what() }.into());
         }
-        let (readable, closed) = self.wait_at_most(fd, left.min(TICK));
+        self.look_out(fd, left)
+    }
+
+    /// Waits a tick, or `time` if that is less; says whether `fd` is readable.
+    fn look_out(&mut self, fd: Option<BorrowedFd<'_>>, time: Duration) -> Result<bool, Stop> {
+        let (readable, closed) = self.wait_at_most(fd, time.min(TICK));
         if let Some(end) = self.children.dead() {
             return Err(end.into());
         }

@@ -115,7 +115,7 @@ session() {
     file before-vmstat /proc/vmstat
     watch_pool &
     watcher=$!
-    plain eke lab session "$(cat /tmp/session.json)" </dev/null
+    plain eke lab session @/tmp/session.json </dev/null
     say "session $?"
     kill $watcher
     pool
@@ -126,7 +126,7 @@ session() {
 
 # Measures while the session of /tmp/session.json has its first document open: as somebody says `eke up` at work
 measure() {
-    plain eke lab session "$(cat /tmp/session.json)" </dev/null >/tmp/session.out 2>&1 &
+    plain eke lab session @/tmp/session.json </dev/null >/tmp/session.out 2>&1 &
     driver=$!
     until grep -q '"opened"' /tmp/session.out; do
         kill -0 $driver 2>/dev/null || die "the session to measure ended: $(tail -n 2 /tmp/session.out)"

@@ -56,7 +56,10 @@ pub fn make_root_from(
         whole.link(place, &format!("/usr/{place}"));
     }
     add_skeleton(&mut whole);
-    whole.link("/sbin/init", "/bin/busybox");
+    // called by these paths: the second by the kernel, when it wants a module
+    for name in ["init", "modprobe"] {
+        whole.link(&format!("/sbin/{name}"), "/bin/busybox");
+    }
     for tree in trees {
         whole.host_directory(tree)?;
     }
