@@ -53,7 +53,7 @@ mod tests {
         let mut held = Held { documents: 2, ..Held::default() };
         add(&mut held, status);
         add(&mut held, status);
-        let kib = |n| Bytes(n * 1024);
+        let kib = |n: u64| Bytes(n * 1024);
         assert_eq!(held, Held { documents: 2, anonymous: kib(200), swapped: kib(100), file: kib(1000) });
         add(&mut held, "");
         assert_eq!(held.anonymous, kib(200));

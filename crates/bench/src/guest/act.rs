@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_core::units::{Bytes, MIB};
+use eke_core::units::MIB;
 use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Userland, make_root_from, run_until};
 
 use super::error::Error;
@@ -12,6 +12,7 @@ use super::outcome::{GuestOutcome, event, parse};
 use super::peer::Peer;
 use super::script::{measuring, script};
 use crate::session::{Event, Spec};
+use crate::stage::{self, Parts, Tree};
 
 /// One run in a guest.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,20 +29,23 @@ pub struct GuestRun {
     pub timeout: Duration,
 }
 
-/// Makes the root disk of all guests at `image`: the files of `trees` (directories that look like `/`), busybox, the
-/// kernel's modules, and `binaries` (`eke`, `eke-agent`, `eke-hog`). Every run starts from it and leaves it as it is.
+/// Makes the root disk of all guests at `image`: the `parts` (of [`super::parts`], and documents), the files of `packages`
+/// (of [`super::packages`], each an unpacked directory), busybox and the kernel's modules. Every run starts from it and
+/// leaves it as it is.
 ///
 /// # Errors
-/// A file cannot be read, mke2fs fails, or the image is there already.
-pub fn make_image(kit: &Kit, image: &Path, trees: &[PathBuf], binaries: &[PathBuf]) -> Result<(), Error> {
-    let mut size = Bytes(0);
-    for path in trees.iter().chain(binaries) {
-        size = size + size_of(path)?;
-    }
-    // inodes, the journal, the modules, what is written; the image is sparse
-    let size = size.0 * 5 / 4 + 128 * MIB;
-    let userland = Userland { binaries: binaries.to_vec(), ..Userland::default() };
-    Ok(make_root_from(kit, image, size.next_multiple_of(MIB), &userland, trees)?)
+/// A program is not on this machine, a file cannot be read, mke2fs fails, or the image is there already.
+pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) -> Result<(), Error> {
+    let tree = Tree::of(parts)?;
+    let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = tempfile::Builder::new().prefix(".eke-guest-").tempdir_in(beside);
+    let place = place.map_err(|source| Error::Read { path: beside.to_owned(), source })?;
+    stage::copy_to(&tree, place.path())?;
+    let trees: Vec<PathBuf> =
+        [place.path().to_path_buf()].into_iter().chain(packages.iter().cloned()).collect();
+    // blocks, inodes, the journal, the modules, what is written; the image is sparse
+    let size = (tree.bytes().0 * 3 / 2 + 128 * MIB).next_multiple_of(MIB);
+    Ok(make_root_from(kit, image, size, &Userland::default(), &trees)?)
 }
 
 /// Runs a guest from power-on to power-off; `told` is called with each event when it has happened. A session that is
@@ -117,20 +121,6 @@ fn judge(peer: &Peer, ended: &machine::Outcome) -> Result<GuestOutcome, Error> {
         return Err(Error::Script { peer: peer.name(), status: ended.status, said });
     }
     Ok(outcome)
-}
-
-/// Files, each on whole blocks.
-fn size_of(path: &Path) -> Result<Bytes, Error> {
-    let fail = |source| Error::Read { path: path.to_owned(), source };
-    let metadata = std::fs::symlink_metadata(path).map_err(fail)?;
-    if !metadata.is_dir() {
-        return Ok(Bytes(metadata.len().next_multiple_of(4096)));
-    }
-    let mut sum = Bytes(4096);
-    for entry in std::fs::read_dir(path).map_err(fail)? {
-        sum = sum + size_of(&entry.map_err(fail)?.path())?;
-    }
-    Ok(sum)
 }
 
 #[cfg(test)]

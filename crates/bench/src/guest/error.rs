@@ -8,6 +8,9 @@ pub enum Error {
     /// The machine did not start, did not end, or was interrupted ([`Error::is_interrupted`]).
     #[error(transparent)]
     Machine(#[from] machine::Error),
+    /// The programs of the guest cannot be gathered on this machine.
+    #[error(transparent)]
+    Stage(#[from] crate::stage::Error),
     /// The peer could not be set up.
     #[error("{peer} cannot be set up in the small machine: {why}")]
     SetUp {

@@ -20,7 +20,11 @@ pub use error::Error;
 pub use outcome::GuestOutcome;
 pub use peer::Peer;
 
+use std::path::{Path, PathBuf};
+
+use crate::desktop::needs;
 use crate::session::{Act, Spec};
+use crate::stage::{Parts, Placed};
 
 /// How many times longer a guest may take for a page.
 pub const SLOWER: f64 = 15.0;
@@ -33,11 +37,24 @@ pub fn packages() -> Vec<&'static str> {
     vec!["zram-tools", "systemd-zram-generator"]
 }
 
-/// Programs of this host that these packages call, for the trees, with their libraries. Those that are not there are
-/// done without.
+/// Programs of this host that these packages call. Those that are not there are done without.
+const CALLED: [&str; 4] =
+    ["/bin/bash", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/lib/systemd/systemd-makefs"];
+
+/// What a guest's disk has: the viewer with all that it needs, what the packages call, and `own` (the programs `eke`,
+/// `eke-agent` and `eke-hog`) in `/usr/bin`. The caller adds documents. `None` of an unknown viewer.
 #[must_use]
-pub fn programs() -> Vec<&'static str> {
-    vec!["/bin/bash", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/lib/systemd/systemd-makefs"]
+pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
+    let needs = needs(viewer)?;
+    let called = CALLED.iter().copied().filter(|path| Path::new(path).exists());
+    let placed = own.iter().filter_map(|program| {
+        Some(Placed { from: program.clone(), to: Path::new("/usr/bin").join(program.file_name()?) })
+    });
+    Some(Parts {
+        programs: needs.programs.into_iter().chain(called).map(PathBuf::from).collect(),
+        files: needs.files.into_iter().map(PathBuf::from).collect(),
+        placed: placed.collect(),
+    })
 }
 
 /// The same session with a guest's patience, and at most `pages` pages a time.
@@ -70,6 +87,14 @@ pub fn notes() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guests_disk_has_the_viewer_and_our_programs() {
+        let parts = parts("mupdf", &["/build/eke".into()]).unwrap();
+        assert!(parts.programs.contains(&PathBuf::from("Xvfb")));
+        assert_eq!(parts.placed, [Placed { from: "/build/eke".into(), to: "/usr/bin/eke".into() }]);
+        assert_eq!(super::parts("kpdf", &[]), None);
+    }
 
     #[test]
     fn a_guest_gets_fewer_pages_and_more_patience() {

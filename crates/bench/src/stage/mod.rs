@@ -21,6 +21,7 @@ mod place;
 mod start;
 mod tree;
 
+pub use copy::to as copy_to;
 pub use error::{Error, Result};
 pub use image::{default_cache, ensure};
 pub use inside::{PROGRAMS, inside};

@@ -1,8 +1,10 @@
 //! A file tree in memory, which becomes an initramfs or a directory on the host.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::error::{Error, Result, on};
 use super::newc::Archive;
@@ -12,6 +14,8 @@ use super::scratch::{make_directory, write_scratch};
 #[derive(Debug, Default)]
 pub struct Tree {
     entries: BTreeMap<String, Entry>,
+    /// When directories of the host were changed: fontconfig's cache is only good for directories as old as it knows.
+    changed: BTreeMap<String, SystemTime>,
 }
 
 #[derive(Debug)]
@@ -102,6 +106,12 @@ impl Tree {
                 Entry::Link { target } => symlink(target, &path).map_err(on("make the link", &path))?,
             }
         }
+        // last, since making what is in them changes directories
+        for (path, changed) in &self.changed {
+            let path = below.join(path);
+            let set = File::open(&path).and_then(|directory| directory.set_modified(*changed));
+            set.map_err(on("set the time of", &path))?;
+        }
         Ok(())
     }
 
@@ -119,6 +129,9 @@ impl Tree {
         let kind = std::fs::symlink_metadata(from).map_err(on("look at", from))?.file_type();
         if kind.is_dir() {
             self.directory(path);
+            if let Ok(changed) = std::fs::metadata(from).and_then(|metadata| metadata.modified()) {
+                self.changed.insert(self.resolve(path), changed);
+            }
             return self.host_entries(from, path);
         }
         if kind.is_symlink() {
@@ -214,6 +227,9 @@ mod tests {
         tree.link("/bin/ls", "busybox");
         let place = tempfile::tempdir().unwrap();
         tree.unpack(place.path()).unwrap();
+        let changed =
+            |root: &std::path::Path, path: &str| root.join(path).metadata().unwrap().modified().unwrap();
+        assert_eq!(changed(place.path(), "usr/lib/x"), changed(host.path(), "lib/x"));
         let read = |path: &str| std::fs::read_to_string(place.path().join(path)).unwrap();
         assert_eq!((read("usr/bin/sh").as_str(), read("usr/lib/x/libc.so").as_str()), ("a real shell", "c"));
         let link = |path: &str| std::fs::read_link(place.path().join(path)).unwrap();
