@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::drawn::{Drawn, Next, Watch};
 use super::memory::{self, Activity};
 use super::room::{Room, Stop, failed};
-use super::viewer::Viewer;
+use super::viewer::{Key, Viewer};
 use super::windows::Windows;
 use super::{children, display, needs, screen};
 use crate::session::{Act, Event, Held, Spec};
@@ -34,6 +34,7 @@ struct Document {
 }
 
 /// What is waited for.
+#[derive(Clone, Copy)]
 struct Wanted<'w> {
     window: u32,
     pid: u32,
@@ -41,6 +42,7 @@ struct Wanted<'w> {
     until: Instant,
     before: Option<u64>,
     expected: Option<u64>,
+    may_stay: bool,
     what: &'w dyn Fn() -> String,
 }
 
@@ -91,15 +93,31 @@ impl<'s, 'a> Desktop<'s, 'a> {
         self.windows.maximise(window)?;
         self.wait_until(until, &what, |windows| windows.maximised(window))?;
         self.bring_to_front(window, until, &what)?;
-        if let Some(key) = self.viewer.fit {
-            self.windows.press(key)?;
-        }
-        let expected = self.expected(document, 0);
-        let wanted = Wanted { window, pid, asked, until, before: None, expected, what: &what };
         // What was drawn before the window was watched is damage too.
-        let drawn = self.drawn(&wanted, Some(asked.elapsed()))?;
-        self.open[document] = Some(Document { pid, window, page: 0, content: drawn.content });
-        self.tell(&Event::Opened { document, seconds: drawn.at.as_secs_f64(), content: drawn.content })
+        let mut wanted =
+            Wanted { window, pid, asked, until, before: None, expected: None, may_stay: false, what: &what };
+        let since = asked.elapsed();
+        let expected = self.expected(document, 0);
+        let Drawn { at, content, .. } = match self.viewer.fit {
+            None => self.drawn(&Wanted { expected, ..wanted }, Some(since))?,
+            Some(key) => {
+                let unfit = self.drawn(&wanted, Some(since))?;
+                (wanted.before, wanted.expected) = (Some(unfit.content), expected);
+                self.fit(key, &mut wanted, unfit.at)?
+            }
+        };
+        self.open[document] = Some(Document { pid, window, page: 0, content });
+        self.tell(&Event::Opened { document, seconds: at.as_secs_f64(), content })
+    }
+
+    /// A key that is pressed before the window has its size would fit the page to another one. The driver's own wait
+    /// between the two drawings is not counted.
+    fn fit(&mut self, key: Key, wanted: &mut Wanted<'_>, before: Duration) -> Result<Drawn, Stop> {
+        self.windows.damage(wanted.window)?;
+        (wanted.asked, wanted.may_stay) = (Instant::now(), true);
+        self.windows.press(key)?;
+        let drawn = self.drawn(wanted, None)?;
+        Ok(Drawn { at: before + drawn.at, ..drawn })
     }
 
     fn start_viewer(&mut self, document: usize, file: &Path) -> Result<u32, Stop> {
@@ -144,7 +162,16 @@ impl<'s, 'a> Desktop<'s, 'a> {
             return Ok(());
         }
         let what = || format!("the window of document {document}");
-        let wanted = Wanted { window, pid, asked, until, before: None, expected: Some(content), what: &what };
+        let wanted = Wanted {
+            window,
+            pid,
+            asked,
+            until,
+            before: None,
+            expected: Some(content),
+            may_stay: false,
+            what: &what,
+        };
         let drawn = self.drawn(&wanted, Some(Duration::ZERO))?;
         self.update(document, |d| d.content = drawn.content);
         Ok(())
@@ -160,7 +187,16 @@ impl<'s, 'a> Desktop<'s, 'a> {
         let (asked, until) = (Instant::now(), self.until());
         self.windows.press(if back { self.viewer.back } else { self.viewer.next })?;
         let expected = self.expected(document, page);
-        let wanted = Wanted { window, pid, asked, until, before: Some(content), expected, what: &what };
+        let wanted = Wanted {
+            window,
+            pid,
+            asked,
+            until,
+            before: Some(content),
+            expected,
+            may_stay: false,
+            what: &what,
+        };
         let Drawn { at, content, as_expected } = self.drawn(&wanted, None)?;
         self.update(document, |d| (d.page, d.content) = (page, content));
         self.tell(&Event::Page { document, page, back, seconds: at.as_secs_f64(), content, as_expected })
@@ -172,7 +208,16 @@ impl<'s, 'a> Desktop<'s, 'a> {
         self.windows.damage(window)?;
         let (asked, until) = (Instant::now(), self.until());
         self.windows.activate(window)?;
-        let wanted = Wanted { window, pid, asked, until, before: None, expected: Some(content), what: &what };
+        let wanted = Wanted {
+            window,
+            pid,
+            asked,
+            until,
+            before: None,
+            expected: Some(content),
+            may_stay: false,
+            what: &what,
+        };
         let drawn = self.drawn(&wanted, None)?;
         self.update(document, |d| d.content = drawn.content);
         self.tell(&Event::Switched { document, seconds: drawn.at.as_secs_f64() })
@@ -189,7 +234,8 @@ impl<'s, 'a> Desktop<'s, 'a> {
 
     /// Waits until a window is drawn; looks only while it is at the front, since elsewhere it shows others.
     fn drawn(&mut self, wanted: &Wanted<'_>, first_damage: Option<Duration>) -> Result<Drawn, Stop> {
-        let mut watch = Watch::new(wanted.before, wanted.expected);
+        let watch = Watch::new(wanted.before, wanted.expected);
+        let mut watch = if wanted.may_stay { watch.may_stay() } else { watch };
         first_damage.into_iter().for_each(|at| watch.damage(at));
         let pids = self.working(wanted.pid);
         let mut before = pids.map(activity);

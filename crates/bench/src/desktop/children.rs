@@ -1,6 +1,7 @@
 //! The session's programs: started, watched for their death, and gone at the end.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -30,7 +31,7 @@ struct Kid {
     end: Option<OwnedFd>,
     last: Signal,
     status: Option<ExitStatus>,
-    leaves: Vec<PathBuf>,
+    socket: Option<PathBuf>,
 }
 
 impl Children {
@@ -45,17 +46,17 @@ impl Children {
             why: format!("the {what} ({}) cannot be started: {e}", command.get_program().to_string_lossy()),
         })?;
         let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        let (what, leaves) = (what.to_owned(), Vec::new());
-        self.0.push(Kid { what, child, end, last, status: None, leaves });
+        let what = what.to_owned();
+        self.0.push(Kid { what, child, end, last, status: None, socket: None });
         let index = self.0.len() - 1;
         Ok(&mut self.0[index].child)
     }
 
-    /// Files that the program started last would leave behind if it is killed: a lock file with its process id in it,
-    /// and what that lock is for.
-    pub fn leaves(&mut self, lock: PathBuf, other: PathBuf) {
+    /// The socket of the program started last, which it would leave behind if it is killed. (With `-displayfd` an X
+    /// server makes no lock file.)
+    pub fn listens(&mut self, socket: PathBuf) {
         if let Some(kid) = self.0.last_mut() {
-            kid.leaves = vec![lock, other];
+            kid.socket = Some(socket);
         }
     }
 
@@ -134,14 +135,12 @@ impl Kid {
         false
     }
 
-    /// The lock may be another's by now.
+    /// The name may be another's by now: then somebody listens.
     fn clean(&self) {
-        let Some(lock) = self.leaves.first() else { return };
-        let holder: io::Result<String> = std::fs::read_to_string(lock);
-        if holder.is_ok_and(|h| h.trim().parse() == Ok(self.child.id())) {
-            for path in self.leaves.iter().rev() {
-                let _ = std::fs::remove_file(path);
-            }
+        let Some(socket) = &self.socket else { return };
+        let refused = UnixStream::connect(socket).err().map(|e| e.kind());
+        if refused == Some(io::ErrorKind::ConnectionRefused) {
+            let _ = std::fs::remove_file(socket);
         }
     }
 }
@@ -157,6 +156,8 @@ impl Drop for Children {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     fn shell(text: &str) -> Command {
@@ -197,23 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_removed_by_its_owner_only() {
+    fn a_socket_is_removed_unless_somebody_listens() {
         let dir = tempfile::tempdir().unwrap();
-        let (lock, other) = (dir.path().join("lock"), dir.path().join("other"));
-        let mut write =
-            shell(&format!("echo \"   $$\" > {0}; touch {1}; sleep 60", lock.display(), other.display()));
+        let (stale, living) = (dir.path().join("stale"), dir.path().join("living"));
+        drop(UnixListener::bind(&stale).unwrap());
+        let _listener = UnixListener::bind(&living).unwrap();
         let mut children = Children::default();
-        children.start("holder", &mut write, Signal::KILL).unwrap();
-        children.leaves(lock.clone(), other.clone());
-        while !other.exists() {
-            std::thread::sleep(Duration::from_millis(5));
+        for socket in [&stale, &living] {
+            children.start("server", &mut shell("sleep 60"), Signal::KILL).unwrap();
+            children.listens(socket.clone());
         }
-        children.start("another", &mut shell("sleep 60"), Signal::KILL).unwrap();
-        children.leaves(lock.clone(), other.clone());
-        children.0.pop().unwrap().end();
-        assert!(lock.exists() && other.exists());
         drop(children);
-        assert!(!lock.exists() && !other.exists());
+        assert!(!stale.exists() && living.exists());
     }
 
     #[test]

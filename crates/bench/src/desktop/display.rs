@@ -57,8 +57,7 @@ fn server(room: &mut Room<'_>, (width, height): (u16, u16), until: Instant) -> R
     }
     let number = String::from_utf8_lossy(&text).trim().parse();
     let number = number.map_err(|_| failed("the X server does not tell the number of its display"))?;
-    let socket = PathBuf::from(format!("/tmp/.X11-unix/X{number}"));
-    room.children.leaves(PathBuf::from(format!("/tmp/.X{number}-lock")), socket);
+    room.children.listens(PathBuf::from(format!("/tmp/.X11-unix/X{number}")));
     Ok(number)
 }
 

@@ -32,6 +32,7 @@ pub(super) struct Watch {
     /// The damage that brought what is seen.
     changed: Option<Duration>,
     worked: Duration,
+    may_stay: bool,
 }
 
 /// What is to be done.
@@ -68,7 +69,15 @@ impl Watch {
             looked: false,
             changed: None,
             worked: Duration::ZERO,
+            may_stay: false,
         }
+    }
+
+    /// The window may be as it is to be already; then nothing is drawn.
+    #[must_use]
+    pub fn may_stay(mut self) -> Self {
+        self.may_stay = true;
+        self
     }
 
     /// The window was drawn on.
@@ -124,14 +133,18 @@ impl Watch {
 
     /// A viewer need not draw a page that equals the one before it, nor a window that is at the front already.
     fn undamaged(&self, now: Duration) -> Next {
-        match self.seen {
-            Some(content) if self.looked && self.expected == Some(content) => {
-                Next::Drawn(Drawn { at: Duration::ZERO, content, as_expected: Some(true) })
-            }
-            _ if self.looked => Next::Wait(now + UNDAMAGED),
-            _ if now >= UNDAMAGED => Next::Look,
-            _ => Next::Wait(UNDAMAGED),
+        let due = self.worked + UNDAMAGED;
+        let Some(content) = self.seen.filter(|_| self.looked) else {
+            return match self.looked {
+                false if now >= due => Next::Look,
+                _ => Next::Wait(due.max(now)),
+            };
+        };
+        let as_expected = self.expected.map(|e| e == content);
+        if as_expected == Some(true) || self.may_stay && now >= due {
+            return Next::Drawn(Drawn { at: Duration::ZERO, content, as_expected });
         }
+        Next::Wait(now + UNDAMAGED)
     }
 }
 
@@ -225,6 +238,16 @@ mod tests {
         assert_eq!(watch.next(ms(1000)), Next::Look);
         watch.see(1);
         assert_eq!(watch.next(ms(1010)), drawn(0, 1, Some(true)));
+    }
+
+    #[test]
+    fn a_window_that_may_stay_as_it_is() {
+        let mut watch = Watch::new(Some(1), Some(2)).may_stay();
+        watch.work(ms(300));
+        assert_eq!(watch.next(ms(1299)), Next::Wait(ms(1300)));
+        assert_eq!(watch.next(ms(1300)), Next::Look);
+        watch.see(1);
+        assert_eq!(watch.next(ms(1310)), drawn(0, 1, Some(false)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! memory locked. Nothing of a session is left behind: programs end with it, also when it is killed.
 //!
 //! - [`viewer`]: the viewers, as data; [`needs`]: what a tree for them holds; [`place`]: entering such a tree
-//! - `display`, `children`, `ballast`: the programs
+//! - `display`, `children`, `ballast`, `home`: the programs
 //! - `windows`, `screen`, `memory`: what is seen of them
 //! - `drawn`: is it drawn? Pure
 //! - `room`, `acts`: the wait for whatever comes first; the acts
@@ -15,6 +15,7 @@ mod ballast;
 mod children;
 mod display;
 mod drawn;
+mod home;
 mod memory;
 pub mod needs;
 pub mod place;

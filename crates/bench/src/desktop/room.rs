@@ -81,7 +81,7 @@ impl<'a> Room<'a> {
     /// # Errors
     /// No home directory can be made for the programs.
     pub fn new(listener: Listener<'a>, stop: &'a AtomicBool) -> Result<Self, Stop> {
-        let home = tempfile::Builder::new().prefix("eke-session-").tempdir();
+        let home = super::home::make(&std::env::temp_dir());
         let home = home.map_err(|e| failed(format!("cannot make a home directory for the viewers: {e}")))?;
         let parent = rustix::process::getppid();
         Ok(Self { children: Children::default(), listener, stop, parent, home })
