@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use eke_core::units::MIB;
-use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Userland, make_root_from, run_until};
+use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Trace, Userland, make_root_from, run_until};
 
 use super::error::Error;
 use super::outcome::{GuestOutcome, event, parse};
@@ -49,10 +49,10 @@ pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) 
 }
 
 /// Runs a guest from power-on to power-off; `told` is called with each event when it has happened. A session that is
-/// killed is an outcome, not an error.
+/// killed is an outcome, not an error, and so is one that had begun when the time was over.
 ///
 /// # Errors
-/// The peer cannot be set up, the machine does not start or does not end in time, or `shutdown` was set.
+/// The peer cannot be set up, the machine does not start or ends before its script, or `shutdown` was set.
 pub fn run(
     kit: &Kit,
     image: &Path,
@@ -93,8 +93,11 @@ fn boot(
         if let Some(event) = event(line) {
             told(&event);
         }
-    })?;
-    judge(&run.peer, &ended)
+    });
+    match ended {
+        Err(machine::Error::TimedOut { limit, trace }) => late(limit, trace),
+        ended => judge(&run.peer, &ended?),
+    }
 }
 
 fn recipe(image: &Path, run: &GuestRun, script: String, place: &Path) -> Recipe {
@@ -108,6 +111,15 @@ fn recipe(image: &Path, run: &GuestRun, script: String, place: &Path) -> Recipe 
         ..Disk::new(place.join("swap"), disk.size.0, Format::Swap)
     }));
     recipe
+}
+
+/// What had happened when the time was over; an error if no session had begun.
+fn late(limit: Duration, trace: Trace) -> Result<GuestOutcome, Error> {
+    let outcome = GuestOutcome { timed_out: true, seconds: limit.as_secs_f64(), ..parse(&trace.output) };
+    match outcome.events.is_empty() {
+        true => Err(machine::Error::TimedOut { limit, trace }.into()),
+        false => Ok(outcome),
+    }
 }
 
 fn judge(peer: &Peer, ended: &machine::Outcome) -> Result<GuestOutcome, Error> {
@@ -140,6 +152,15 @@ mod tests {
         );
         assert!(error("a\nb\nc\nd\n", 2).ends_with("ended with status 2; it said last: b | c | d"));
         assert_eq!(judge(&Peer::Nothing, &ended("", 0)).unwrap().seconds, 9.0);
+    }
+
+    #[test]
+    fn a_session_that_time_cut_short_is_an_outcome() {
+        let late =
+            |output: &str| late(Duration::from_secs(60), Trace { output: output.into(), ..Trace::default() });
+        let outcome = late("{\"event\":\"ready\",\"seconds\":2.0}\n{\"event\":\"op").unwrap();
+        assert!(outcome.timed_out && outcome.events == [Event::Ready { seconds: 2.0 }]);
+        assert!(late("booting").is_err());
     }
 
     #[test]

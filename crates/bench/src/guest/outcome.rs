@@ -40,6 +40,9 @@ pub struct GuestOutcome {
     pub failed: Option<String>,
     /// The exit status of the session's driver.
     pub session_status: Option<i32>,
+    /// The run's time was over before the session was: what is here is what had happened by then, without counters.
+    #[serde(default)]
+    pub timed_out: bool,
     /// Whatever else was printed.
     pub said: Vec<String>,
     /// The whole run with the guest's boot, on the host's clock.
