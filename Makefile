@@ -8,13 +8,16 @@ BIN     := target/release
 # The small machine (QEMU): fetch = install and download what it needs, find = use it if it is there, skip
 EKE_VM  ?= fetch
 
-.PHONY: help setup build run test test-host test-vm check docs bench-agent install uninstall clean
+.PHONY: help setup setup-test build run test test-host test-vm check docs bench-agent bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup:
 	@./scripts/setup build
+
+setup-test:
+	@./scripts/setup test
 
 build: setup ## the programs, optimised
 	$(CARGO) build --release -p eke-cli -p eke-agent
@@ -23,10 +26,10 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everythi
 	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
-test: setup check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
+test: setup-test check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
 	@./scripts/count-skipped target/deny.log target/test-host.log target/test-vm.log
 
-test-host: setup ## without the small machine
+test-host: setup-test ## without the small machine
 	@mkdir -p target
 	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace -- --nocapture --test-threads=2
 
@@ -45,6 +48,9 @@ docs: build ## write docs/ anew from the program
 
 bench-agent: build ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
+
+bench-deps: ## install what the experiments need: a screen, viewers, documents, a browser; say what is missing
+	@./scripts/bench-deps
 
 install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	@./scripts/as-caller $(MAKE) --no-print-directory build

@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-use eke_bench::stage::{Error, PROGRAMS, Parts, Stage, StageSpec, Tree, ensure, inside, sweep};
+use eke_bench::stage::{Error, Parts, Stage, StageSpec, Tree, ensure, sweep};
 use eke_kernel::Root;
 use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
 
@@ -19,7 +18,7 @@ const TEXT: &[u8] = b"a document\n";
 fn missing() -> Option<String> {
     let there =
         |p: &&&str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
-    let programs = ["losetup", "mke2fs", "mount", "unshare", "chroot"];
+    let programs = ["losetup", "mke2fs", "mount", "chroot"];
     let program = programs.iter().find(|p| !there(p)).map(|p| format!("no {p} on this machine"));
     lacking(&["/dev/fuse", "/dev/loop-control"]).or(program)
 }
@@ -61,8 +60,8 @@ fn image(dir: &Path) -> PathBuf {
     let document = dir.join("text");
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&document).unwrap();
     file.write_all(TEXT).unwrap();
-    let mut parts = Parts { programs: PROGRAMS.map(PathBuf::from).to_vec(), ..Parts::default() };
-    parts.programs.extend(["/bin/true", "ls", "cat", "touch"].map(PathBuf::from));
+    let programs = ["/bin/true", "ls", "cat", "touch"].map(PathBuf::from).to_vec();
+    let mut parts = Parts { programs, ..Parts::default() };
     assert_eq!(parts.document(&document, "a document.pdf"), Path::new("/documents/a document.pdf"));
     let tree = Tree::of(&parts).unwrap();
     let (root, cache, now) = (Root::host(), dir.join("cache"), SystemTime::now());
@@ -79,8 +78,12 @@ fn set(image: &Path, profile: Option<&str>, writable: bool) -> Stage {
 
 /// Runs a command in the tree; its output, and whether it succeeded.
 fn run(stage: &Stage, words: &[&str]) -> (String, bool) {
-    let command = inside(&stage.root_dir(), &words.iter().map(OsString::from).collect::<Vec<_>>());
-    let output = Command::new(&command[0]).args(&command[1..]).output().unwrap();
+    let output = Command::new("chroot")
+        .arg(stage.root_dir())
+        .args(words)
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .output()
+        .unwrap();
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     (String::from_utf8(output.stdout).unwrap(), output.status.success())
 }
@@ -105,10 +108,6 @@ fn programs_run_in_it_and_it_is_cold_when_asked() {
     assert!(read() > first + (1 << 20), "cold: all is read again, {} after {first}", read());
     assert_eq!(run(&stage, &["cat", "/documents/a document.pdf"]).0.as_bytes(), TEXT);
     assert!(!run(&stage, &["touch", "/documents/new"]).1, "nobody writes to it");
-    assert!(
-        run(&stage, &["touch", "/tmp/new"]).1 && !run(&stage, &["ls", "/tmp/new"]).1,
-        "a session has its own /tmp"
-    );
     assert_eq!(stage.stats().unwrap().writes.requests, 0);
     stage.strike().unwrap();
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use eke_core::units::Bytes;
-
 use super::Document;
 use super::error::{Error, Result};
 
@@ -95,17 +93,18 @@ fn renamed<'a>(documents: impl Iterator<Item = &'a &'a Document>) -> Vec<Documen
 }
 
 fn other_sizes(taken: &[&Document], wish: &Wish) -> Option<String> {
-    let others: Vec<String> = taken
-        .iter()
-        .filter(|d| !wish.bytes.contains(&d.bytes.0))
-        .map(|d| format!("{} ({})", d.name, megabytes(d.bytes)))
-        .collect();
-    let (least, most) = (megabytes(Bytes(*wish.bytes.start())), megabytes(Bytes(*wish.bytes.end())));
-    let (count, pages) = (taken.len() - others.len(), wish.pages);
-    (!others.is_empty()).then(|| {
-        let have = if count == 1 { "has" } else { "have" };
-        format!("{count} of {} documents {have} {least} to {most} and {pages} pages or more; the nearest others: {}", taken.len(), others.join(", "))
-    })
+    let others: Vec<u64> =
+        taken.iter().map(|d| d.bytes.0).filter(|size| !wish.bytes.contains(size)).collect();
+    let (least, most) = (others.iter().min()?, others.iter().max()?);
+    let right = taken.len() - others.len();
+    let have = if right == 1 { "has" } else { "have" };
+    Some(format!(
+        "{right} of {} documents with {} pages or more {have} {}; the nearest others {}",
+        taken.len(),
+        wish.pages,
+        range(*wish.bytes.start(), *wish.bytes.end()),
+        range(*least, *most),
+    ))
 }
 
 fn copies(found: usize, count: usize) -> Option<String> {
@@ -115,14 +114,19 @@ fn copies(found: usize, count: usize) -> Option<String> {
     ))
 }
 
-fn megabytes(bytes: Bytes) -> String {
-    let text = format!("{:.2}", bytes.0 as f64 / MB as f64);
-    format!("{} MB", text.trim_end_matches('0').trim_end_matches('.'))
+/// `0.8 MB`, `1 to 1.5 MB`.
+fn range(least: u64, most: u64) -> String {
+    let text = |bytes: u64| {
+        let text = format!("{:.2}", bytes as f64 / MB as f64);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    if least == most { format!("{} MB", text(most)) } else { format!("{} to {} MB", text(least), text(most)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eke_core::units::Bytes;
 
     fn document(name: &str, kilobytes: u64, pages: u32) -> Document {
         Document {
@@ -163,8 +167,7 @@ mod tests {
             [document("far.pdf", 9000, 60), document("near.pdf", 800, 60), document("right.pdf", 1100, 60)];
         let choice = choose(&found, &Wish::of_the_study(2)).unwrap();
         assert_eq!(names(&choice), ["right.pdf", "near.pdf"]);
-        let note =
-            "1 of 2 documents has 1 MB to 1.5 MB and 51 pages or more; the nearest others: near.pdf (0.8 MB)";
+        let note = "1 of 2 documents with 51 pages or more has 1 to 1.5 MB; the nearest others 0.8 MB";
         assert_eq!(choice.notes, [note]);
     }
 

@@ -17,6 +17,8 @@ use super::tree::Tree;
 const VERSION: u32 = 1;
 /// What the file system itself needs, and room on a copy that can be written to.
 const SPARE: u64 = 16 * MIB;
+/// So many images stay in the cache: each change of a program makes another.
+const KEPT: usize = 4;
 const UNUSED_FOR: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The cache when the caller names none: `$XDG_CACHE_HOME/eke-bench`, else `~/.cache/eke-bench`.
@@ -81,16 +83,23 @@ pub(super) fn run(command: &mut Command) -> Result<()> {
     Err(failed(format!("failed ({}): {said}", output.status)))
 }
 
-/// What dead processes left half-made, and images that nobody used for [`UNUSED_FOR`]. Whoever has one open keeps it.
+/// What dead processes left half-made, images that nobody used for [`UNUSED_FOR`], and the oldest beyond [`KEPT`]. Whoever
+/// has one open keeps it.
 fn sweep(root: &Root, cache: &Path, now: SystemTime) -> Result<()> {
     sweep_dir(root, cache)?;
+    let mut images = Vec::new();
     for entry in std::fs::read_dir(cache).map_err(on("list", cache))?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let used = entry.metadata().and_then(|meta| meta.modified()).unwrap_or(now);
-        let old = now.duration_since(used).is_ok_and(|unused| unused > UNUSED_FOR);
-        if old && name.starts_with("stage-") && name.ends_with(".ext4") {
-            let path = entry.path();
-            std::fs::remove_file(&path).map_err(on("remove", &path))?;
+        if name.starts_with("stage-") && name.ends_with(".ext4") {
+            let used = entry.metadata().and_then(|meta| meta.modified()).unwrap_or(now);
+            images.push((used, entry.path()));
+        }
+    }
+    images.sort();
+    let oldest = images.len().saturating_sub(KEPT);
+    for (at, (used, path)) in images.iter().enumerate() {
+        if at < oldest || now.duration_since(*used).is_ok_and(|unused| unused > UNUSED_FOR) {
+            std::fs::remove_file(path).map_err(on("remove", path))?;
         }
     }
     Ok(())
@@ -101,19 +110,35 @@ mod tests {
     use super::*;
     use crate::stage::Parts;
 
-    #[test]
-    fn only_old_images_go() {
+    /// What is left of images that were used so many days ago.
+    fn left_of(ages_days: &[(&str, u64)]) -> Vec<String> {
         let cache = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
-        for (name, age_days) in [("stage-1-0.ext4", 15), ("stage-1-1.ext4", 13), ("other", 100)] {
+        for (name, age_days) in ages_days {
             let file = OpenOptions::new().write(true).create_new(true).open(cache.path().join(name)).unwrap();
             file.set_modified(now - Duration::from_secs(age_days * 86_400)).unwrap();
         }
         sweep(&Root::host(), cache.path(), now).unwrap();
-        let mut left: Vec<_> =
-            std::fs::read_dir(cache.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let mut left: Vec<_> = std::fs::read_dir(cache.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         left.sort();
-        assert_eq!(left, ["other", "stage-1-1.ext4"]);
+        left
+    }
+
+    #[test]
+    fn only_old_images_go() {
+        let images = [("stage-1-0.ext4", 15), ("stage-1-1.ext4", 13), ("other", 100)];
+        assert_eq!(left_of(&images), ["other", "stage-1-1.ext4"]);
+        let many = [
+            ("stage-a.ext4", 2),
+            ("stage-b.ext4", 9),
+            ("stage-c.ext4", 1),
+            ("stage-d.ext4", 0),
+            ("stage-e.ext4", 3),
+        ];
+        assert_eq!(left_of(&many), ["stage-a.ext4", "stage-c.ext4", "stage-d.ext4", "stage-e.ext4"]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Where the tree is: the directory to chroot(2) into ([`super::inside`]).
+    /// Where the tree is: the directory to chroot(2) into.
     pub fn root_dir(&self) -> PathBuf {
         mount_point(self.mounted.path())
     }
