@@ -9,6 +9,7 @@
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
 //! - [`tabs`]: pages of a local web server in a browser
+//! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
@@ -20,6 +21,7 @@ pub mod capacity;
 pub mod desktop;
 pub mod documents;
 pub mod experiment;
+pub mod guest;
 pub mod page;
 pub mod paging;
 pub mod peers;

@@ -8,9 +8,13 @@
 )]
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use eke_bench::guest::{self, GuestRun, Peer};
+use eke_bench::session::{Act, Ballast, End, Event, Spec};
+use eke_core::units::Bytes;
 use eke_lab::machine::{
     Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
 };
@@ -197,4 +201,77 @@ sleep 2
 ! grep -q zram /proc/swaps || die "still there after disable"
 "#,
     );
+}
+
+/// Two pages, each a black bar at another place.
+const DOCUMENT: &str = "%PDF-1.4
+1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 /MediaBox [0 0 400 500] >> endobj
+3 0 obj << /Type /Page /Parent 2 0 R /Contents 5 0 R >> endobj
+4 0 obj << /Type /Page /Parent 2 0 R /Contents 6 0 R >> endobj
+5 0 obj << /Length 19 >> stream
+40 40 300 60 re f  
+endstream endobj
+6 0 obj << /Length 19 >> stream
+40 340 300 90 re f 
+endstream endobj
+trailer << /Root 1 0 R >>
+";
+
+/// The disk of guests with that document, and the document's path there; `None` where a program is missing.
+fn guest_disk(lab: &Lab) -> Option<(PathBuf, PathBuf)> {
+    let document = lab.place.path().join("a.pdf");
+    #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
+    std::fs::write(&document, DOCUMENT).unwrap();
+    let mut parts = guest::parts("xpdf", binaries()).unwrap();
+    let there = parts.document(&document, "a.pdf");
+    let image = lab.place.path().join("guest");
+    match guest::make_image(&lab.kit, &image, &parts, &[]) {
+        Ok(()) => Some((image, there)),
+        Err(guest::Error::Stage(e @ eke_bench::stage::Error::Missing { .. })) => {
+            eprintln!("skipped: a_document_in_a_guest: {e}");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn a_document_in_a_guest() {
+    let Some(lab) = Lab::new() else { return };
+    let Some((image, document)) = guest_disk(&lab) else { return };
+    let spec = Spec {
+        screen: (800, 600),
+        viewer: "xpdf".into(),
+        documents: vec![document],
+        ballast: Ballast { size: Bytes(0), ratio: 1.0 },
+        merge_same_pages: false,
+        acts: vec![Act::Open { document: 0 }, Act::Browse { document: 0, pages: 1, back: false }],
+        patience_s: 120.0,
+        expected: Vec::new(),
+    };
+    let timeout = Duration::from_secs(300);
+    let run = GuestRun { peer: Peer::ZramGenerator, memory_mib: 124, spec, measured: None, timeout };
+    let mut told = Vec::new();
+    let outcome = guest::run(&lab.kit, &image, &run, &AtomicBool::new(false), &mut |e| told.push(e.clone()));
+    let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(told, outcome.events, "what is told while it runs");
+    let pages: Vec<u64> = told.iter().filter_map(shown).collect();
+    assert!(pages.len() == 2 && pages[0] != pages[1], "{outcome:?}");
+    assert_eq!(told.last(), Some(&Event::Ended(End::Finished)), "{outcome:?}");
+    assert_eq!((outcome.set_up_by.as_str(), outcome.session_status), ("values", Some(0)));
+    // half the RAM, on whole pages
+    let size: u64 = outcome.settings["zram0.disksize"].parse().unwrap();
+    assert!(size.abs_diff(outcome.memory.0 / 2) < 4096, "{outcome:?}");
+    assert!(outcome.counters.major_faults > 0 && outcome.memory < Bytes::mib(124), "{outcome:?}");
+
+    let interrupted = guest::run(&lab.kit, &image, &run, &AtomicBool::new(true), &mut |_| {});
+    assert!(interrupted.unwrap_err().is_interrupted());
+}
+
+fn shown(event: &Event) -> Option<u64> {
+    match event {
+        Event::Opened { content, .. } | Event::Page { content, .. } => Some(*content),
+        _ => None,
+    }
 }

@@ -227,7 +227,7 @@ impl<'s, 'a> Desktop<'s, 'a> {
         let end = Instant::now() + time;
         while Instant::now() < end {
             // A rest is never too slow.
-            self.room.wait(None, end + Duration::from_secs(1), String::new)?;
+            self.room.wait(None, end + Duration::from_secs(3600), String::new)?;
         }
         Ok(())
     }

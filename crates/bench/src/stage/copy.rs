@@ -33,7 +33,10 @@ const FILES: [(&str, &str); 3] = [
 
 /// Copies the files with their contents, modes and times of change to `to`, an empty directory, and adds what every root
 /// has.
-pub(super) fn to(tree: &Tree, to: &Path) -> Result<()> {
+///
+/// # Errors
+/// A file that cannot be read or made.
+pub fn to(tree: &Tree, to: &Path) -> Result<()> {
     for (path, entry) in &tree.entries {
         one(entry, &below(to, path))?;
     }

@@ -19,6 +19,7 @@ mod place;
 mod start;
 mod tree;
 
+pub use copy::to as copy_to;
 pub use error::{Error, Result};
 pub use image::{default_cache, ensure};
 pub use mount::{Stage, StageSpec};

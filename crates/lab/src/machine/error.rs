@@ -59,6 +59,9 @@ pub enum Error {
         /// What the machine had said.
         trace: Trace,
     },
+    /// The caller asked for the end; QEMU was killed.
+    #[error("interrupted; the small machine was switched off")]
+    Interrupted,
     /// The machine ended before its script did: a panic, a power-off by the script, or QEMU did not start.
     #[error("the small machine ended before its script ({ending})\n{trace}")]
     Ended {

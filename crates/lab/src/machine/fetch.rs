@@ -26,10 +26,32 @@ impl Kit {
         can_fetch(&missing)?;
         install(&missing.parts)?;
         for part in missing.parts.iter().filter(|part| !part.is_installed()) {
-            download(*part, cache)?;
+            download_part(*part, cache)?;
         }
         Ok(Self::find(cache)?)
     }
+}
+
+/// The files of a Debian package, unpacked below `cache` and not installed: a directory that looks like `/`. Downloads it
+/// (`apt-get download`, for which an ordinary user is enough) if it is not there; then needs no network.
+///
+/// # Errors
+/// [`Error::Command`] where there is no apt, or no such package.
+pub fn fetch_package(cache: &Path, name: &str) -> Result<PathBuf> {
+    make_directory(cache)?;
+    let lock = std::fs::File::open(cache).map_err(on("open", cache))?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|error| on("lock", cache)(error.into()))?;
+    if let Some(place) = find_package(cache, name) {
+        return Ok(place);
+    }
+    download(name, cache, |_| Ok(()))?;
+    Ok(cache.join(name))
+}
+
+/// What [`fetch_package`] has fetched; needs no network.
+#[must_use]
+pub fn find_package(cache: &Path, name: &str) -> Option<PathBuf> {
+    Some(cache.join(name)).filter(|place| place.is_dir())
 }
 
 fn can_fetch(missing: &Missing) -> Result<()> {
@@ -52,20 +74,25 @@ fn install(parts: &[Part]) -> Result<()> {
     after_update_if_needed(install).map(drop)
 }
 
-fn download(part: Part, cache: &Path) -> Result<()> {
-    let package = if part == Part::Kernel { newest_kernel_package()? } else { part.package().to_owned() };
+fn download_part(part: Part, cache: &Path) -> Result<()> {
+    match part {
+        Part::Kernel => download(&newest_kernel_package()?, cache, prepare_kernel),
+        _ => download(part.package(), cache, |_| Ok(())),
+    }
+}
+
+/// Downloads and unpacks a package; `prepare` gets it ready before it is moved into place.
+fn download(package: &str, cache: &Path, prepare: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
         .tempdir_in(cache)
         .map_err(on("make a directory in", cache))?;
     after_update_if_needed(|| {
-        run_to_end(apt("apt-get").args(["download", &package]).current_dir(work.path()))
+        run_to_end(apt("apt-get").args(["download", package]).current_dir(work.path()))
     })?;
     let unpacked = work.path().join("unpacked");
     run_to_end(Command::new("dpkg-deb").arg("-x").arg(downloaded(work.path())?).arg(&unpacked))?;
-    if part == Part::Kernel {
-        prepare_kernel(&unpacked)?;
-    }
+    prepare(&unpacked)?;
     move_into_place(&unpacked, &cache.join(package))
 }
 

@@ -36,9 +36,10 @@ mod vmlinux;
 
 pub use binaries::{build_static, check_static};
 pub use error::{Error, Result, Trace};
+pub use fetch::{fetch_package, find_package};
 pub use kit::{Kit, Missing, Part, default_cache};
 pub use outcome::Outcome;
 pub use policy::kit_for_tests;
 pub use recipe::{Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
-pub use running::run;
-pub use userland::make_root;
+pub use running::{run, run_until};
+pub use userland::{make_root, make_root_from};

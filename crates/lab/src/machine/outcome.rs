@@ -20,6 +20,22 @@ pub(super) fn split_status(port: &str, mark: &str) -> Option<(String, i32)> {
     Some((output.to_owned(), status))
 }
 
+/// A text that grows, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes what came; gives the lines that are whole by now, cleaned.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(bytes);
+        let Some(last) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let whole: Vec<u8> = self.rest.drain(..=last).collect();
+        clean(&whole).lines().map(str::to_owned).collect()
+    }
+}
+
 /// Text from a serial port: valid, and with plain line ends.
 pub(super) fn clean(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "")
@@ -27,7 +43,7 @@ pub(super) fn clean(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean, split_status};
+    use super::{Lines, clean, split_status};
 
     #[test]
     fn the_status_follows_the_mark() {
@@ -39,6 +55,14 @@ mod tests {
     fn an_output_without_a_line_end_or_with_nothing_is_kept_as_it_is() {
         assert_eq!(split_status("two\n@m 0\n", "@m"), Some(("two".into(), 0)));
         assert_eq!(split_status("\n@m 0\n", "@m"), Some((String::new(), 0)));
+    }
+
+    #[test]
+    fn lines_come_when_they_are_whole() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(b"one\r\ntw"), ["one"]);
+        assert_eq!(lines.take(b"o"), [""; 0]);
+        assert_eq!(lines.take(b"\n\nthree\n\xff"), ["two", "", "three"]);
     }
 
     #[test]

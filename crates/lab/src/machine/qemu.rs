@@ -52,7 +52,8 @@ pub(super) fn arguments(kit: &Kit, recipe: &Recipe, files: &Files) -> Vec<OsStri
     add("-chardev", with_path("file,id=output,path=", &files.output));
     add("-device", "virtserialport,chardev=output".into());
     for (index, disk) in all_disks(recipe).iter().enumerate() {
-        add("-drive", drive(index, disk));
+        let forget = recipe.forget_root && index == 0 && matches!(recipe.system, System::Root(_));
+        add("-drive", drive(index, disk, forget));
         add("-device", format!("virtio-blk-pci,drive=disk{index},serial=eke-disk{index}").into());
     }
     arguments
@@ -69,8 +70,13 @@ fn all_disks(recipe: &Recipe) -> Vec<Disk> {
 
 /// `cache=unsafe`: the machine's flushes are not passed on to the host's disk, which is what a scratch image wants. What
 /// the machine wrote is in the image all the same when QEMU has ended.
-fn drive(index: usize, disk: &Disk) -> OsString {
+///
+/// `snapshot=on`: what is written goes to an unlinked file in `$TMPDIR`.
+fn drive(index: usize, disk: &Disk, forget: bool) -> OsString {
     let mut text = format!("if=none,id=disk{index},format=raw,cache=unsafe,discard=unmap");
+    if forget {
+        text += ",snapshot=on";
+    }
     if let Some(iops) = disk.iops {
         text += &format!(",throttling.iops-total={iops}");
     }
@@ -132,5 +138,10 @@ mod tests {
             "{line}"
         );
         assert_eq!(recipe.device(0), "/dev/vdb");
+        assert!(!line.contains("snapshot"), "{line}");
+        recipe.forget_root = true;
+        let line = self::line(&recipe);
+        assert!(line.contains("discard=unmap,snapshot=on,file=/root.img"), "{line}");
+        assert_eq!(line.matches("snapshot").count(), 1, "{line}");
     }
 }

@@ -16,6 +16,8 @@ pub struct Recipe {
     pub cgroup: Cgroup,
     /// What user space runs.
     pub system: System,
+    /// What is written to the root disk is gone at the end: every start finds the image as it was made.
+    pub forget_root: bool,
     /// Virtio disks, in order; [`Recipe::device`] says what each is called in the machine.
     pub disks: Vec<Disk>,
     /// Modules that are loaded, in order, before the script. They must be in the [`Userland`]. Drivers for the disks and
@@ -39,6 +41,7 @@ impl Recipe {
             kernel_args: Vec::new(),
             cgroup: Cgroup::V2,
             system: System::Fresh(Userland::default()),
+            forget_root: false,
             disks: Vec::new(),
             load: Vec::new(),
             script: script.into(),

@@ -1,14 +1,16 @@
 //! Starts QEMU, waits for it, and never leaves it behind.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::disk;
 use super::error::{Error, Result, Trace, on};
 use super::kit::Kit;
-use super::outcome::{Outcome, clean, split_status};
+use super::outcome::{Lines, Outcome, clean, split_status};
 use super::qemu::{Files, arguments};
 use super::recipe::{Recipe, System};
 use super::scratch::{program, write_scratch};
@@ -21,6 +23,19 @@ use super::userland::initramfs;
 /// [`Error::TimedOut`] after the recipe's time limit, [`Error::Ended`] when the machine went off before the script's end
 /// (both with what it had said), and whatever kept it from starting. QEMU is gone in every case.
 pub fn run(kit: &Kit, recipe: &Recipe) -> Result<Outcome> {
+    run_until(kit, recipe, &AtomicBool::new(false), &mut |_| {})
+}
+
+/// As [`run`], until `shutdown` is set; `line` is called with each line that the script prints, when it has.
+///
+/// # Errors
+/// As [`run`], and [`Error::Interrupted`] if `shutdown` was set before the machine was off.
+pub fn run_until(
+    kit: &Kit,
+    recipe: &Recipe,
+    shutdown: &AtomicBool,
+    line: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
     check(recipe)?;
     for disk in &recipe.disks {
         disk::ensure(kit, disk)?;
@@ -32,7 +47,8 @@ pub fn run(kit: &Kit, recipe: &Recipe) -> Result<Outcome> {
     write_scratch(&files.initramfs, &initramfs(kit, recipe, &mark)?)?;
     let start = Instant::now();
     let mut machine = Running::start(kit, recipe, &files)?;
-    let ending = machine.wait(start + recipe.timeout)?;
+    let mut output = Output { path: &files.output, file: None, lines: Lines::default(), line };
+    let ending = machine.wait(start + recipe.timeout, shutdown, &mut output)?;
     let seconds = start.elapsed().as_secs_f64();
     conclude(recipe, ending, &trace(&files), &mark, seconds)
 }
@@ -78,6 +94,31 @@ fn trace(files: &Files) -> Trace {
     Trace { output: text(&files.output), console: text(&files.console), qemu: text(&files.messages) }
 }
 
+/// The script's output as it grows.
+struct Output<'a> {
+    path: &'a Path,
+    /// Open once QEMU has made it.
+    file: Option<File>,
+    lines: Lines,
+    line: &'a mut dyn FnMut(&str),
+}
+
+impl Output<'_> {
+    /// Tells what has come since. It is read whole at the end, so that here nothing needs to succeed.
+    fn tell(&mut self) {
+        if self.file.is_none() {
+            self.file = File::open(self.path).ok();
+        }
+        let mut came = Vec::new();
+        if let Some(file) = &mut self.file {
+            let _ = file.read_to_end(&mut came);
+        }
+        for line in self.lines.take(&came) {
+            (self.line)(&line);
+        }
+    }
+}
+
 /// A QEMU that is killed when this is dropped.
 struct Running {
     child: Child,
@@ -101,11 +142,21 @@ impl Running {
     }
 
     /// How QEMU ended; `None` when it was still running at the deadline, and was killed.
-    fn wait(&mut self, deadline: Instant) -> Result<Option<ExitStatus>> {
+    fn wait(
+        &mut self,
+        deadline: Instant,
+        shutdown: &AtomicBool,
+        output: &mut Output<'_>,
+    ) -> Result<Option<ExitStatus>> {
         loop {
             let state = self.child.try_wait().map_err(on("wait for", Path::new("qemu")))?;
+            output.tell();
             if state.is_some() {
                 return Ok(state);
+            }
+            if shutdown.load(Ordering::Relaxed) {
+                self.end();
+                return Err(Error::Interrupted);
             }
             if Instant::now() >= deadline {
                 self.end();

@@ -1,10 +1,12 @@
 //! A file tree in memory, which becomes an initramfs or a directory on the host.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use super::error::{Result, on};
+use super::error::{Error, Result, on};
 use super::newc::Archive;
 use super::scratch::{make_directory, write_scratch};
 
@@ -12,13 +14,24 @@ use super::scratch::{make_directory, write_scratch};
 #[derive(Debug, Default)]
 pub struct Tree {
     entries: BTreeMap<String, Entry>,
+    /// When directories of the host were changed: fontconfig's cache is only good for directories as old as it knows.
+    changed: BTreeMap<String, SystemTime>,
 }
 
 #[derive(Debug)]
 enum Entry {
     Directory,
-    File { mode: u32, bytes: Vec<u8> },
-    Link { target: String },
+    File {
+        mode: u32,
+        bytes: Vec<u8>,
+    },
+    /// A file of the host, not read until it is needed.
+    Copy {
+        from: PathBuf,
+    },
+    Link {
+        target: String,
+    },
 }
 
 impl Tree {
@@ -44,18 +57,39 @@ impl Tree {
         }
     }
 
-    /// The tree as a newc archive.
+    /// Adds all that is below a directory of the host; replaces files that were there, but not links and directories.
+    /// What is neither a file, a directory nor a link is left out.
+    ///
+    /// # Errors
+    /// When a directory of it cannot be listed.
+    pub fn host_directory(&mut self, from: &Path) -> Result<()> {
+        self.host_entries(from, "")
+    }
+
+    /// Is something at this path?
     #[must_use]
-    pub fn archive(&self) -> Vec<u8> {
+    pub fn has(&self, path: &str) -> bool {
+        self.entries.contains_key(&self.resolve(path))
+    }
+
+    /// The tree as a newc archive.
+    ///
+    /// # Errors
+    /// When a file of the host cannot be read.
+    pub fn archive(&self) -> Result<Vec<u8>> {
         let mut archive = Archive::default();
         for (path, entry) in &self.entries {
             match entry {
                 Entry::Directory => archive.add(path, 0o040_755, &[]),
                 Entry::File { mode, bytes } => archive.add(path, 0o100_000 | mode, bytes),
+                Entry::Copy { from } => {
+                    let bytes = std::fs::read(from).map_err(on("read", from))?;
+                    archive.add(path, 0o100_000 | mode_of(from)?, &bytes);
+                }
                 Entry::Link { target } => archive.add(path, 0o120_777, target.as_bytes()),
             }
         }
-        archive.finish()
+        Ok(archive.finish())
     }
 
     /// Writes the tree below an empty directory of the host.
@@ -68,8 +102,43 @@ impl Tree {
             match entry {
                 Entry::Directory => make_directory(&path)?,
                 Entry::File { mode, bytes } => write_with_mode(&path, *mode, bytes)?,
+                Entry::Copy { from } => copy(from, &path)?,
                 Entry::Link { target } => symlink(target, &path).map_err(on("make the link", &path))?,
             }
+        }
+        // last, since making what is in them changes directories
+        for (path, changed) in &self.changed {
+            let path = below.join(path);
+            let set = File::open(&path).and_then(|directory| directory.set_modified(*changed));
+            set.map_err(on("set the time of", &path))?;
+        }
+        Ok(())
+    }
+
+    fn host_entries(&mut self, from: &Path, below: &str) -> Result<()> {
+        for entry in std::fs::read_dir(from).map_err(on("list", from))? {
+            let from = entry.map_err(on("list", from))?.path();
+            let name = from.file_name().and_then(|name| name.to_str());
+            let name = name.ok_or_else(|| Error::Recipe(format!("{} is no UTF-8 name", from.display())))?;
+            self.host_entry(&from, &format!("{below}/{name}"))?;
+        }
+        Ok(())
+    }
+
+    fn host_entry(&mut self, from: &Path, path: &str) -> Result<()> {
+        let kind = std::fs::symlink_metadata(from).map_err(on("look at", from))?.file_type();
+        if kind.is_dir() {
+            self.directory(path);
+            if let Ok(changed) = std::fs::metadata(from).and_then(|metadata| metadata.modified()) {
+                self.changed.insert(self.resolve(path), changed);
+            }
+            return self.host_entries(from, path);
+        }
+        if kind.is_symlink() {
+            let target = std::fs::read_link(from).map_err(on("read the link", from))?;
+            self.link(path, &target.to_string_lossy());
+        } else if kind.is_file() {
+            self.place(path, Entry::Copy { from: from.to_path_buf() });
         }
         Ok(())
     }
@@ -99,6 +168,19 @@ fn write_with_mode(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(on("set the mode of", path))
 }
 
+/// A second name for the file where that can be (it is only read), else a copy, with its permissions.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if std::fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    std::fs::copy(from, to).map(drop).map_err(on("copy", from))
+}
+
+fn mode_of(path: &Path) -> Result<u32> {
+    let metadata = std::fs::metadata(path).map_err(on("look at", path))?;
+    Ok(metadata.permissions().mode() & 0o7777)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Tree;
@@ -125,5 +207,34 @@ mod tests {
         tree.link("/a/c", "b");
         tree.unpack(place.path()).unwrap();
         assert_eq!(std::fs::read_to_string(place.path().join("a/c")).unwrap(), "hello");
+    }
+
+    #[test]
+    fn the_hosts_programs_are_not_shadowed_and_land_behind_the_links() {
+        let host = tempfile::tempdir().unwrap();
+        let mut programs = Tree::default();
+        programs.file("/bin/sh", 0o750, "a real shell");
+        programs.file("/lib/x/libc.so", 0o644, "c");
+        programs.link("/usr/bin/vi", "/etc/alternatives/vi");
+        programs.unpack(host.path()).unwrap();
+        let mut tree = Tree::default();
+        tree.directory("/usr/bin");
+        tree.link("/bin", "/usr/bin");
+        tree.link("/lib", "/usr/lib");
+        tree.host_directory(host.path()).unwrap();
+        tree.link("/bin/sh", "busybox");
+        tree.link("/bin/vi", "busybox");
+        tree.link("/bin/ls", "busybox");
+        let place = tempfile::tempdir().unwrap();
+        tree.unpack(place.path()).unwrap();
+        let changed =
+            |root: &std::path::Path, path: &str| root.join(path).metadata().unwrap().modified().unwrap();
+        assert_eq!(changed(place.path(), "usr/lib/x"), changed(host.path(), "lib/x"));
+        let read = |path: &str| std::fs::read_to_string(place.path().join(path)).unwrap();
+        assert_eq!((read("usr/bin/sh").as_str(), read("usr/lib/x/libc.so").as_str()), ("a real shell", "c"));
+        let link = |path: &str| std::fs::read_link(place.path().join(path)).unwrap();
+        assert_eq!(link("usr/bin/vi").to_str(), Some("/etc/alternatives/vi"));
+        assert_eq!(link("usr/bin/ls").to_str(), Some("busybox"));
+        assert!(tree.has("/lib/x/libc.so") && !tree.has("/lib/y"));
     }
 }

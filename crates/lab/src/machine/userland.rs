@@ -1,6 +1,6 @@
 //! Assembles the file trees: busybox, modules and binaries for a system, the initramfs of one start, a root disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::binaries::check_static;
@@ -20,6 +20,8 @@ const INITTAB: &str = "::sysinit:/etc/init.d/rcS\n::wait:/bin/sh /run/eke/main\n
 const PORT_DRIVERS: &str = "virtio_pci virtio_console";
 /// What reaches a disk besides.
 const DISK_DRIVERS: &str = "virtio_blk";
+/// The one of x86-64's binaries (System V ABI, AMD64 supplement).
+const DYNAMIC_LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// What reads a root disk besides.
 const ROOT_DRIVERS: &str = "crc32c_generic crc32c_intel ext4";
 
@@ -30,10 +32,48 @@ const ROOT_DRIVERS: &str = "crc32c_generic crc32c_intel ext4";
 /// # Errors
 /// When the image is there already, when a file of the user space cannot be read, or when mke2fs fails.
 pub fn make_root(kit: &Kit, image: &Path, size: u64, userland: &Userland) -> Result<()> {
-    let mut tree = system_tree(kit, userland)?;
+    write_root(kit, image, size, system_tree(kit, userland)?)
+}
+
+/// As [`make_root`], with the programs of `trees` besides: directories of the host that look like `/`, with programs, the
+/// shared libraries that they need, and whatever files. `/bin`, `/sbin` and `/lib` are `/usr/bin`, `/usr/sbin` and
+/// `/usr/lib`, however the trees have them. Busybox stands in only for programs that no tree has, a file of a later tree
+/// for an earlier one's, and what `userland` names for what the trees have. If a tree has a dynamic linker, `userland`'s
+/// binaries may be dynamic.
+///
+/// # Errors
+/// As [`make_root`], and when a tree cannot be read.
+pub fn make_root_from(
+    kit: &Kit,
+    image: &Path,
+    size: u64,
+    userland: &Userland,
+    trees: &[PathBuf],
+) -> Result<()> {
+    let mut whole = Tree::default();
+    for place in ["bin", "sbin", "lib", "lib32", "lib64"] {
+        whole.directory(&format!("/usr/{place}"));
+        whole.link(place, &format!("/usr/{place}"));
+    }
+    add_skeleton(&mut whole);
+    // called by these paths: the second by the kernel, when it wants a module
+    for name in ["init", "modprobe"] {
+        whole.link(&format!("/sbin/{name}"), "/bin/busybox");
+    }
+    for tree in trees {
+        whole.host_directory(tree)?;
+    }
+    fill(&mut whole, kit, userland)?;
+    write_root(kit, image, size, whole)
+}
+
+fn write_root(kit: &Kit, image: &Path, size: u64, mut tree: Tree) -> Result<()> {
     tree.file("/etc/inittab", 0o644, INITTAB);
     tree.file("/etc/init.d/rcS", 0o755, RC_S);
-    let place = tempfile::tempdir().map_err(on("make a directory in", &std::env::temp_dir()))?;
+    // beside the image: there is room for it, and the tree may be on the same file system, which saves copies
+    let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = tempfile::Builder::new().prefix(".eke-root-").tempdir_in(beside);
+    let place = place.map_err(on("make a directory in", beside))?;
     tree.unpack(place.path())?;
     make_image(image, size, &[])?;
     make_ext4(kit, image, Some(place.path())).inspect_err(|_| drop(std::fs::remove_file(image)))
@@ -53,7 +93,7 @@ pub(super) fn initramfs(kit: &Kit, recipe: &Recipe, mark: &str) -> Result<Vec<u8
     tree.file("/eke/main", 0o755, MAIN);
     tree.file("/eke/script", 0o755, recipe.script.as_str());
     tree.file("/eke/conf", 0o644, configuration(recipe, mark));
-    Ok(tree.archive())
+    tree.archive()
 }
 
 /// The modules that init loads first of all.
@@ -80,15 +120,20 @@ fn configuration(recipe: &Recipe, mark: &str) -> String {
 fn system_tree(kit: &Kit, userland: &Userland) -> Result<Tree> {
     let mut tree = Tree::default();
     add_skeleton(&mut tree);
-    add_busybox(&mut tree, kit)?;
+    fill(&mut tree, kit, userland)?;
+    Ok(tree)
+}
+
+fn fill(tree: &mut Tree, kit: &Kit, userland: &Userland) -> Result<()> {
+    add_busybox(tree, kit)?;
     for binary in &userland.binaries {
-        add_binary(&mut tree, binary)?;
+        add_binary(tree, binary)?;
     }
-    add_modules(&mut tree, kit, &userland.modules)?;
+    add_modules(tree, kit, &userland.modules)?;
     for file in &userland.files {
         tree.file(&file.path, file.mode, file.bytes.as_slice());
     }
-    Ok(tree)
+    Ok(())
 }
 
 fn add_skeleton(tree: &mut Tree) {
@@ -108,6 +153,7 @@ fn add_skeleton(tree: &mut Tree) {
     ] {
         tree.directory(place);
     }
+    // no effect where /bin itself is a link already
     for (link, target) in [("sbin", "/bin"), ("usr/bin", "/bin"), ("usr/sbin", "/bin"), ("var/run", "/run")] {
         tree.link(link, target);
     }
@@ -130,7 +176,9 @@ fn add_busybox(tree: &mut Tree, kit: &Kit) -> Result<()> {
 }
 
 fn add_binary(tree: &mut Tree, binary: &Path) -> Result<()> {
-    check_static(binary)?;
+    if !tree.has(DYNAMIC_LINKER) {
+        check_static(binary)?;
+    }
     let name =
         binary.file_name().ok_or_else(|| Error::Recipe(format!("{} names no file", binary.display())))?;
     tree.file(&format!("/bin/{}", name.to_string_lossy()), 0o755, read(binary)?);

@@ -1,0 +1,184 @@
+//! Makes the guest's disk, and runs guests.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use eke_core::units::MIB;
+use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Trace, Userland, make_root_from, run_until};
+
+use super::error::Error;
+use super::outcome::{GuestOutcome, event, parse};
+use super::peer::Peer;
+use super::script::{measuring, script};
+use crate::session::{Event, Spec};
+use crate::stage::{self, Parts, Tree};
+
+/// One run in a guest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuestRun {
+    /// What the guest has against the shortage.
+    pub peer: Peer,
+    /// RAM in MiB as QEMU has it; the kernel leaves 50 MiB less.
+    pub memory_mib: u32,
+    /// What is done; paths and programs are the guest's.
+    pub spec: Spec,
+    /// What [`measure`] brought home; only eke looks at it.
+    pub measured: Option<String>,
+    /// The longest that the whole may take on the host's clock.
+    pub timeout: Duration,
+}
+
+/// Makes the root disk of all guests at `image`: the `parts` (of [`super::parts`], and documents), the files of `packages`
+/// (of [`super::packages`], each an unpacked directory), busybox and the kernel's modules. Every run starts from it and
+/// leaves it as it is.
+///
+/// # Errors
+/// A program is not on this machine, a file cannot be read, mke2fs fails, or the image is there already.
+pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) -> Result<(), Error> {
+    let tree = Tree::of(parts)?;
+    let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = tempfile::Builder::new().prefix(".eke-guest-").tempdir_in(beside);
+    let place = place.map_err(|source| Error::Read { path: beside.to_owned(), source })?;
+    stage::copy_to(&tree, place.path())?;
+    let trees: Vec<PathBuf> =
+        [place.path().to_path_buf()].into_iter().chain(packages.iter().cloned()).collect();
+    // blocks, inodes, the journal, the modules, what is written; the image is sparse
+    let size = (tree.bytes().0 * 3 / 2 + 128 * MIB).next_multiple_of(MIB);
+    Ok(make_root_from(kit, image, size, &Userland::default(), &trees)?)
+}
+
+/// Runs a guest from power-on to power-off; `told` is called with each event when it has happened. A session that is
+/// killed is an outcome, not an error, and so is one that had begun when the time was over.
+///
+/// # Errors
+/// The peer cannot be set up, the machine does not start or ends before its script, or `shutdown` was set.
+pub fn run(
+    kit: &Kit,
+    image: &Path,
+    run: &GuestRun,
+    shutdown: &AtomicBool,
+    told: &mut dyn FnMut(&Event),
+) -> Result<GuestOutcome, Error> {
+    let text = script(&run.peer, &run.spec, run.measured.as_deref())?;
+    boot(kit, image, run, text, shutdown, told)
+}
+
+/// A boot before those of eke: `eke up` measures while the first document is open. Gives the figures that it keeps for
+/// later boots, for [`GuestRun::measured`].
+///
+/// # Errors
+/// As [`run`].
+pub fn measure(kit: &Kit, image: &Path, run: &GuestRun, shutdown: &AtomicBool) -> Result<String, Error> {
+    let text = measuring(&run.peer, &run.spec)?;
+    let outcome = boot(kit, image, run, text, shutdown, &mut |_| {})?;
+    let none = || Error::SetUp { peer: run.peer.name(), why: "it measured nothing".into() };
+    let measured = outcome.measured.ok_or_else(none)?;
+    // one line, and whole
+    Ok(serde_json::from_str::<serde_json::Value>(&measured)?.to_string())
+}
+
+fn boot(
+    kit: &Kit,
+    image: &Path,
+    run: &GuestRun,
+    script: String,
+    shutdown: &AtomicBool,
+    told: &mut dyn FnMut(&Event),
+) -> Result<GuestOutcome, Error> {
+    let place = tempfile::Builder::new().prefix("eke-guest-").tempdir();
+    let place = place.map_err(|source| Error::Read { path: std::env::temp_dir(), source })?;
+    let recipe = recipe(image, run, script, place.path());
+    let ended = run_until(kit, &recipe, shutdown, &mut |line| {
+        if let Some(event) = event(line) {
+            told(&event);
+        }
+    });
+    match ended {
+        Err(machine::Error::TimedOut { limit, trace }) => late(limit, trace),
+        ended => judge(&run.peer, &ended?),
+    }
+}
+
+fn recipe(image: &Path, run: &GuestRun, script: String, place: &Path) -> Recipe {
+    let mut recipe = Recipe::new(script).on_root(image);
+    recipe.memory_mib = run.memory_mib;
+    recipe.timeout = run.timeout;
+    recipe.forget_root = true;
+    recipe.disks.extend(run.peer.disk().map(|disk| Disk {
+        iops: Some(disk.iops),
+        bytes_per_second: Some(disk.bytes_per_second),
+        ..Disk::new(place.join("swap"), disk.size.0, Format::Swap)
+    }));
+    recipe
+}
+
+/// What had happened when the time was over; an error if no session had begun.
+fn late(limit: Duration, trace: Trace) -> Result<GuestOutcome, Error> {
+    let outcome = GuestOutcome { timed_out: true, seconds: limit.as_secs_f64(), ..parse(&trace.output) };
+    match outcome.events.is_empty() {
+        true => Err(machine::Error::TimedOut { limit, trace }.into()),
+        false => Ok(outcome),
+    }
+}
+
+fn judge(peer: &Peer, ended: &machine::Outcome) -> Result<GuestOutcome, Error> {
+    let outcome = GuestOutcome { seconds: ended.seconds, ..parse(&ended.output) };
+    if let Some(why) = outcome.failed {
+        return Err(Error::SetUp { peer: peer.name(), why });
+    }
+    if ended.status != 0 {
+        let last: Vec<&str> = ended.output.lines().rev().take(3).collect();
+        let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+        return Err(Error::Script { peer: peer.name(), status: ended.status, said });
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(output: &str, status: i32) -> machine::Outcome {
+        machine::Outcome { output: output.into(), console: String::new(), status, seconds: 9.0 }
+    }
+
+    #[test]
+    fn what_a_guest_says_last_is_in_the_error() {
+        let error = |output, status| judge(&Peer::Fedora, &ended(output, status)).unwrap_err().to_string();
+        assert_eq!(
+            error("@eke-guest failed zram takes no size of 7\n", 90),
+            "Fedora cannot be set up in the small machine: zram takes no size of 7"
+        );
+        assert!(error("a\nb\nc\nd\n", 2).ends_with("ended with status 2; it said last: b | c | d"));
+        assert_eq!(judge(&Peer::Nothing, &ended("", 0)).unwrap().seconds, 9.0);
+    }
+
+    #[test]
+    fn a_session_that_time_cut_short_is_an_outcome() {
+        let late =
+            |output: &str| late(Duration::from_secs(60), Trace { output: output.into(), ..Trace::default() });
+        let outcome = late("{\"event\":\"ready\",\"seconds\":2.0}\n{\"event\":\"op").unwrap();
+        assert!(outcome.timed_out && outcome.events == [Event::Ready { seconds: 2.0 }]);
+        assert!(late("booting").is_err());
+    }
+
+    #[test]
+    fn a_swap_disk_is_there_for_whom_it_is_and_the_root_is_forgotten() {
+        let spec: Result<Spec, _> = serde_json::from_str(
+            r#"{"screen":[1,1],"viewer":"v","documents":[],"ballast":{"size":0,"ratio":1.0},
+                "merge_same_pages":false,"acts":[],"patience_s":1.0}"#,
+        );
+        let with = |peer| GuestRun {
+            peer,
+            memory_mib: 124,
+            spec: spec.as_ref().unwrap().clone(),
+            measured: None,
+            timeout: Duration::from_secs(1),
+        };
+        let recipe = |peer| recipe(Path::new("/r"), &with(peer), String::new(), Path::new("/p"));
+        assert!(recipe(Peer::Nothing).disks.is_empty() && recipe(Peer::Nothing).forget_root);
+        let disks = recipe(Peer::ZswapLaptop).disks;
+        assert_eq!((disks[0].iops, disks[0].format), (Some(120), Format::Swap));
+    }
+}
