@@ -9,50 +9,15 @@ use std::time::SystemTime;
 
 use eke_bench::stage::{Error, Parts, Stage, StageSpec, Tree, ensure, sweep};
 use eke_kernel::Root;
-use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
+use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 
 /// Set for a copy of this test program that owns a stage until it is killed: its image.
 const OWNER: &str = "EKE_STAGE_OWNER";
 const TEXT: &[u8] = b"a document\n";
 
 fn missing() -> Option<String> {
-    let there =
-        |p: &&&str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
-    let programs = ["losetup", "mke2fs", "mount", "chroot"];
-    let program = programs.iter().find(|p| !there(p)).map(|p| format!("no {p} on this machine"));
-    lacking(&["/dev/fuse", "/dev/loop-control"]).or(program)
-}
-
-/// What of stages the machine shows: mounts, loop devices, directories.
-fn traces() -> Vec<String> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let ours =
-        mounts.lines().filter(|l| l.contains("/run/eke/") || l.starts_with("/dev/loop")).map(str::to_owned);
-    let loops = Root::host().list("sys/block").unwrap().into_iter().filter_map(|name| {
-        let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-        Some(format!("{name} {file}"))
-    });
-    let dirs = Root::host().list("run/eke").unwrap().into_iter();
-    ours.chain(loops).chain(dirs.filter(|n| n.starts_with("stage") || n.starts_with("slowdisk"))).collect()
-}
-
-/// Asserts at its end that no more is there than at its start.
-struct Clean(Vec<String>, #[expect(dead_code, reason = "held for its lock")] MachineLock);
-
-impl Clean {
-    fn start() -> Self {
-        let lock = lock_machine();
-        Self(traces(), lock)
-    }
-}
-
-impl Drop for Clean {
-    fn drop(&mut self) {
-        let after = traces();
-        if !std::thread::panicking() {
-            assert_eq!(after, self.0);
-        }
-    }
+    lacking(&["/dev/fuse", "/dev/loop-control"])
+        .or_else(|| no_program(&["losetup", "mke2fs", "mount", "chroot"]))
 }
 
 /// A tree of some programs and a document.
@@ -93,7 +58,7 @@ fn programs_run_in_it_and_it_is_cold_when_asked() {
     if let Some(why) = missing() {
         return skip("programs_run_in_it_and_it_is_cold_when_asked", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let stage = set(&image(dir.path()), Some("nfs"), false);
     assert!(run(&stage, &["true"]).1);
@@ -117,7 +82,7 @@ fn it_stands_on_this_machines_own_disk_too() {
     if let Some(why) = missing() {
         return skip("it_stands_on_this_machines_own_disk_too", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path());
     let before = std::fs::read(&image).unwrap();
@@ -136,7 +101,7 @@ fn a_stage_in_use_is_not_cold_and_says_so() {
     if let Some(why) = missing() {
         return skip("a_stage_in_use_is_not_cold_and_says_so", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let stage = set(&image(dir.path()), Some("sd"), false);
     let open = std::fs::File::open(stage.root_dir().join("documents/a document.pdf")).unwrap();
@@ -153,7 +118,7 @@ fn what_cannot_be_leaves_nothing() {
     if let Some(why) = missing() {
         return skip("what_cannot_be_leaves_nothing", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let no_file_system = dir.path().join("zeros");
     std::fs::OpenOptions::new()
@@ -205,21 +170,21 @@ fn what_a_killed_owner_left_is_swept() {
     if let Some(why) = missing() {
         return skip("what_a_killed_owner_left_is_swept", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path());
-    let before = traces();
+    let before = disks();
     let mut owner = start_owner(&image);
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert!(traces().len() >= before.len() + 6, "mounts, devices and directories of both: {:?}", traces());
+    assert!(disks().len() >= before.len() + 6, "mounts, devices and directories of both: {:?}", disks());
     let swept = sweep(&Root::host()).unwrap();
     assert_eq!(
         swept.iter().filter(|name| name.contains(&format!("-{}-", owner.id()))).count(),
         3,
         "{swept:?}"
     );
-    assert_eq!(traces(), before);
+    assert_eq!(disks(), before);
     assert_eq!(std::fs::read_dir(image.parent().unwrap()).unwrap().count(), 2, "the copy is not in /run");
     let tree = Tree::of(&Parts::default()).unwrap();
     ensure(&Root::host(), &tree, image.parent().unwrap(), SystemTime::now()).unwrap();

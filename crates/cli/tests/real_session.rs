@@ -7,10 +7,13 @@
     reason = "functions of tests, which fail by it"
 )]
 
+mod common;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use common::pdf::two_documents;
 use eke_bench::desktop::{needs, viewers};
 use eke_bench::session::{Act, Ballast, End, Event, Spec};
 use eke_core::units::Bytes;
@@ -19,47 +22,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PAGES: u32 = 6;
 
-/// A document of rectangles: no fonts, and each page another picture.
-fn pdf() -> Vec<u8> {
-    let kids: Vec<String> = (0..PAGES).map(|page| format!("{} 0 R", 3 + 2 * page)).collect();
-    let mut objects = vec![
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        format!("<< /Type /Pages /Kids [{}] /Count {PAGES} >>", kids.join(" ")),
-    ];
-    for page in 0..PAGES {
-        let content = format!("0.{page} 0.3 0.7 rg {} 100 {} 300 re f", 50 + 40 * page, 100 + 20 * page);
-        objects.push(format!(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << >> /Contents {} 0 R >>",
-            4 + 2 * page
-        ));
-        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
-    }
-    let mut file = "%PDF-1.4\n".to_owned();
-    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
-    for (number, object) in objects.iter().enumerate() {
-        table += &format!("{:010} 00000 n \n", file.len());
-        file += &format!("{} 0 obj\n{object}\nendobj\n", number + 1);
-    }
-    let start = file.len();
-    file += &format!(
-        "{table}trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n",
-        objects.len() + 1
-    );
-    file.into_bytes()
-}
-
-/// Two documents in a directory that no session's own /tmp hides.
+/// Two documents.
 struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("eke-session-test-").tempdir_in("/var/tmp").unwrap();
-        for name in ["a.pdf", "b.pdf"] {
-            let mut file = tempfile::NamedTempFile::new_in(dir.path()).unwrap();
-            std::io::Write::write_all(&mut file, &pdf()).unwrap();
-            file.persist(dir.path().join(name)).unwrap();
-        }
-        Self(dir)
+        Self(two_documents(PAGES))
     }
 
     fn spec(&self, viewer: &str, acts: &[Act]) -> Spec {

@@ -149,6 +149,22 @@ impl Session {
         }
     }
 
+    /// Undoes all that is in the journal in this name, the latest first, and closes the journal if nothing else is in it.
+    ///
+    /// # Errors
+    /// As of [`Session::undo`], at the first that cannot be undone.
+    pub fn undo_own(&mut self) -> Result<()> {
+        let mut entries = self.journal.entries()?;
+        entries.retain(|e| e.intent.owner == self.owner);
+        for entry in entries.iter().rev() {
+            self.undo(entry.seq)?;
+        }
+        if self.journal.entries()?.is_empty() {
+            self.journal.clear()?;
+        }
+        Ok(())
+    }
+
     /// The open journal.
     pub fn journal(&self) -> &Journal {
         &self.journal

@@ -16,7 +16,7 @@ use eke_kernel::{Root, cgroup};
 use eke_lab::hog::{HogReport, HogSpec};
 use eke_lab::pen::{self, Output, PenSpec};
 use eke_lab::slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, sweep};
-use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
+use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 use rustix::io::Errno;
 
 const SIZE: Bytes = Bytes::mib(32);
@@ -25,10 +25,7 @@ const PAGE: usize = 4096;
 const OWNER: &str = "EKE_SLOW_DISK_OWNER";
 
 fn missing(programs: &[&str]) -> Option<String> {
-    let there =
-        |p: &&&str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
-    let program = programs.iter().find(|p| !there(p)).map(|p| format!("no {p} on this machine"));
-    lacking(&["/dev/fuse", "/dev/loop-control"]).or(program)
+    lacking(&["/dev/fuse", "/dev/loop-control"]).or_else(|| no_program(programs))
 }
 
 /// A disk that is fast enough for a test and has each part of a slow one.
@@ -39,40 +36,6 @@ fn profile() -> Profile {
 #[expect(clippy::unwrap_used, reason = "test code")]
 fn attach(image: Image) -> SlowDisk {
     SlowDisk::attach(&Root::host(), SlowDiskSpec::new(image, SIZE, profile())).unwrap()
-}
-
-/// What of slow disks the machine shows: mounts, loop devices, directories.
-#[expect(clippy::unwrap_used, reason = "test code")]
-fn traces() -> Vec<String> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let mounts =
-        mounts.lines().filter(|l| l.contains("slow") || l.starts_with("/dev/loop")).map(str::to_owned);
-    let loops = Root::host().list("sys/block").unwrap().into_iter();
-    let loops = loops.filter_map(|name| {
-        let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-        Some(format!("{name} {file}"))
-    });
-    let dirs = Root::host().list("run/eke").unwrap().into_iter().filter(|n| n.starts_with("slowdisk"));
-    mounts.chain(loops).chain(dirs).collect()
-}
-
-/// Asserts at its end, also when the test fails, that no more is there than at its start.
-struct Clean(Vec<String>, #[expect(dead_code, reason = "held for its lock")] MachineLock);
-
-impl Clean {
-    fn start() -> Self {
-        let lock = lock_machine();
-        Self(traces(), lock)
-    }
-}
-
-impl Drop for Clean {
-    fn drop(&mut self) {
-        let after = traces();
-        if !std::thread::panicking() {
-            assert_eq!(after, self.0);
-        }
-    }
 }
 
 /// A page with an address to which O_DIRECT goes.
@@ -124,7 +87,7 @@ fn a_file_system_on_it_keeps_its_files() {
     if let Some(why) = missing(&["losetup", "mkfs.ext4", "mount"]) {
         return skip("a_file_system_on_it_keeps_its_files", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("image");
     let target = dir.path().join("a mount");
@@ -157,7 +120,7 @@ fn errors_surface_where_they_are_asked_for_and_go_when_healed() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("errors_surface_where_they_are_asked_for_and_go_when_healed", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let disk = attach(Image::Memory);
     let file = direct(disk.device());
     write_page(&file, 3, 7).unwrap();
@@ -182,7 +145,7 @@ fn a_power_cut_loses_what_was_not_flushed_and_nothing_else() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("a_power_cut_loses_what_was_not_flushed_and_nothing_else", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let image = Image::File(dir.path().join("image"));
     let disk = attach(image.clone());
@@ -212,7 +175,7 @@ fn two_disks_live_beside_each_other_and_leave_nothing() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("two_disks_live_beside_each_other_and_leave_nothing", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let (one, two) = (attach(Image::Memory), attach(Image::Memory));
     assert_ne!(one.device(), two.device());
     write_page(&direct(one.device()), 0, 5).unwrap();
@@ -229,7 +192,7 @@ fn a_device_that_is_held_open_says_so_and_goes_with_its_last_user() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("a_device_that_is_held_open_says_so_and_goes_with_its_last_user", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let disk = attach(Image::Memory);
     let device = disk.device().to_owned();
     let file = direct(&device);
@@ -243,7 +206,7 @@ fn an_image_that_cannot_be_leaves_nothing() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("an_image_that_cannot_be_leaves_nothing", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let image = Image::File("/nonexistent/image".into());
     let refused = SlowDisk::attach(&Root::host(), SlowDiskSpec::new(image, SIZE, profile()));
     assert!(refused.unwrap_err().to_string().contains("/nonexistent/image"));
@@ -262,7 +225,7 @@ fn a_box_swaps_to_it_and_its_pages_are_whole() {
     if let Some(why) = missing(&["losetup", "mkswap"]).or(groups) {
         return skip("a_box_swaps_to_it_and_its_pages_are_whole", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let spec = SlowDiskSpec::new(Image::Memory, Bytes::mib(256), profile());
     let disk = SlowDisk::attach(&Root::host(), spec).unwrap();
     if !disk.may_hold_swap() {
@@ -288,7 +251,7 @@ fn an_image_on_a_tmpfs_may_not_hold_swap() {
     if let Some(why) = missing(&["losetup"]).or_else(|| lacking(&["/dev/shm"])) {
         return skip("an_image_on_a_tmpfs_may_not_hold_swap", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let disk = attach(Image::File(dir.path().join("image")));
     assert!(!disk.may_hold_swap());
@@ -322,9 +285,9 @@ fn what_a_killed_owner_left_is_swept() {
     if let Some(why) = missing(&["losetup", "mkfs.ext4", "mount"]) {
         return skip("what_a_killed_owner_left_is_swept", &why);
     }
-    let _clean = Clean::start();
+    let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
-    let before = traces();
+    let before = disks();
     let (mut owner, device) = start_owner(&dir.path().join("image"));
     let target = dir.path().join("mount");
     std::fs::create_dir(&target).unwrap();
@@ -332,10 +295,10 @@ fn what_a_killed_owner_left_is_swept() {
     run("mount", &[&device.display().to_string(), &target.display().to_string()]);
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert!(traces().len() >= before.len() + 4, "a mount on it, its own, the device, the directory");
+    assert!(disks().len() >= before.len() + 4, "a mount on it, its own, the device, the directory");
     let swept = sweep(&Root::host()).unwrap();
     assert_eq!(swept.len(), 1, "{swept:?}");
     assert!(swept[0].contains(&format!("-{}-", owner.id())), "{swept:?}");
-    assert_eq!(traces(), before);
+    assert_eq!(disks(), before);
     assert!(sweep(&Root::host()).unwrap().is_empty());
 }

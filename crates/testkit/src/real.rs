@@ -1,7 +1,9 @@
 //! What tests of the real kernel share.
 
 use std::fs::{File, OpenOptions};
+use std::path::Path;
 
+use eke_kernel::Root;
 use rustix::fs::{FlockOperation, flock};
 
 /// Holds the machine for one test: swap, zram and groups are the whole machine's. Released when dropped.
@@ -28,13 +30,26 @@ pub fn lock_machine() -> MachineLock {
 ///
 /// # Panics
 /// If `EKE_TESTS=require` and something lacks.
-#[expect(clippy::panic, reason = "test code")]
 pub fn lacking(needs: &[&str]) -> Option<String> {
-    let why = if rustix::process::geteuid().is_root() {
-        needs.iter().find(|p| !std::path::Path::new(p).exists()).map(|p| format!("no {p} on this machine"))
+    unless_required(if rustix::process::geteuid().is_root() {
+        needs.iter().find(|p| !Path::new(p).exists()).map(|p| format!("no {p} on this machine"))
     } else {
         Some("not root".to_owned())
-    };
+    })
+}
+
+/// The same for the host's programs.
+///
+/// # Panics
+/// If `EKE_TESTS=require` and one is not installed.
+pub fn no_program(programs: &[&str]) -> Option<String> {
+    let is_there =
+        |p: &str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
+    unless_required(programs.iter().find(|p| !is_there(p)).map(|p| format!("no {p} on this machine")))
+}
+
+#[expect(clippy::panic, reason = "test code")]
+fn unless_required(why: Option<String>) -> Option<String> {
     if let (Some(why), Ok("require")) = (&why, std::env::var("EKE_TESTS").as_deref()) {
         panic!("a required test cannot run: {why}");
     }
@@ -44,4 +59,43 @@ pub fn lacking(needs: &[&str]) -> Option<String> {
 /// Prints why a test is skipped, in the form that `make test` counts.
 pub fn skip(test: &str, why: &str) {
     eprintln!("skipped: {test}: {why}");
+}
+
+/// What the machine shows of slow disks and stages: mounts, loop devices, directories.
+pub fn disks() -> Vec<String> {
+    let root = Root::host();
+    let list = |dir: &str| root.list(dir).unwrap_or_default().into_iter();
+    let mounts = root.read("proc/mounts").unwrap_or_default();
+    let is_ours = |l: &&str| l.contains("/run/eke/") || l.contains("slow") || l.starts_with("/dev/loop");
+    let mounts = mounts.lines().filter(is_ours).map(str::to_owned);
+    let loops = list("sys/block").filter_map(|name| {
+        Some(format!("{name} {}", root.read(format!("sys/block/{name}/loop/backing_file")).ok()?))
+    });
+    let dirs = list("run/eke").filter(|n| n.starts_with("stage") || n.starts_with("slowdisk"));
+    mounts.chain(loops).chain(dirs).collect()
+}
+
+/// The whole machine for one test, at whose end it must show the same [`disks`] as at its start.
+#[derive(Debug)]
+pub struct SameDisks {
+    before: Vec<String>,
+    #[expect(dead_code, reason = "held for its lock")]
+    machine: MachineLock,
+}
+
+impl SameDisks {
+    /// Waits for the machine.
+    pub fn start() -> Self {
+        let machine = lock_machine();
+        Self { before: disks(), machine }
+    }
+}
+
+impl Drop for SameDisks {
+    fn drop(&mut self) {
+        let after = disks();
+        if !std::thread::panicking() {
+            assert_eq!(after, self.before);
+        }
+    }
 }

@@ -67,6 +67,7 @@ struct Browsing<'a> {
 impl<'a> Browsing<'a> {
     fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
         let mut field = Field::prepare(bench)?;
+        field.check_names(true)?;
         let found = crate::desktop::find(&BROWSERS).ok_or(Error::NoBrowser { known: BROWSERS.to_vec() })?;
         let program = cold::real(&found);
         let directories = bench

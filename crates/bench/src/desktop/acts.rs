@@ -156,12 +156,23 @@ impl<'s, 'a> Desktop<'s, 'a> {
     /// The window's content must be known before the first key, and be the document's own: a window that was just
     /// brought to the front is drawn anew. That is not timed, but has its end.
     fn settle(&mut self, document: usize) -> Result<(), Stop> {
-        let Document { window, pid, content, .. } = self.document(document)?;
-        let (asked, until) = (Instant::now(), self.until());
+        let Document { window, content, .. } = self.document(document)?;
+        let asked = Instant::now();
         if self.look(window)? == content {
             return Ok(());
         }
-        let what = || format!("the window of document {document}");
+        self.drawn_again(document, asked, Some(Duration::ZERO)).map(drop)
+    }
+
+    /// Waits for what a window showed before.
+    fn drawn_again(
+        &mut self,
+        document: usize,
+        asked: Instant,
+        first_damage: Option<Duration>,
+    ) -> Result<Drawn, Stop> {
+        let Document { window, pid, content, .. } = self.document(document)?;
+        let (until, what) = (self.until(), || format!("the window of document {document}"));
         let wanted = Wanted {
             window,
             pid,
@@ -172,9 +183,9 @@ impl<'s, 'a> Desktop<'s, 'a> {
             may_stay: false,
             what: &what,
         };
-        let drawn = self.drawn(&wanted, Some(Duration::ZERO))?;
+        let drawn = self.drawn(&wanted, first_damage)?;
         self.update(document, |d| d.content = drawn.content);
-        Ok(())
+        Ok(drawn)
     }
 
     fn turn(&mut self, document: usize, back: bool) -> Result<(), Stop> {
@@ -203,23 +214,11 @@ impl<'s, 'a> Desktop<'s, 'a> {
     }
 
     fn switch(&mut self, document: usize) -> Result<(), Stop> {
-        let Document { window, pid, content, .. } = self.document(document)?;
-        let what = || format!("the window of document {document}");
+        let window = self.document(document)?.window;
         self.windows.damage(window)?;
-        let (asked, until) = (Instant::now(), self.until());
+        let asked = Instant::now();
         self.windows.activate(window)?;
-        let wanted = Wanted {
-            window,
-            pid,
-            asked,
-            until,
-            before: None,
-            expected: Some(content),
-            may_stay: false,
-            what: &what,
-        };
-        let drawn = self.drawn(&wanted, None)?;
-        self.update(document, |d| d.content = drawn.content);
+        let drawn = self.drawn_again(document, asked, None)?;
         self.tell(&Event::Switched { document, seconds: drawn.at.as_secs_f64() })
     }
 

@@ -9,16 +9,18 @@ use eke_core::units::{Bytes, MIB};
 use eke_swap::measure::Measured;
 
 use super::{Bench, Error};
-use crate::peers::ours::Levers;
-use crate::peers::table::STUDY_MIB;
+use crate::peers::ours::{EKE, Levers};
+use crate::peers::table::{PEERS, STUDY_MIB};
 use crate::peers::{self, Arrangement, Ground, Host};
 use crate::report::{Machine, Metric, Report};
 use crate::rows::{Params, Rows, params};
 use crate::session::{Event, figures, run};
 
 /// What quick runs compare: none, two sizes, the peer that declares and tunes most, eke.
-const QUICK: [&str; 6] =
-    ["memory to spare", "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
+const QUICK: [&str; 6] = [TO_SPARE, "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
+
+/// The name of the variant without any want.
+pub(super) const TO_SPARE: &str = "memory to spare";
 
 /// See the module.
 pub(crate) struct Field<'a> {
@@ -51,6 +53,21 @@ impl Entrant {
     }
 }
 
+/// What variants may be called, whether or not this machine can have them.
+fn names(sizes: bool, levers: bool) -> Vec<String> {
+    let mut names: Vec<String> = PEERS.iter().map(|p| p.name.to_owned()).collect();
+    if sizes {
+        names.extend(STUDY_MIB.map(peers::size_name));
+    } else {
+        names.insert(0, TO_SPARE.to_owned());
+    }
+    names.push(EKE.to_owned());
+    if levers {
+        names.extend(peers::lever_names().map(str::to_owned));
+    }
+    names
+}
+
 fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
     let sizes = arrangement.plan.steps.iter().filter_map(|planned| match &planned.step {
         Step::AddZram(device) => Some(device.disksize),
@@ -66,6 +83,15 @@ impl<'a> Field<'a> {
         let ground = Ground::prepare(bench.root)?;
         let host = Host::of(bench.root)?;
         Ok(Self { bench, ground, host, notes: Vec::new(), ends: Vec::new() })
+    }
+
+    /// A wrong name costs nobody a calibration.
+    ///
+    /// # Errors
+    /// A name that no variant has.
+    pub fn check_names(&self, sizes: bool) -> Result<(), Error> {
+        let known = names(sizes, self.bench.options.levers);
+        self.bench.options.refuse_unknown(&known)
     }
 
     /// Everything that is compared in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
@@ -95,9 +121,7 @@ impl<'a> Field<'a> {
     pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
         let options = &self.bench.options;
         let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
-        if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
-            return Err(Error::NoVariant { name: name.clone(), known });
-        }
+        options.refuse_unknown(&known)?;
         let wanted = |name: &str| match (options.variants.as_slice(), options.quick) {
             ([], false) => true,
             ([], true) => QUICK.contains(&name),

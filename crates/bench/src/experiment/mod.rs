@@ -48,6 +48,17 @@ pub struct Options {
     pub levers: bool,
 }
 
+impl Options {
+    /// # Errors
+    /// The first variant that is asked for and not `known`.
+    fn refuse_unknown(&self, known: &[String]) -> Result<(), Error> {
+        match self.variants.iter().find(|name| !known.contains(name)) {
+            Some(name) => Err(Error::NoVariant { name: name.clone(), known: known.to_vec() }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// An experiment's surroundings.
 pub struct Bench<'a> {
     /// The machine.

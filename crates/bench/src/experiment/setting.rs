@@ -5,7 +5,7 @@ use std::time::Duration;
 use eke_core::units::{Bytes, MIB};
 use eke_swap::measure::Measured;
 
-use super::field::{Entrant, Field};
+use super::field::{self, Entrant, Field};
 use super::scene::{self, Scene};
 use super::{Bench, Error, Experiment, Trial};
 use crate::peers::Arrangement;
@@ -38,6 +38,7 @@ impl<'a> Setting<'a> {
     /// Finds documents and programs, puts them on the disk, and undoes what a dead experiment left.
     pub fn prepare(bench: &'a Bench<'a>, experiment: &'a Experiment) -> Result<Self, Error> {
         let mut field = Field::prepare(bench)?;
+        field.check_names(experiment.sizes)?;
         bench.progress.say("Preparing programs and documents on their disk.");
         let documents =
             if bench.options.quick { experiment.documents_if_quick } else { experiment.documents };
@@ -114,14 +115,15 @@ impl<'a> Setting<'a> {
         let command = run::of_windows(&self.field.bench.program, &self.stage.root_dir(), &spec);
         let run = self.field.compete(entrant, command)?;
         self.unlike += figures::browsed(&run.events).iter().map(|b| b.unlike).sum::<usize>();
-        let read_mib = self.read().saturating_sub(before).0 as f64 / MIB as f64;
+        let read = self.read().zip(before).map(|(after, before)| after.saturating_sub(before));
+        let read_mib = read.map(|read| read.0 as f64 / MIB as f64);
         let (variant, params) = (entrant.name(), &entrant.params);
         add(&Trial { variant, params, events: &run.events, report: &run.report, read_mib });
         Ok(())
     }
 
-    fn read(&self) -> Bytes {
-        self.stage.stats().map_or(Bytes(0), |stats| stats.reads.bytes)
+    fn read(&self) -> Option<Bytes> {
+        self.stage.stats().map(|stats| stats.reads.bytes)
     }
 
     /// What all runs together show.
@@ -148,6 +150,6 @@ fn every_document(documents: usize, pages: u32) -> Vec<Act> {
 
 fn to_spare() -> Entrant {
     let set_up = format!("the same in a box of {TO_SPARE}, without swap");
-    let variant = Variant { name: "memory to spare".to_owned(), role: Role::Baseline, set_up };
+    let variant = Variant { name: field::TO_SPARE.to_owned(), role: Role::Baseline, set_up };
     Entrant::new(Arrangement { variant, ..Arrangement::default() }, TO_SPARE)
 }

@@ -55,16 +55,7 @@ impl Ground {
         if journal::entries(&self.root)?.is_empty() {
             return Ok(());
         }
-        let mut session = Session::open(&self.root, OWNER)?;
-        let mut entries = session.journal().entries()?;
-        entries.retain(|e| e.intent.owner == OWNER);
-        for entry in entries.iter().rev() {
-            session.undo(entry.seq)?;
-        }
-        if session.journal().entries()?.is_empty() {
-            session.journal().clear()?;
-        }
-        Ok(())
+        Ok(Session::open(&self.root, OWNER)?.undo_own()?)
     }
 }
 

@@ -38,12 +38,17 @@ pub fn in_box(budget: Bytes, host: &Host, which: &[String]) -> Result<InBox, Err
     Ok(all)
 }
 
+/// What plain zram of that size is called.
+pub fn size_name(mib: u64) -> String {
+    format!("zram of {mib} MiB")
+}
+
 /// The study's curve: plain zram of each size.
 pub fn sizes(host: &Host, mib: &[u64]) -> Vec<Arrangement> {
     let one = |mib: &u64| {
         let size = Bytes::mib(*mib);
         let variant = Variant {
-            name: format!("zram of {mib} MiB"),
+            name: size_name(*mib),
             role: Role::Baseline,
             set_up:
                 "plain zram with the kernel's default algorithm, nothing else: a point of the study's curve"

@@ -20,8 +20,8 @@ use crate::report::Variant;
 
 pub use ground::Ground;
 pub use host::Host;
-pub use in_box::{InBox, in_box, sizes};
-pub use ours::{Levers, levers, ours};
+pub use in_box::{InBox, in_box, size_name, sizes};
+pub use ours::{Levers, lever_names, levers, ours};
 
 /// In whose name an experiment's changes stand in the journal.
 pub const OWNER: &str = "bench";

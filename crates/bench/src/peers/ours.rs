@@ -43,18 +43,25 @@ impl Default for Levers {
 type Flip = (&'static str, &'static str, fn(&mut Levers));
 
 const FLIPS: [Flip; 5] = [
-    ("eke, size of RAM", "the size is the box's budget, whatever the ratio", |l| l.size = false),
-    ("eke, kernel's algorithm", "the kernel's default algorithm, whatever was measured", |l| {
+    ("eke with the size of RAM", "the size is the box's budget, whatever the ratio", |l| l.size = false),
+    ("eke with the kernel's algorithm", "the kernel's default algorithm, whatever was measured", |l| {
         l.algorithm = false
     }),
-    ("eke, swappiness 60", "the kernel's swappiness, whatever a page costs", |l| l.swappiness = false),
-    ("eke, page-cluster 3", "the kernel's page-cluster: eight pages at a time", |l| l.page_cluster = false),
+    ("eke with swappiness 60", "the kernel's swappiness, whatever a page costs", |l| l.swappiness = false),
+    ("eke with page-cluster 3", "the kernel's page-cluster: eight pages at a time", |l| {
+        l.page_cluster = false
+    }),
     (
-        "eke, merging pages",
+        "eke with merged pages",
         "equal pages of the session's programs are merged (KSM), which `eke up` does not do",
         |l| l.merging = true,
     ),
 ];
+
+/// The names of the variants that [`levers`] makes; the user lists names with commas, so there is none in them.
+pub fn lever_names() -> impl Iterator<Item = &'static str> {
+    FLIPS.iter().map(|(name, ..)| *name)
+}
 
 /// eke in a box of `budget`: its real plan from what the machine has and what was measured, the budget as RAM.
 ///

@@ -1,6 +1,7 @@
 //! `eke bench ...`.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use eke_bench::experiment;
 use eke_bench::page::page;
@@ -75,6 +76,9 @@ fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
     };
     let measured = measured(bench, &surroundings);
     progress.end();
+    // A signal goes to helpers such as mke2fs too, whose failure is not the news then.
+    let measured =
+        measured.map_err(|e| if stop.load(Ordering::Relaxed) { experiment::Error::Interrupted } else { e });
     finish(context, &measured.map_err(failure)?, &options.files)
 }
 
@@ -89,21 +93,30 @@ fn measured(bench: &Bench, surroundings: &experiment::Bench) -> Result<Report, e
 }
 
 fn failure(error: experiment::Error) -> Failure {
-    Failure::new(Status::Failed, error.to_string())
+    let status = match error {
+        experiment::Error::Viewer { .. } | experiment::Error::NoVariant { .. } => Status::Usage,
+        _ => Status::Failed,
+    };
+    Failure::new(status, error.to_string())
 }
 
 fn asked(options: &Experiment) -> experiment::Options {
     experiment::Options {
         quick: options.quick,
-        repeats: options.repeats as usize,
+        repeats: repeats(options),
         memory: options.memory,
         ballast: options.ballast,
         disk: (options.disk != "none").then(|| options.disk.clone()),
         viewer: options.viewer.clone(),
         documents: options.documents.clone(),
-        variants: options.variants.clone(),
+        variants: options.variants.iter().map(|name| name.trim().to_owned()).collect(),
         levers: options.levers,
     }
+}
+
+/// Three are enough for a median; whoever is in a hurry gets one.
+fn repeats(options: &Experiment) -> usize {
+    options.repeats.map_or(if options.quick { 1 } else { 3 }, |n| n as usize)
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
@@ -149,7 +162,7 @@ fn command(bench: &Bench) -> String {
     };
     let mut words = vec![format!("sudo eke bench {name}")];
     words.extend(options.quick.then(|| "--quick".to_owned()));
-    words.push(format!("--repeats {}", options.repeats));
+    words.push(format!("--repeats {}", repeats(options)));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
     words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
     words.extend(options.memory.map(|m| format!("--memory {}", size(m))));
@@ -196,7 +209,7 @@ mod tests {
     fn the_command_makes_the_same_again() {
         assert_eq!(
             again(&["eke", "bench", "paging", "--quick", "--output", "a.json", "--force"]),
-            "sudo eke bench paging --quick --repeats 3 --disk nfs"
+            "sudo eke bench paging --quick --repeats 1 --disk nfs"
         );
         let line = again(&[
             "eke",

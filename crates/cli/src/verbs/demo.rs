@@ -89,15 +89,6 @@ impl Arrange for Stage<'_> {
     }
 
     fn none(&mut self) -> Result<(), eke_kernel::Error> {
-        let mut session = Session::open(&self.context.root, OWNER)?;
-        let mut entries = session.journal().entries()?;
-        entries.retain(|e| e.intent.owner == OWNER);
-        for entry in entries.iter().rev() {
-            session.undo(entry.seq)?;
-        }
-        if session.journal().entries()?.is_empty() {
-            session.journal().clear()?;
-        }
-        Ok(())
+        Session::open(&self.context.root, OWNER)?.undo_own()
     }
 }

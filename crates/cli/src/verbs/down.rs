@@ -1,5 +1,6 @@
 //! `eke down`: everything back, with the agent alive or dead.
 
+use eke_bench::stage;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, state};
@@ -29,6 +30,9 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
     let mut document = documents::Down::default();
     if let Err(e) = cgroup::sweep(&context.root) {
         document.blocked.push(format!("what a killed box left: {e}"));
+    }
+    if let Err(e) = stage::sweep(&context.root) {
+        document.blocked.push(format!("what a killed experiment left: {e}"));
     }
     let journal = Journal::open(&context.root)?;
     for (entry, outcome) in revert::all(&context.root, &journal)? {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use eke_bench::desktop::place;
 use eke_bench::session::{End, Event};
 use eke_bench::tabs::{self, Server, Spec, documents};
 use eke_core::units::Bytes;
-use rustix::mm::{MlockAllFlags, mlockall};
 
 use super::Context;
 use crate::exit::{Failure, Outcome, Status};
@@ -21,7 +21,7 @@ pub fn run(context: &Context, spec: &str) -> Outcome {
     let spec: Spec = serde_json::from_str(spec)
         .map_err(|e| Failure::new(Status::Usage, format!("cannot read the experiment \"{spec}\": {e}")))?;
     // What is measured is the browser: this process must not wait for its own pages. Refused without privilege, no harm.
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+    let _ = place::lock_own_memory();
     let end = tabs::run(&context.root, &spec, &std::env::temp_dir(), &stop, &mut tell);
     let status = if matches!(end, End::Failed { .. }) { Status::Failed } else { Status::Done };
     tell(Event::Ended(end));
