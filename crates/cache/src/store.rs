@@ -27,10 +27,10 @@ use crate::verdict::Verdicts;
 const SHORT_RANGE: u64 = 64;
 
 /// Files whose verdict is remembered.
-const VERDICTS: usize = 4096;
+const VERDICTS: usize = if cfg!(test) { 4 } else { 4096 };
 
 /// Stripes of epochs.
-const EPOCHS: usize = 4096;
+const EPOCHS: usize = if cfg!(test) { 4 } else { 4096 };
 
 /// What a look for a block came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,10 +46,10 @@ impl<P: Policy> Shard<P> {
         victim.is_some()
     }
 
-    /// A free slot, and room in the tables for its key. `None`: not within the budget.
+    /// A free slot, and room in the tables for its key. Without memory for more, one is made free. `None`: no room.
     pub(super) fn make_slot(&mut self) -> Result<Option<Slot>, OutOfMemory> {
         self.index.reserve(1, &self.slots)?;
-        if !self.slots.has_free() && !self.grow_slots()? && !self.evict() {
+        if !self.slots.has_free() && self.grow_slots() != Ok(true) && !self.evict() {
             return Ok(None);
         }
         Ok(self.slots.take())
@@ -69,16 +69,23 @@ impl<P: Policy> Shard<P> {
         Ok(true)
     }
 
-    /// A place for `len` bytes. `None`: everything is evicted or being read.
+    /// A place for `len` bytes. `None`: everything is evicted or being read. If the kernel gives no memory, what is held
+    /// makes room, as if the limit were reached.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory and nothing is held.
     pub(super) fn make_place(&mut self, len: usize, slot: Slot) -> Result<Option<Place>, OutOfMemory> {
+        let mut lacking = false;
         loop {
             if let Some(place) = self.arena.take(len, slot.0) {
                 return Ok(Some(place));
             }
-            if self.held() + self.arena.growth() <= self.budget {
-                self.arena.grow()?;
-            } else if !(self.has_holes() && self.compact(len)) && !self.evict() {
-                return Ok(None);
+            if !lacking && self.held() + self.arena.growth() <= self.budget {
+                lacking = self.arena.grow().is_err();
+                continue;
+            }
+            if !(self.has_holes() && self.compact(len)) && !self.evict() {
+                return if lacking { Err(OutOfMemory) } else { Ok(None) };
             }
         }
     }
