@@ -57,9 +57,13 @@ impl Epochs {
         self.ticket(ticket.key) == *ticket
     }
 
-    /// Voids the tickets of a block. Called before the block is looked for.
-    pub fn raise_block(&self, key: Key) {
-        self.block(key).fetch_add(1, Ordering::SeqCst);
+    /// Voids the tickets of a block, and gives out one that the next call voids. Called before the block is looked for.
+    ///
+    /// The new epoch is the one that this call made, not one that is read after it: else two writers at once would both hold
+    /// a current ticket, and the one whose write came first below could be the last to bring its block in.
+    pub fn raise_block(&self, key: Key) -> Ticket {
+        let block_epoch = self.block(key).fetch_add(1, Ordering::SeqCst) + 1;
+        Ticket { key, block_epoch, file_epoch: self.file(key.file).load(Ordering::SeqCst) }
     }
 
     /// Voids the tickets of a file. Called before its blocks are looked for.

@@ -164,15 +164,15 @@ impl<P: Policy> Store<P> {
     }
 
     /// Drops a block, which changed or is about to; tickets given for it before are void. The new ticket is for the content
-    /// from now on.
+    /// from now on, and its holder's alone: a later drop voids it.
     ///
     /// Who writes: after the file below has the new bytes and before the write is acknowledged. To bring in what was
     /// written, drop before the write, admit by that ticket after it, and drop again if the answer is
     /// [`Admitted::Stale`]: another writer was there.
     pub fn drop_block(&self, key: Key) -> Ticket {
-        self.epochs.raise_block(key);
+        let ticket = self.epochs.raise_block(key);
         lock(self.shard(key)).remove(key);
-        self.ticket(key)
+        ticket
     }
 
     /// Drops all blocks of a file, and what is known of it; how many were held.
@@ -191,7 +191,7 @@ impl<P: Policy> Store<P> {
     }
 
     fn drop_one(&self, key: Key) -> u64 {
-        self.epochs.raise_block(key);
+        let _ = self.epochs.raise_block(key);
         u64::from(lock(self.shard(key)).remove(key))
     }
 

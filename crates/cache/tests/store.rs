@@ -1,6 +1,8 @@
 //! The store as its callers see it.
 
-use eke_cache::{Admitted, FileId, Incompressible, Key, Lookup, S3Fifo, Scratch, Store, StoreSpec};
+use eke_cache::{
+    Admitted, FileId, Incompressible, Key, Lookup, Lru, Policy, S3Fifo, Scratch, Sieve, Store, StoreSpec,
+};
 use eke_core::units::Bytes;
 
 mod content;
@@ -190,4 +192,56 @@ fn bad_lengths_are_refused_and_small_buffers_are_misses() {
     assert!(matches!(store.get(&mut scratch, key(0), &mut [0; 100]), Lookup::Miss(_)));
     assert_eq!(get(&store, &mut scratch, key(0)), Some(text(0, BLOCK)));
     store.check().unwrap();
+}
+
+#[test]
+fn the_limit_holds_for_tables_too() {
+    let (store, mut scratch) = store(Bytes(200_000));
+    for block in 0..5000 {
+        assert_eq!(admit(&store, &mut scratch, key(block), &[0; 512]), Admitted::Held);
+        store.check().unwrap();
+    }
+    assert!(store.stats().zero > 500, "{:?}", store.stats());
+}
+
+/// Many small blocks, then a limit at which the tables must become smaller and blocks move to other slots.
+fn shrinks_with_its_tables<P: Policy>() {
+    const SMALL: usize = 4096;
+    let spec = StoreSpec { block_size: SMALL, shards: 1, ..StoreSpec::for_cpus(Bytes::mib(32), 1) };
+    let store = Store::<P>::new(spec).unwrap();
+    let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; SMALL]);
+    let name = |block: u64| Key::new(FileId(block % 3), block);
+    for block in 0..6000 {
+        store.admit(&mut scratch, store.ticket(name(block)), &text(block % 40 * 4, SMALL));
+    }
+    let before = store.stats();
+    store.resize(Bytes(2_500_000));
+    store.check().unwrap();
+    let after = store.stats();
+    assert!(after.held <= Bytes(2_500_000) && after.tables.0 * 2 < before.tables.0, "{before:?} {after:?}");
+    assert!(after.held > Bytes(1_500_000), "{after:?}");
+    let held: Vec<u64> = (0..6000).filter(|&block| store.contains(name(block))).collect();
+    assert_eq!(held.len() as u64, after.fast);
+    for &block in &held {
+        assert_eq!(store.get(&mut scratch, name(block), &mut out), Lookup::Hit(SMALL));
+        assert!(out == text(block % 40 * 4, SMALL), "{block}");
+    }
+    let of_file = |file| held.iter().filter(|&&block| block % 3 == file).count() as u64;
+    assert_eq!(store.drop_file(FileId(1)), of_file(1));
+    for block in 6000..9000 {
+        store.admit(&mut scratch, store.ticket(name(block)), &text(block % 40 * 4, SMALL));
+        if block % 100 == 0 {
+            store.check().unwrap();
+        }
+    }
+    assert_eq!(store.stats().no_room, 0);
+    store.resize(Bytes(0));
+    assert_eq!((store.stats().fast, store.check()), (0, Ok(())));
+}
+
+#[test]
+fn tables_shrink_and_no_block_is_lost_on_the_way() {
+    shrinks_with_its_tables::<S3Fifo>();
+    shrinks_with_its_tables::<Sieve>();
+    shrinks_with_its_tables::<Lru>();
 }

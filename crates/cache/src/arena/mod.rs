@@ -9,6 +9,8 @@
 
 mod pages;
 mod slab;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use pages::RawBytes;
 

@@ -88,6 +88,16 @@ impl Index {
         }
     }
 
+    /// Do the neighbours in the file's chain know this slot? For tests.
+    pub fn is_chained(&self, slot: Slot, slots: &Slots) -> bool {
+        let entry = slots[slot];
+        let from_newer = match entry.newer {
+            NONE => self.newest(entry.key.file, slots).map(|s| s.0),
+            newer => Some(slots[Slot(newer)].older),
+        };
+        from_newer == Some(slot.0) && (entry.older == NONE || slots[Slot(entry.older)].newer == slot.0)
+    }
+
     fn set_newest(&mut self, file: FileId, was: Slot, is: Slot) {
         if let Some(newest) = self.files.find_mut(file.hash(), |&s| s == was.0) {
             *newest = is.0;

@@ -229,6 +229,9 @@ impl<P: Policy> Shard<P> {
             if self.index.find(entry.key, &self.slots) != Some(slot) {
                 return Err(format!("{slot:?} is not found by its key"));
             }
+            if !self.index.is_chained(slot, &self.slots) {
+                return Err(format!("{slot:?} is not in its file's chain"));
+            }
         }
         let taken: usize = self
             .slots
