@@ -1,6 +1,8 @@
 //! The lock protocols under shuttle: whole stores, thousands of random schedules. In this build every lock and atomic of
 //! the crate is shuttle's (see `sync`). Tests with real threads are in `tests/work.rs`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+
 use std::sync::Arc;
 
 use eke_core::units::Bytes;
@@ -131,17 +133,17 @@ fn write_while_others_read(drop_block: fn(&Store<Lru>)) {
 
 #[test]
 fn no_hit_is_older_than_a_write_that_dropped_the_block() {
-    check(1500, || write_while_others_read(|store| _ = store.drop_block(key(0))));
+    check(700, || write_while_others_read(|store| _ = store.drop_block(key(0))));
 }
 
 #[test]
 fn no_hit_is_older_than_a_write_that_dropped_the_file() {
-    check(1500, || write_while_others_read(|store| _ = store.drop_file(FILE)));
+    check(700, || write_while_others_read(|store| _ = store.drop_file(FILE)));
 }
 
 #[test]
 fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
-    check(1500, || {
+    check(700, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let below = Arc::new(Below(AtomicU64::new(1)));
         let writers = [2, 3].map(|value| {
@@ -163,7 +165,7 @@ fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
 
 #[test]
 fn what_is_read_stays_in_place_while_all_around_it_goes() {
-    check(300, || {
+    check(150, || {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();
         for block in 0..8 {
@@ -196,7 +198,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
 
 #[test]
 fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
-    check(1000, || {
+    check(300, || {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();
         store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
@@ -214,7 +216,7 @@ fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
 
 #[test]
 fn what_is_queued_before_the_last_step_is_packed_and_closing_ends_all_workers() {
-    check(800, || {
+    check(300, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let workers = [0, 1].map(|cpu| spawn(&store, move |store| store.worker(cpu).unwrap().run()));
         let blocks = 0..4;
@@ -235,7 +237,7 @@ fn what_is_queued_before_the_last_step_is_packed_and_closing_ends_all_workers() 
 
 #[test]
 fn a_sleeping_worker_hears_every_bell() {
-    check(800, || {
+    check(300, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let worker = spawn(&store, |store| store.worker(0).unwrap().run());
         let _ = store.submit(0, store.ticket(key(0)), &[1; BLOCK]);

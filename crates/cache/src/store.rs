@@ -77,7 +77,10 @@ pub struct Store<P = S3Fifo> {
     pub(crate) bell: Bell,
     /// The shard where the round of packing again is; past the last one: no round.
     pub(crate) round: AtomicUsize,
-    limit: Mutex<Bytes>,
+    /// In bytes.
+    limit: AtomicU64,
+    /// One shrink at a time.
+    resizing: Mutex<()>,
     stale: AtomicU64,
     incompressible: AtomicU64,
     not_tried: AtomicU64,
@@ -100,7 +103,8 @@ impl<P: Policy> Store<P> {
             verdicts: Verdicts::new(VERDICTS)?,
             bell: Bell::new(),
             round: AtomicUsize::new(usize::MAX),
-            limit: Mutex::new(spec.limit),
+            limit: AtomicU64::new(spec.limit.0),
+            resizing: Mutex::new(()),
             stale: AtomicU64::new(0),
             incompressible: AtomicU64::new(0),
             not_tried: AtomicU64::new(0),
@@ -198,8 +202,8 @@ impl<P: Policy> Store<P> {
     /// Sets the most memory to hold. Evicts and moves blocks until it fits, and gives the rest back to the kernel before it
     /// returns, shard by shard in short steps; others go on meanwhile.
     pub fn resize(&self, limit: Bytes) {
-        let mut current = lock(&self.limit);
-        *current = limit;
+        let _one_at_a_time = lock(&self.resizing);
+        self.limit.store(limit.0, Ordering::SeqCst);
         let budget = share(limit, self.shards.len());
         for shard in &self.shards {
             lock(shard).set_budget(budget);
@@ -210,7 +214,7 @@ impl<P: Policy> Store<P> {
 
     /// The most memory to hold.
     pub fn limit(&self) -> Bytes {
-        *lock(&self.limit)
+        Bytes(self.limit.load(Ordering::SeqCst))
     }
 
     /// What the store holds and has done.

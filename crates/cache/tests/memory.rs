@@ -1,5 +1,7 @@
 //! Memory that is given back leaves the process. One test, because it looks at all of the process's memory.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use eke_cache::{Admitted, FileId, Incompressible, Key, Lookup, S3Fifo, Scratch, Store, StoreSpec};
 use eke_core::units::Bytes;
 

@@ -1,5 +1,7 @@
 //! A process without memory: the store holds less, and nothing fails. One test, because the limit is the process's.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use eke_cache::{Admitted, FileId, Incompressible, Key, Lookup, S3Fifo, Store, StoreSpec};
 use eke_core::units::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,5 +1,7 @@
 //! What each policy does on requests by law.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use eke_cache::trace::{Request, Zipf, loops, mixed, replay, scan};
 use eke_cache::{Lru, Policy, S3Fifo, Sieve};
 use eke_core::units::Bytes;

@@ -1,9 +1,12 @@
 //! Any sequence of calls: a hit is what came in last and was not dropped; memory is what is counted; the limit holds.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use std::collections::HashMap;
 
 use eke_cache::{
-    Admitted, Did, FileId, Incompressible, Key, Lookup, Lru, Policy, S3Fifo, Sieve, Store, StoreSpec, Ticket,
+    Admitted, Did, FileId, Incompressible, Key, Lookup, Lru, Policy, S3Fifo, Scratch, Sieve, Store,
+    StoreSpec, Ticket, Worker,
 };
 use eke_core::units::Bytes;
 use proptest::prelude::*;
@@ -112,77 +115,113 @@ impl Model {
     }
 }
 
-fn run<P: Policy>(incompressible: Incompressible, calls: &[Call]) -> Result<(), TestCaseError> {
-    let usual = StoreSpec::for_cpus(Bytes::mib(2), 1);
-    let spec = StoreSpec { block_size: BLOCK, shards: 2, queue_depth: 4, batch: 3, incompressible, ..usual };
-    let store = Store::<P>::new(spec).unwrap();
-    let (mut scratch, mut worker, mut out) =
-        (store.scratch().unwrap(), store.worker(0).unwrap(), vec![0; BLOCK]);
-    let mut model = Model::default();
-    for call in calls {
-        match call.clone() {
+/// A store and what it may say.
+struct Subject<'s, P: Policy> {
+    store: &'s Store<P>,
+    scratch: Scratch,
+    worker: Worker<'s, P>,
+    out: Vec<u8>,
+    model: Model,
+}
+
+type Step = Result<(), TestCaseError>;
+
+impl<P: Policy> Subject<'_, P> {
+    fn step(&mut self, call: Call) -> Step {
+        match call {
             Call::Admit(key, kind, seed) => {
-                let (block, held) = (content(kind, seed), store.contains(key));
-                let admitted = store.admit(&mut scratch, store.ticket(key), &block);
-                prop_assert!(held || admitted != Admitted::Present);
-                forget_evicted(&store, &mut model);
-                model.came_in(key, admitted, block);
+                self.admit(self.store.ticket(key), self.model.drops_of(key), kind, seed)?
             }
-            Call::Submit(key, kind, seed) => {
-                let block = content(kind, seed);
-                match store.submit(0, store.ticket(key), &block) {
-                    Admitted::Queued => model.waiting.push((key, model.drops_of(key), block)),
-                    admitted => model.came_in(key, admitted, block),
-                }
+            Call::Submit(key, kind, seed) => self.submit(key, content(kind, seed)),
+            Call::Ask(key) => self.model.tickets.push((self.store.ticket(key), self.model.drops_of(key))),
+            Call::AdmitLate(..) if self.model.tickets.is_empty() => {}
+            Call::AdmitLate(kind, seed) => {
+                let (ticket, drops) = self.model.tickets.remove(0);
+                self.admit(ticket, drops, kind, seed)?;
             }
-            Call::Ask(key) => model.tickets.push((store.ticket(key), model.drops_of(key))),
-            Call::AdmitLate(kind, seed) if !model.tickets.is_empty() => {
-                let ((ticket, drops), block) = (model.tickets.remove(0), content(kind, seed));
-                let admitted = store.admit(&mut scratch, ticket, &block);
-                if drops != model.drops_of(ticket.key()) {
-                    prop_assert_eq!(admitted, Admitted::Stale);
-                }
-                forget_evicted(&store, &mut model);
-                model.came_in(ticket.key(), admitted, block);
-            }
-            Call::AdmitLate(..) => {}
-            Call::Get(key) => match store.get(&mut scratch, key, &mut out) {
-                Lookup::Hit(len) => prop_assert_eq!(Some(&out[..len]), model.last.get(&key).map(|b| &b[..])),
-                Lookup::Miss(_) => prop_assert!(!store.contains(key)),
-                Lookup::Corrupted(_) => prop_assert!(false, "corrupted"),
-            },
-            Call::Work => {
-                while let Did::Packed(_) | Did::Denser(_) = worker.step() {}
-                forget_evicted(&store, &mut model);
-                model.worked(|key| store.contains(key));
-            }
-            Call::Round => store.begin_round(),
+            Call::Get(key) => self.get(key)?,
+            Call::Work => self.work(),
+            Call::Round => self.store.begin_round(),
             Call::DropBlock(key) => {
-                let _ = store.drop_block(key);
-                model.drop_keys(|k| k == key);
+                let _ = self.store.drop_block(key);
+                self.model.drop_keys(|k| k == key);
             }
             Call::DropRange(file, from, to) => {
-                store.drop_range(file, from..to);
-                model.drop_keys(|k| k.file == file && (from..to).contains(&k.block));
+                self.store.drop_range(file, from..to);
+                self.model.drop_keys(|k| k.file == file && (from..to).contains(&k.block));
             }
             Call::DropFile(file) => {
-                store.drop_file(file);
-                model.drop_keys(|k| k.file == file);
+                self.store.drop_file(file);
+                self.model.drop_keys(|k| k.file == file);
             }
-            Call::Resize(limit) => store.resize(Bytes(limit)),
-            Call::Damage(key) => {
-                if store.damage(key) {
-                    prop_assert!(matches!(store.get(&mut scratch, key, &mut out), Lookup::Corrupted(_)));
-                    prop_assert!(!store.contains(key));
-                }
-            }
+            Call::Resize(limit) => self.store.resize(Bytes(limit)),
+            Call::Damage(key) => self.damage(key)?,
         }
-        forget_evicted(&store, &mut model);
-        prop_assert_eq!(store.check(), Ok(()));
-        let stats = store.stats();
-        prop_assert!(stats.held <= stats.limit.max(Bytes(32 << 10)), "{:?}", stats);
+        self.check()
     }
-    Ok(())
+
+    fn admit(&mut self, ticket: Ticket, drops: u64, kind: Kind, seed: u64) -> Step {
+        let (key, block) = (ticket.key(), content(kind, seed));
+        let held = self.store.contains(key);
+        let admitted = self.store.admit(&mut self.scratch, ticket, &block);
+        prop_assert!(held || admitted != Admitted::Present);
+        if drops != self.model.drops_of(key) {
+            prop_assert_eq!(admitted, Admitted::Stale);
+        }
+        forget_evicted(self.store, &mut self.model);
+        self.model.came_in(key, admitted, block);
+        Ok(())
+    }
+
+    fn submit(&mut self, key: Key, block: Vec<u8>) {
+        match self.store.submit(0, self.store.ticket(key), &block) {
+            Admitted::Queued => self.model.waiting.push((key, self.model.drops_of(key), block)),
+            admitted => self.model.came_in(key, admitted, block),
+        }
+    }
+
+    fn get(&mut self, key: Key) -> Step {
+        match self.store.get(&mut self.scratch, key, &mut self.out) {
+            Lookup::Hit(len) => {
+                prop_assert_eq!(Some(&self.out[..len]), self.model.last.get(&key).map(|b| &b[..]))
+            }
+            Lookup::Miss(_) => prop_assert!(!self.store.contains(key)),
+            Lookup::Corrupted(_) => prop_assert!(false, "corrupted"),
+        }
+        Ok(())
+    }
+
+    fn work(&mut self) {
+        while let Did::Packed(_) | Did::Denser(_) = self.worker.step() {}
+        forget_evicted(self.store, &mut self.model);
+        self.model.worked(|key| self.store.contains(key));
+    }
+
+    fn damage(&mut self, key: Key) -> Step {
+        if self.store.damage(key) {
+            let found = self.store.get(&mut self.scratch, key, &mut self.out);
+            prop_assert!(matches!(found, Lookup::Corrupted(_)));
+            prop_assert!(!self.store.contains(key));
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Step {
+        forget_evicted(self.store, &mut self.model);
+        prop_assert_eq!(self.store.check(), Ok(()));
+        let stats = self.store.stats();
+        prop_assert!(stats.held <= stats.limit.max(Bytes(32 << 10)), "{:?}", stats);
+        Ok(())
+    }
+}
+
+fn run<P: Policy>(incompressible: Incompressible, calls: Vec<Call>) -> Step {
+    let usual = StoreSpec::for_cpus(Bytes::mib(2), 1);
+    let spec = StoreSpec { block_size: BLOCK, shards: 2, queue_depth: 4, batch: 3, incompressible, ..usual };
+    let store = &Store::<P>::new(spec).unwrap();
+    let (scratch, worker) = (store.scratch().unwrap(), store.worker(0).unwrap());
+    let mut subject = Subject { store, scratch, worker, out: vec![0; BLOCK], model: Model::default() };
+    calls.into_iter().try_for_each(|call| subject.step(call))
 }
 
 /// The model does not know whom the policy chose.
@@ -203,16 +242,16 @@ proptest! {
 
     #[test]
     fn with_s3_fifo(handling in handling(), calls in calls()) {
-        run::<S3Fifo>(handling, &calls)?;
+        run::<S3Fifo>(handling, calls)?;
     }
 
     #[test]
     fn with_sieve(handling in handling(), calls in calls()) {
-        run::<Sieve>(handling, &calls)?;
+        run::<Sieve>(handling, calls)?;
     }
 
     #[test]
     fn with_lru(handling in handling(), calls in calls()) {
-        run::<Lru>(handling, &calls)?;
+        run::<Lru>(handling, calls)?;
     }
 }

@@ -1,5 +1,7 @@
 //! Workers: what waits is packed, what stays is packed again.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
 use eke_cache::trace::next_random;
 use eke_cache::{Admitted, Did, FileId, Key, Lookup, S3Fifo, Store, StoreSpec};
 use eke_core::units::Bytes;

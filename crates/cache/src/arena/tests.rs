@@ -1,5 +1,7 @@
 //! Any sequence of takes, cuts, gives, compactions and drains: every block keeps its bytes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

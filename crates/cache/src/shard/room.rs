@@ -59,8 +59,9 @@ impl<P: Policy> Shard<P> {
     fn grow_slots(&mut self) -> Result<bool, OutOfMemory> {
         let more = MORE_SLOTS.max(self.slots.len() / 4);
         let all = self.slots.len() + more;
-        // Tables of powers of two double now and then; `settle` corrects that.
-        if self.held() + more * size_of::<Entry>() + more * 32 > self.budget {
+        // The other tables may double. To find that out afterwards would mean to throw out what has just come in.
+        let others = self.index.held_bytes() + self.policy.held().0 as usize + more * 32;
+        if self.held() + more * size_of::<Entry>() + others > self.budget {
             return Ok(false);
         }
         self.policy.reserve(all)?;
@@ -84,7 +85,8 @@ impl<P: Policy> Shard<P> {
                 lacking = self.arena.grow().is_err();
                 continue;
             }
-            if !(self.has_holes() && self.compact(len)) && !self.evict() {
+            let compacted = self.has_holes() && self.compact(len);
+            if !compacted && !self.evict() {
                 return if lacking { Err(OutOfMemory) } else { Ok(None) };
             }
         }
