@@ -1,6 +1,6 @@
 //! What is held of a block.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use crate::Key;
 
@@ -20,7 +20,7 @@ pub enum Form {
 /// The checksum of a block's packed bytes; other for another key, length or form, so that a slip in bookkeeping is found
 /// like a flipped bit. Over the packed bytes: fewer of them, and no decoder sees bad ones.
 pub(crate) fn checksum(key: Key, form: Form, raw_len: usize, packed: &[u8]) -> u64 {
-    xxh3_64_with_seed(packed, key.hash() ^ (raw_len as u64) ^ ((form as u64) << 56))
+    XxHash3_64::oneshot_with_seed(key.hash() ^ (raw_len as u64) ^ ((form as u64) << 56), packed)
 }
 
 /// Is it nothing but zeros?

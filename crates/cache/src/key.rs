@@ -1,6 +1,6 @@
 //! What a block is called.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// A file, by whatever the caller numbers files with (an inode number, a node id). It must not come back for another
 /// file before [`crate::Store::drop_file`] was called for it.
@@ -10,7 +10,7 @@ pub struct FileId(pub u64);
 impl FileId {
     /// A well mixed hash of the file's number.
     pub fn hash(self) -> u64 {
-        xxh3_64(&self.0.to_le_bytes())
+        XxHash3_64::oneshot(&self.0.to_le_bytes())
     }
 }
 
@@ -34,6 +34,6 @@ impl Key {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.file.0.to_le_bytes());
         bytes[8..].copy_from_slice(&self.block.to_le_bytes());
-        xxh3_64(&bytes)
+        XxHash3_64::oneshot(&bytes)
     }
 }
