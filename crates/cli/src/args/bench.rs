@@ -47,9 +47,9 @@ pub struct Experiment {
     /// Nothing, the best peer and eke only, under few conditions
     #[arg(long)]
     pub quick: bool,
-    /// How often each is done; the table shows the median
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub repeats: u32,
+    /// How often each is done; without it 3 times, with --quick once. The table shows the median
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: Option<u32>,
     /// PDF files of your own, instead of those of the documentation packages
     #[arg(long, value_name = "DIR")]
     pub documents: Option<PathBuf>,

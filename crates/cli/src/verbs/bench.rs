@@ -95,7 +95,7 @@ fn failure(error: experiment::Error) -> Failure {
 fn asked(options: &Experiment) -> experiment::Options {
     experiment::Options {
         quick: options.quick,
-        repeats: options.repeats as usize,
+        repeats: repeats(options) as usize,
         memory: options.memory,
         ballast: options.ballast,
         disk: (options.disk != "none").then(|| options.disk.clone()),
@@ -135,6 +135,10 @@ fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
     Ok(Status::Done)
 }
 
+fn repeats(options: &Experiment) -> u32 {
+    options.repeats.unwrap_or(if options.quick { 1 } else { 3 })
+}
+
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(bench: &Bench) -> String {
     let (name, options) = match bench {
@@ -149,7 +153,7 @@ fn command(bench: &Bench) -> String {
     };
     let mut words = vec![format!("sudo eke bench {name}")];
     words.extend(options.quick.then(|| "--quick".to_owned()));
-    words.push(format!("--repeats {}", options.repeats));
+    words.push(format!("--repeats {}", repeats(options)));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
     words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
     words.extend(options.memory.map(|m| format!("--memory {}", size(m))));
@@ -196,7 +200,7 @@ mod tests {
     fn the_command_makes_the_same_again() {
         assert_eq!(
             again(&["eke", "bench", "paging", "--quick", "--output", "a.json", "--force"]),
-            "sudo eke bench paging --quick --repeats 3 --disk nfs"
+            "sudo eke bench paging --quick --repeats 1 --disk nfs"
         );
         let line = again(&[
             "eke",
