@@ -7,14 +7,14 @@ use crate::session::{Act, figures};
 
 const PAGES: u32 = 50;
 /// More than any variant holds in the study's 124 MiB.
-const MOST: usize = 30;
+const MOST: usize = 24;
 const HELD: &str = "documents held";
 const PAGE: &str = "one page";
 
 const CAPACITY: Experiment = Experiment {
     name: "capacity",
     documents: MOST,
-    documents_if_quick: 20,
+    documents_if_quick: 16,
     pages: PAGES,
     acts,
     metrics,

@@ -10,7 +10,7 @@ const DEBOUNCE: Duration = Duration::from_millis(5);
 /// But look at the latest so long after the first damage.
 const LOOK_WITHIN: Duration = Duration::from_millis(50);
 /// A changed window that stays so for this long is drawn, where nothing is known about it.
-const STABLE: Duration = Duration::from_millis(150);
+const STABLE: Duration = Duration::from_millis(80);
 /// A damaged window that shows what it showed before, and stays so: two equal pages.
 const UNCHANGED: Duration = Duration::from_secs(1);
 /// A window that shows something else than expected, and stays so.
@@ -204,8 +204,8 @@ mod tests {
         // redrawn without any change
         watch.damage(ms(200));
         watch.see(2);
-        assert_eq!(watch.next(ms(240)), Next::Wait(ms(250)));
-        assert_eq!(watch.next(ms(250)), drawn(100, 2, None));
+        assert_eq!(watch.next(ms(170)), Next::Wait(ms(180)));
+        assert_eq!(watch.next(ms(180)), drawn(100, 2, None));
     }
 
     #[test]
@@ -214,8 +214,8 @@ mod tests {
         watch.damage(ms(10));
         watch.see(0);
         watch.work(ms(300));
-        assert_eq!(watch.next(ms(449)), Next::Wait(ms(450)));
-        assert_eq!(watch.next(ms(450)), drawn(10, 0, None));
+        assert_eq!(watch.next(ms(379)), Next::Wait(ms(380)));
+        assert_eq!(watch.next(ms(380)), drawn(10, 0, None));
     }
 
     #[test]

@@ -24,6 +24,8 @@ const BALLAST_RATIO: f64 = 2.5;
 const CALM: Duration = Duration::from_secs(6);
 /// The longest that a page may take, in seconds.
 const PATIENCE_S: f64 = 10.0;
+/// The same in the calibration, which is no trial: a busy machine may still be slow with its first page.
+const PATIENCE_TO_SPARE_S: f64 = 120.0;
 
 pub(super) struct Setting<'a> {
     experiment: &'a Experiment,
@@ -69,7 +71,8 @@ impl<'a> Setting<'a> {
         let (documents, pages) = (self.spec.documents.len(), self.experiment.pages);
         let (mut measured, mut turned) = (None, 0);
         let (root, tree) = (bench.root, self.stage.root_dir());
-        let spec = Spec { acts: every_document(documents, pages), ..self.spec.clone() };
+        let acts = every_document(documents, pages);
+        let spec = Spec { acts, patience_s: PATIENCE_TO_SPARE_S, ..self.spec.clone() };
         let command = run::of_windows(&bench.program, &tree, &spec);
         let run = self.field.hold(command, TO_SPARE, &Arrangement::default(), &mut |event| {
             turned += usize::from(matches!(event, Event::Page { .. }));

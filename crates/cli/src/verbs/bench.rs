@@ -103,7 +103,7 @@ fn failure(error: experiment::Error) -> Failure {
 fn asked(options: &Experiment) -> experiment::Options {
     experiment::Options {
         quick: options.quick,
-        repeats: repeats(options),
+        repeats: repeats(options) as usize,
         memory: options.memory,
         ballast: options.ballast,
         disk: (options.disk != "none").then(|| options.disk.clone()),
@@ -112,11 +112,6 @@ fn asked(options: &Experiment) -> experiment::Options {
         variants: options.variants.iter().map(|name| name.trim().to_owned()).collect(),
         levers: options.levers,
     }
-}
-
-/// Three are enough for a median; whoever is in a hurry gets one.
-fn repeats(options: &Experiment) -> usize {
-    options.repeats.map_or(if options.quick { 1 } else { 3 }, |n| n as usize)
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
@@ -146,6 +141,11 @@ fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
         written.iter().for_each(|(path, _)| say!("Written: {}", path.display()));
     }
     Ok(Status::Done)
+}
+
+/// Three are enough for a median; whoever is in a hurry gets one.
+fn repeats(options: &Experiment) -> u32 {
+    options.repeats.unwrap_or(if options.quick { 1 } else { 3 })
 }
 
 /// The command line that makes a result again, with its defaults, which may change.

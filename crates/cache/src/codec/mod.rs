@@ -1,0 +1,107 @@
+//! Compression, in batches, so that a hardware engine (which pays by the request, not by the byte) can stand here too.
+//!
+//! A [`Codec`] is shared and without state; each thread has an [`Engine`] of it with its tables and contexts.
+
+mod lz4;
+mod packed;
+mod probe;
+mod zstd;
+
+pub use lz4::Lz4;
+pub use packed::Packed;
+pub use probe::looks_compressible;
+pub(crate) use probe::pays;
+pub use zstd::Zstd;
+
+use crate::error::OutOfMemory;
+
+/// The packed bytes do not become the block that was packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("these bytes are not what the codec has written")]
+pub struct Unreadable;
+
+/// A way to compress.
+pub trait Codec: Send + Sync {
+    /// What tables call it.
+    fn name(&self) -> &'static str;
+
+    /// The most that `len` bytes can become, bytes.
+    fn bound(&self, len: usize) -> usize;
+
+    /// Is noise cheap to try? If not, a sample is tried with LZ4 first.
+    fn gives_up_early(&self) -> bool;
+
+    /// What one thread needs to work with it.
+    ///
+    /// # Errors
+    /// When there is no memory for its tables.
+    fn engine(&self) -> Result<Box<dyn Engine>, OutOfMemory>;
+}
+
+/// A codec at work, of one thread.
+pub trait Engine: Send {
+    /// Packs each of `blocks`, in order, into `out`, which is empty and has room for them by [`Codec::bound`]. A block that
+    /// cannot be packed (no memory, no room) is [`Packed::skip`]ped.
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed);
+
+    /// Unpacks one block into `out`, whose length is the block's.
+    ///
+    /// # Errors
+    /// When the bytes are not a block of that length.
+    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks() -> Vec<Vec<u8>> {
+        let text = b"to eke out: to make a small supply last. ".repeat(1600);
+        let noise: Vec<u8> = (0..65536u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        vec![text[..65536].to_vec(), noise, text[..1].to_vec(), text[..4097].to_vec()]
+    }
+
+    #[test]
+    fn every_codec_gives_back_what_it_took_and_refuses_what_it_did_not_write() {
+        for codec in [&Lz4 as &dyn Codec, &Zstd::level(1), &Zstd::level(3)] {
+            let (mut engine, blocks) = (codec.engine().unwrap(), blocks());
+            let slices: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+            let mut packed =
+                Packed::with_room(slices.iter().map(|b| codec.bound(b.len())).sum(), slices.len()).unwrap();
+            engine.compress_batch(&slices, &mut packed);
+            for (index, block) in blocks.iter().enumerate() {
+                let mut out = vec![0; block.len()];
+                let bytes = packed.get(index).expect("packed");
+                assert_eq!(engine.decompress(bytes, &mut out), Ok(()), "{} {index}", codec.name());
+                assert!(out == *block, "{} {index}", codec.name());
+                assert!(
+                    engine.decompress(&bytes[..bytes.len() - 1], &mut out).is_err(),
+                    "{} {index}",
+                    codec.name()
+                );
+                assert!(
+                    engine.decompress(bytes, &mut vec![0; block.len() + 1]).is_err(),
+                    "{} {index}",
+                    codec.name()
+                );
+                assert_eq!(
+                    engine.decompress(bytes, &mut out),
+                    Ok(()),
+                    "after an error, {} {index}",
+                    codec.name()
+                );
+            }
+            assert!(packed.get(0).unwrap().len() < 4096, "{}", codec.name());
+        }
+    }
+
+    #[test]
+    fn a_block_without_room_is_skipped_and_the_others_are_not() {
+        for codec in [&Lz4 as &dyn Codec, &Zstd::level(1)] {
+            let blocks = blocks();
+            let mut packed = Packed::with_room(codec.bound(4097), 2).unwrap();
+            codec.engine().unwrap().compress_batch(&[&blocks[1], &blocks[3]], &mut packed);
+            assert!(packed.get(0).is_none() && packed.get(1).is_some(), "{}", codec.name());
+        }
+    }
+}

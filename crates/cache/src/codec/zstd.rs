@@ -1,0 +1,69 @@
+//! Zstandard.
+
+use zstd::zstd_safe::{CCtx, DCtx, compress_bound};
+
+use super::{Codec, Engine, Packed, Unreadable};
+use crate::error::OutOfMemory;
+
+/// Zstandard at a level: what the blocks that stay are packed with again.
+#[derive(Debug, Clone, Copy)]
+pub struct Zstd {
+    level: i32,
+}
+
+impl Zstd {
+    /// Levels as zstd counts them; below 0 are its fast ones. Out of range: the nearest.
+    pub fn level(level: i32) -> Self {
+        Self { level: level.clamp(zstd::zstd_safe::min_c_level(), zstd::zstd_safe::max_c_level()) }
+    }
+}
+
+/// Contexts come with the first use, so that a thread that only reads has none for writing (at level 3 about 1.3 MiB for
+/// blocks of 64 KiB), and go after an error, because what an error leaves of one is not said.
+struct Contexts {
+    level: i32,
+    pack: Option<CCtx<'static>>,
+    unpack: Option<DCtx<'static>>,
+}
+
+impl Codec for Zstd {
+    fn name(&self) -> &'static str {
+        "zstd"
+    }
+
+    fn bound(&self, len: usize) -> usize {
+        compress_bound(len)
+    }
+
+    fn gives_up_early(&self) -> bool {
+        false
+    }
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OutOfMemory> {
+        Ok(Box::new(Contexts { level: self.level, pack: None, unpack: None }))
+    }
+}
+
+impl Contexts {
+    fn pack(&mut self, block: &[u8], room: &mut [u8]) -> Option<usize> {
+        let mut context = self.pack.take().or_else(CCtx::try_create)?;
+        let len = context.compress(room, block, self.level).ok()?;
+        self.pack = Some(context);
+        Some(len)
+    }
+}
+
+impl Engine for Contexts {
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed) {
+        for block in blocks {
+            out.push_with(compress_bound(block.len()), |room| self.pack(block, room));
+        }
+    }
+
+    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+        let mut context = self.unpack.take().or_else(DCtx::try_create).ok_or(Unreadable)?;
+        let len = context.decompress(out, packed).map_err(|_| Unreadable)?;
+        self.unpack = Some(context);
+        if len == out.len() { Ok(()) } else { Err(Unreadable) }
+    }
+}

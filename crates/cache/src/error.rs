@@ -1,0 +1,45 @@
+//! What can go wrong: little, because a cache that lacks memory holds less.
+
+use std::collections::TryReserveError;
+
+/// There is no memory for what a thread needs to work with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no memory for the tables of a cache thread: give the process more (RLIMIT_AS, the group's limit), or use fewer threads"
+)]
+pub struct OutOfMemory;
+
+impl From<TryReserveError> for OutOfMemory {
+    fn from(_: TryReserveError) -> Self {
+        Self
+    }
+}
+
+impl From<hashbrown::TryReserveError> for OutOfMemory {
+    fn from(_: hashbrown::TryReserveError) -> Self {
+        Self
+    }
+}
+
+impl From<crate::arena::NoMemory> for OutOfMemory {
+    fn from(_: crate::arena::NoMemory) -> Self {
+        Self
+    }
+}
+
+/// Why there is no store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A block must fit into a slab, and pages into a block.
+    #[error("a block of {0} bytes: give a power of two between 4096 and 262144")]
+    BlockSize(usize),
+    /// More than a codec takes.
+    #[error("batches of {0} blocks: give 1 to 16")]
+    Batch(usize),
+    /// Nothing could be held or worked on.
+    #[error("a store needs at least one {0}")]
+    None(&'static str),
+    /// Not even the empty tables.
+    #[error("the empty store has no room")]
+    OutOfMemory(#[from] OutOfMemory),
+}

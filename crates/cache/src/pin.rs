@@ -1,0 +1,68 @@
+//! A block that is being read without its shard's lock.
+
+use crate::block::{Form, checksum};
+use crate::policy::Policy;
+use crate::scratch::Scratch;
+use crate::shard::{Found, Shard};
+use crate::sync::{Mutex, lock};
+
+/// Holds a block's bytes in place until it is dropped.
+pub(crate) struct Pin<'a, P: Policy> {
+    shard: &'a Mutex<Shard<P>>,
+    found: Found,
+}
+
+impl<'a, P: Policy> Pin<'a, P> {
+    /// Finds and pins a block; `None`: it is not held.
+    pub fn find(shard: &'a Mutex<Shard<P>>, key: crate::Key) -> Option<Self> {
+        let found = lock(shard).find(key)?;
+        Some(Self { shard, found })
+    }
+
+    /// Takes over a block that the shard has pinned.
+    pub fn of(shard: &'a Mutex<Shard<P>>, found: Found) -> Self {
+        Self { shard, found }
+    }
+
+    pub fn block(&self) -> &Found {
+        &self.found
+    }
+
+    /// Unpacks the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be unpacked.
+    pub fn read_into(&self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
+        let Found { key, form, raw_len, sum, .. } = self.found;
+        let packed = self.packed();
+        checksum(key, form, raw_len, packed) == sum && scratch.unpack(form, packed, out).is_ok()
+    }
+
+    /// Takes the block out of the store.
+    pub fn drop_corrupted(self) {
+        let mut shard = lock(self.shard);
+        if self.found.form != Form::Zero && shard.remove_slot(self.found.slot) {
+            shard.counts.corrupted += 1;
+        }
+    }
+
+    /// Puts denser bytes in the block's place, if they are dense enough; see [`Shard::replace`].
+    pub fn replace(self, packed: Option<(&[u8], u64)>) -> bool {
+        let replaced = lock(self.shard).replace(&self.found, packed);
+        // `replace` has unpinned it.
+        std::mem::forget(self);
+        replaced
+    }
+
+    #[expect(unsafe_code, reason = "the bytes are read without the lock")]
+    fn packed(&self) -> &[u8] {
+        // SAFETY: the block is pinned as long as `self` is: the arena neither writes, moves nor releases its bytes; and the
+        // shard, which owns the mapping, outlives the borrow.
+        self.found.packed.map_or(&[], |bytes| unsafe { bytes.get() })
+    }
+}
+
+impl<P: Policy> Drop for Pin<'_, P> {
+    fn drop(&mut self) {
+        if self.found.packed.is_some() {
+            lock(self.shard).unpin(self.found.slot);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! One shard: a share of the blocks, all under one lock, which is never held while bytes are packed, unpacked or summed.
+//!
+//! # Layout
+//! - `slots`: the numbered places of the blocks
+//! - `index`: from keys and files to slots
+//! - `room`: eviction, growth, compaction, shrinking: everything that keeps within the budget
+//! - `dense`: finding and replacing what the dense codec packs again
+//!
+//! Nothing here knows of locks: a shard is plain data with rules.
+
+mod dense;
+mod index;
+mod room;
+mod slots;
+
+use std::ops::Range;
+
+use crate::Key;
+use crate::arena::{Arena, RawBytes, rounded};
+use crate::block::Form;
+use crate::error::OutOfMemory;
+use crate::key::FileId;
+use crate::policy::{Policy, Slot};
+use crate::stats::Counts;
+
+pub(crate) use dense::Candidate;
+use index::Index;
+use slots::{Entry, Slots, State};
+
+/// A packed block on its way in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Incoming<'a> {
+    pub key: Key,
+    pub form: Form,
+    pub raw_len: usize,
+    pub sum: u64,
+    /// Empty for [`Form::Zero`].
+    pub packed: &'a [u8],
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    Done,
+    Present,
+    NoRoom,
+    NoMemory,
+}
+
+/// A block as it was found. While it is pinned (all but zero blocks), its bytes stay as and where they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub slot: Slot,
+    pub key: Key,
+    pub form: Form,
+    pub raw_len: usize,
+    pub sum: u64,
+    pub packed: Option<RawBytes>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shard<P> {
+    slots: Slots,
+    index: Index,
+    policy: P,
+    arena: Arena,
+    /// The most memory to hold, bytes.
+    budget: usize,
+    /// Where the search for blocks to pack again goes on.
+    sweep: u32,
+    pub counts: Counts,
+}
+
+impl<P: Policy> Shard<P> {
+    pub fn new(budget: usize) -> Self {
+        let mut shard = Self {
+            slots: Slots::default(),
+            index: Index::default(),
+            policy: P::default(),
+            arena: Arena::default(),
+            budget: 0,
+            sweep: 0,
+            counts: Counts::default(),
+        };
+        shard.set_budget(budget);
+        shard
+    }
+
+    /// Is the block held? Tells the policy nothing.
+    pub fn contains(&self, key: Key) -> bool {
+        self.index.find(key, &self.slots).is_some()
+    }
+
+    /// Looks for a block, tells the policy, and pins it unless it is zero: [`Shard::unpin`] must follow.
+    pub fn find(&mut self, key: Key) -> Option<Found> {
+        let Some(slot) = self.index.find(key, &self.slots) else {
+            self.counts.misses += 1;
+            return None;
+        };
+        self.counts.hits += 1;
+        self.policy.touch(slot);
+        Some(self.pin(slot))
+    }
+
+    fn pin(&mut self, slot: Slot) -> Found {
+        let entry = &mut self.slots[slot];
+        let packed = entry.place.map(|place| self.arena.bytes(place, entry.packed_len as usize));
+        entry.pins += u32::from(packed.is_some());
+        let Entry { key, form, raw_len, sum, .. } = *entry;
+        Found { slot, key, form, raw_len: raw_len as usize, sum, packed }
+    }
+
+    /// The bytes are no longer read.
+    pub fn unpin(&mut self, slot: Slot) {
+        let entry = &mut self.slots[slot];
+        entry.pins = entry.pins.saturating_sub(1);
+        if entry.pins == 0 && entry.state == State::Condemned {
+            self.free(slot);
+        }
+    }
+
+    /// Puts a block in that is not there. Makes room as the policy says.
+    pub fn insert(&mut self, new: Incoming<'_>) -> Inserted {
+        if self.contains(new.key) {
+            return Inserted::Present;
+        }
+        let outcome = match self.make_slot() {
+            Ok(Some(slot)) => self.fill(slot, new),
+            Ok(None) => Inserted::NoRoom,
+            Err(OutOfMemory) => Inserted::NoMemory,
+        };
+        self.counts.record_insertion(outcome);
+        self.settle();
+        outcome
+    }
+
+    /// Puts a block into a slot that was just taken, which is given back if there is no room for the bytes.
+    fn fill(&mut self, slot: Slot, new: Incoming<'_>) -> Inserted {
+        let mut place = None;
+        if !new.packed.is_empty() {
+            place = match self.make_place(new.packed.len(), slot) {
+                Ok(Some(place)) => Some(place),
+                Ok(None) => return self.refuse(slot, Inserted::NoRoom),
+                Err(OutOfMemory) => return self.refuse(slot, Inserted::NoMemory),
+            };
+        }
+        if let Some(place) = place {
+            self.arena.write(place, new.packed);
+        }
+        let entry = &mut self.slots[slot];
+        (entry.key, entry.form, entry.sum, entry.place) = (new.key, new.form, new.sum, place);
+        (entry.raw_len, entry.packed_len) = (new.raw_len as u32, new.packed.len() as u32);
+        entry.state = State::Held;
+        self.counts.add(entry.form, entry.raw_len, entry.packed_len);
+        self.index.insert(slot, &mut self.slots);
+        self.policy.admit(slot, new.key.hash(), weight(new.packed.len()));
+        Inserted::Done
+    }
+
+    fn refuse(&mut self, slot: Slot, why: Inserted) -> Inserted {
+        self.slots.give(slot);
+        why
+    }
+
+    /// Drops a block; was there one?
+    pub fn remove(&mut self, key: Key) -> bool {
+        let found = self.index.find(key, &self.slots);
+        found.is_some_and(|slot| self.remove_slot(slot))
+    }
+
+    /// Drops the block in a slot that its caller has pinned; false if that was done already.
+    pub fn remove_slot(&mut self, slot: Slot) -> bool {
+        let held = self.slots[slot].state == State::Held;
+        if held {
+            self.policy.remove(slot);
+            self.retire(slot);
+            self.counts.drops += 1;
+        }
+        held
+    }
+
+    /// Drops a file's blocks with numbers in `blocks`; how many. Takes the time of all the blocks of the file held here.
+    pub fn remove_file(&mut self, file: FileId, blocks: &Range<u64>) -> u64 {
+        let (mut removed, mut next) = (0, self.index.newest(file, &self.slots));
+        while let Some(slot) = next {
+            next = Some(self.slots[slot].older).filter(|&s| s != slots::NONE).map(Slot);
+            if blocks.contains(&self.slots[slot].key.block) {
+                removed += u64::from(self.remove_slot(slot));
+            }
+        }
+        removed
+    }
+
+    /// Takes a block that the policy has let go out of the tables; its memory goes now, or with the last reader.
+    fn retire(&mut self, slot: Slot) {
+        self.index.remove(slot, &mut self.slots);
+        let entry = &mut self.slots[slot];
+        self.counts.take(entry.form, entry.raw_len, entry.packed_len);
+        if entry.pins > 0 {
+            entry.state = State::Condemned;
+        } else {
+            self.free(slot);
+        }
+    }
+
+    fn free(&mut self, slot: Slot) {
+        if let Some(place) = self.slots[slot].place {
+            self.arena.give(place);
+        }
+        self.slots.give(slot);
+    }
+
+    /// Flips a bit of a block's packed bytes, for tests of what follows; false if there are none.
+    pub fn damage(&mut self, key: Key) -> bool {
+        let Some(slot) = self.index.find(key, &self.slots) else { return false };
+        let Entry { place: Some(place), packed_len, pins: 0, .. } = self.slots[slot] else { return false };
+        self.arena.flip_bit(place, packed_len as usize / 2);
+        true
+    }
+
+    /// Lists, tables, counts and memory agree, and the budget holds: for tests.
+    pub fn check(&self) -> Result<(), String> {
+        let held = self.slots.iter().filter(|(_, e)| e.state == State::Held);
+        let (mut blocks, mut packed) = (0, 0);
+        for (slot, entry) in held {
+            blocks += 1;
+            packed += u64::from(entry.packed_len);
+            if self.index.find(entry.key, &self.slots) != Some(slot) {
+                return Err(format!("{slot:?} is not found by its key"));
+            }
+            if !self.index.is_chained(slot, &self.slots) {
+                return Err(format!("{slot:?} is not in its file's chain"));
+            }
+        }
+        let taken: usize = self
+            .slots
+            .iter()
+            .filter(|(_, e)| e.place.is_some())
+            .map(|(_, e)| rounded(e.packed_len as usize))
+            .sum();
+        let pinned = self.slots.iter().any(|(_, e)| e.pins > 0);
+        let facts = [
+            (blocks == self.counts.blocks(), "blocks held"),
+            (packed == self.counts.packed, "packed bytes held"),
+            (taken == self.arena.taken(), "bytes taken in slabs"),
+            (self.arena.is_consistent(), "slabs"),
+            (pinned || self.held() <= self.budget.max(EMPTY_SHARD), "budget"),
+        ];
+        let wrong = facts.iter().find(|(fact, _)| !fact);
+        wrong.map_or(Ok(()), |(_, what)| Err(format!("wrong: {what}")))
+    }
+}
+
+/// What a shard without blocks may take: small tables that it did not give back.
+const EMPTY_SHARD: usize = 16 << 10;
+
+/// What a block weighs for the policy: its granules, and its part of the tables.
+fn weight(packed_len: usize) -> u32 {
+    const TABLES: usize = size_of::<Entry>() + 32;
+    u32::try_from(rounded(packed_len) + TABLES).unwrap_or(u32::MAX)
+}

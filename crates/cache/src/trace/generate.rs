@@ -1,0 +1,82 @@
+//! Requests by law instead of by recording. All of them are the same for the same seed.
+
+use super::Request;
+
+/// The next number of SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA '14).
+pub fn next_random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A number in 0..1.
+fn next_share(state: &mut u64) -> f64 {
+    (next_random(state) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// What a key weighs: the same each time, a quarter to three quarters of 64 KiB.
+fn weight(key: u64) -> u32 {
+    let mut state = key;
+    16384 + (next_random(&mut state) % 32768) as u32
+}
+
+fn request(key: u64) -> Request {
+    Request { key, weight: weight(key) }
+}
+
+/// Requests for `0..keys` where key k is asked for in proportion to 1 / (k + 1)^alpha; without end.
+#[derive(Debug, Clone)]
+pub struct Zipf {
+    /// The share of requests for this key and those before it.
+    upto: Vec<f64>,
+    state: u64,
+}
+
+impl Zipf {
+    /// `alpha` 0 is uniform; web servers see 0.6 to 1.0.
+    pub fn new(keys: u64, alpha: f64, seed: u64) -> Self {
+        let mut total = 0.0;
+        let sums = (0..keys).map(|key| {
+            total += ((key + 1) as f64).powf(-alpha);
+            total
+        });
+        let mut upto: Vec<f64> = sums.collect();
+        upto.iter_mut().for_each(|sum| *sum /= total);
+        Self { upto, state: seed }
+    }
+}
+
+impl Iterator for Zipf {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        let share = next_share(&mut self.state);
+        let key = self.upto.partition_point(|&upto| upto < share);
+        Some(request(key as u64))
+    }
+}
+
+/// `count` keys from `first` on, once each: a backup, a grep.
+pub fn scan(first: u64, count: u64) -> impl Iterator<Item = Request> {
+    (first..first + count).map(request)
+}
+
+/// `keys` keys from `first` on, in order, `rounds` times.
+pub fn loops(first: u64, keys: u64, rounds: usize) -> impl Iterator<Item = Request> {
+    (0..rounds).flat_map(move |_| scan(first, keys))
+}
+
+/// Of each `every` requests one comes from `other`, until one of the two ends.
+pub fn mixed(
+    mut main: impl Iterator<Item = Request>,
+    mut other: impl Iterator<Item = Request>,
+    every: usize,
+) -> impl Iterator<Item = Request> {
+    let mut turn = 0;
+    std::iter::from_fn(move || {
+        turn += 1;
+        if turn % every == 0 { other.next() } else { main.next() }
+    })
+}
