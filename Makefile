@@ -8,7 +8,7 @@ BIN     := target/release
 # The small machine (QEMU): fetch = install and download what it needs, find = use it if it is there, skip
 EKE_VM  ?= fetch
 
-.PHONY: help setup setup-test build run test test-host test-vm check docs bench-agent bench-deps install uninstall clean
+.PHONY: help setup setup-test build run test test-host test-vm check docs bench-agent bench-quick bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -48,6 +48,12 @@ docs: build ## write docs/ anew from the program
 
 bench-agent: build ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
+
+bench-quick: ## the three experiments with few variants, as root; results with plots in target/results
+	@./scripts/as-caller $(MAKE) --no-print-directory build
+	@mkdir -p target/results
+	@for name in paging switch capacity; do \
+	  $(BIN)/eke bench $$name --quick --force --output target/results/$$name.json --html target/results/$$name.html || exit 1; done
 
 bench-deps: ## install what the experiments need: a screen, viewers, documents, a browser; say what is missing
 	@./scripts/bench-deps

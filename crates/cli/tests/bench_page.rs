@@ -71,6 +71,33 @@ fn a_saved_result_is_a_table_or_json() {
     assert_eq!(again, report("switch"));
 }
 
+/// The results that are kept: `eke bench show` reads each, its command is one of today's, and it stands in the list.
+#[test]
+fn kept_results_are_shown_and_their_commands_still_work() {
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
+    let list = std::fs::read_to_string(format!("{results}/README.md")).unwrap();
+    let files = |dir: &str| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<PathBuf> =
+        files(results).filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    for file in &kept {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(list.contains(&format!("`{name}`")), "docs/results/README.md does not name {name}");
+    }
+    for file in kept.into_iter().chain(["paging", "capacity"].map(|name| fixture(name).into())) {
+        let shown = eke(&["bench", "show", file.to_str().unwrap()]);
+        assert_eq!(shown.status, Some(0), "{}: {}", file.display(), shown.shown());
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let line = report["command"].as_str().unwrap();
+        let arguments = line.strip_prefix("sudo eke bench ").expect(line);
+        // What is understood is refused for a file that cannot be; nothing begins.
+        let again = format!("\"$EKE\" bench {arguments} --output /nonexistent/a.json");
+        let mut shell = std::process::Command::new("sh");
+        let ran: common::Ran =
+            shell.args(["-c", &again]).env("EKE", env!("CARGO_BIN_EXE_eke")).output().unwrap().into();
+        assert!(ran.stderr.contains("cannot create /nonexistent/a.json"), "{line}: {}", ran.shown());
+    }
+}
+
 #[test]
 fn what_is_no_result_is_told_apart() {
     let place = tempfile::tempdir().unwrap();

@@ -149,7 +149,7 @@ fn an_experiment_has_every_page_of_every_variant_and_leaves_nothing() {
     let (place, out) = (two_documents(PAGES), tempfile::tempdir().unwrap());
     let (json, html) = (out.path().join("paging.json"), out.path().join("paging.html"));
     let files = ["--output", json.to_str().unwrap(), "--html", html.to_str().unwrap(), "--json"];
-    let run = ["--repeats", "1", "--variants", "nothing, eke", "--disk", "nfs"];
+    let run = ["--repeats", "1", "--variants", "nothing, eke", "--disk", "sd"];
     let ran: Ran = paging(place.path(), &[&run[..], &files].concat()).output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     clean.is_as_before();
