@@ -247,7 +247,7 @@ fn without_a_files_cost_the_box_has_the_kernels_swappiness() {
     let eke = ours(Bytes::mib(124), &host, &measured, Levers::default()).unwrap();
     assert_eq!(eke.swappiness, Some(60));
     let notes = levers(Bytes::mib(124), &host, &measured).unwrap().1;
-    assert_eq!(notes, ["eke with swappiness 60: left out, it is what eke chooses here by itself"]);
+    assert_eq!(notes, ["eke: swappiness 60: left out, it is what eke chooses here by itself"]);
 }
 
 #[test]

@@ -22,6 +22,8 @@ const KSM: [(&str, u32); 3] = [("ksm.pages_to_scan", 1000), ("ksm.sleep_millisec
 pub struct Levers {
     /// The size from the measured ratio; off: the box's whole budget, as Fedora has it.
     pub size: bool,
+    /// The pool may take four fifths of RAM; off: half of it.
+    pub large_pool: bool,
     /// The algorithm by measurement; off: the kernel's default.
     pub algorithm: bool,
     /// Swappiness from measured costs; off: the kernel's 60.
@@ -35,24 +37,30 @@ pub struct Levers {
 impl Default for Levers {
     /// As `eke up` does it.
     fn default() -> Self {
-        Self { size: true, algorithm: true, swappiness: true, page_cluster: true, merging: false }
+        Self {
+            size: true,
+            large_pool: true,
+            algorithm: true,
+            swappiness: true,
+            page_cluster: true,
+            merging: false,
+        }
     }
 }
 
 /// A lever that is not as `eke up` has it: the variant's name, what that means, and the change.
 type Flip = (&'static str, &'static str, fn(&mut Levers));
 
-const FLIPS: [Flip; 5] = [
-    ("eke with the size of RAM", "the size is the box's budget, whatever the ratio", |l| l.size = false),
-    ("eke with the kernel's algorithm", "the kernel's default algorithm, whatever was measured", |l| {
+const FLIPS: [Flip; 6] = [
+    ("eke: size of RAM", "the size is the box's budget, whatever the ratio", |l| l.size = false),
+    ("eke: pool of half", "the pool may take half of RAM", |l| l.large_pool = false),
+    ("eke: kernel's algorithm", "the kernel's default algorithm, whatever was measured", |l| {
         l.algorithm = false
     }),
-    ("eke with swappiness 60", "the kernel's swappiness, whatever a page costs", |l| l.swappiness = false),
-    ("eke with page-cluster 3", "the kernel's page-cluster: eight pages at a time", |l| {
-        l.page_cluster = false
-    }),
+    ("eke: swappiness 60", "the kernel's swappiness, whatever a page costs", |l| l.swappiness = false),
+    ("eke: page-cluster 3", "the kernel's page-cluster: eight pages at a time", |l| l.page_cluster = false),
     (
-        "eke with merged pages",
+        "eke: merging pages",
         "equal pages of the session's programs are merged (KSM), which `eke up` does not do",
         |l| l.merging = true,
     ),
@@ -111,7 +119,7 @@ fn arrange(
     levers: Levers,
     mut variant: Variant,
 ) -> Result<Arrangement, Error> {
-    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &wish())?;
+    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &wish(levers))?;
     decision.plan.remedy = OWNER.to_owned();
     turn(&mut decision, budget, host, levers);
     let swap = device_of(&mut decision.plan).is_some();
@@ -127,8 +135,11 @@ fn arrange(
 }
 
 /// The shipped defaults, not the user's settings: a report must not depend on these.
-fn wish() -> Wish {
-    let settings = Settings::from_sources(&[]).unwrap_or_default().swap;
+fn wish(levers: Levers) -> Wish {
+    let mut settings = Settings::from_sources(&[]).unwrap_or_default().swap;
+    if !levers.large_pool {
+        settings.pool_percent = 50;
+    }
     Wish { settings, size: None }
 }
 
