@@ -1,18 +1,16 @@
-//! Makes the guest's disk, and runs guests.
+//! Runs guests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_core::units::MIB;
-use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Trace, Userland, make_root_from, run_until};
+use eke_lab::machine::{self, Disk, Format, Kit, Recipe, Trace, run_until};
 
 use super::error::Error;
 use super::outcome::{GuestOutcome, event, parse};
 use super::peer::Peer;
 use super::script::{measuring, script};
 use crate::session::{Event, Spec};
-use crate::stage::{self, Parts, Tree};
 
 /// One run in a guest.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,25 +25,6 @@ pub struct GuestRun {
     pub measured: Option<String>,
     /// The longest that the whole may take on the host's clock.
     pub timeout: Duration,
-}
-
-/// Makes the root disk of all guests at `image`: the `parts` (of [`super::parts`], and documents), the files of `packages`
-/// (of [`super::packages`], each an unpacked directory), busybox and the kernel's modules. Every run starts from it and
-/// leaves it as it is.
-///
-/// # Errors
-/// A program is not on this machine, a file cannot be read, mke2fs fails, or the image is there already.
-pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) -> Result<(), Error> {
-    let tree = Tree::of(parts)?;
-    let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let place = tempfile::Builder::new().prefix(".eke-guest-").tempdir_in(beside);
-    let place = place.map_err(|source| Error::Read { path: beside.to_owned(), source })?;
-    stage::copy_to(&tree, place.path())?;
-    let trees: Vec<PathBuf> =
-        [place.path().to_path_buf()].into_iter().chain(packages.iter().cloned()).collect();
-    // blocks, inodes, the journal, the modules, what is written; the image is sparse
-    let size = (tree.bytes().0 * 3 / 2 + 128 * MIB).next_multiple_of(MIB);
-    Ok(make_root_from(kit, image, size, &Userland::default(), &trees)?)
 }
 
 /// Runs a guest from power-on to power-off; `told` is called with each event when it has happened. A session that is

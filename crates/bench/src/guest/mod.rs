@@ -7,16 +7,19 @@
 //! - [`peer`]: what a guest is set up with
 //! - [`script`]: from that to the guest's shell script
 //! - [`outcome`]: from the guest's output to events and counters
-//! - [`act`]: the disk, and the runs
+//! - [`image`]: the disk
+//! - [`act`]: the runs
 
 pub mod act;
 pub mod error;
+pub mod image;
 pub mod outcome;
 pub mod peer;
 pub mod script;
 
-pub use act::{GuestRun, make_image, measure, run};
+pub use act::{GuestRun, measure, run};
 pub use error::Error;
+pub use image::{ensure_image, make_image};
 pub use outcome::GuestOutcome;
 pub use peer::Peer;
 
@@ -78,6 +81,8 @@ pub fn notes() -> Vec<String> {
          ratios between variants in it. A page may take 15 times as long before it counts as too slow.",
         "The programs, libraries and documents are on a local virtual disk without limits; only the swap disk is slow.",
         "Every run starts from the same disk image, with an empty page cache.",
+        "eke's budgets for a page's way back and for the CPU are for a real CPU; here they are 15 times wider, as the CPU is \
+         slower.",
         "eke was set up as at boot, with the figures that `eke up` had measured in a boot before, while the first document \
          was open; its agent ran. The others need no measurement.",
     ];

@@ -20,6 +20,8 @@ pub struct Limits {
     pub sampling: Duration,
     /// For all algorithms on scratch devices together, without what it takes to make and remove the devices.
     pub zram: Duration,
+    /// The same on a CPU so slow that [`Limits::zram`] is too short for figures that can be believed.
+    pub zram_if_slow: Duration,
     /// For all estimates in user space together.
     pub estimates: Duration,
     /// For each of the two disks.
@@ -37,7 +39,14 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         let ms = Duration::from_millis;
-        Self { pages: 8192, sampling: ms(500), zram: ms(1200), estimates: ms(250), disk: ms(500) }
+        Self {
+            pages: 8192,
+            sampling: ms(500),
+            zram: ms(1200),
+            zram_if_slow: ms(15_000),
+            estimates: ms(250),
+            disk: ms(500),
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
+        let overhead = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
         estimates(facts, limits.estimates, &sample, overhead, &mut out);
     }
     disks(root, facts, about, limits.disk, &mut random, &mut out);
@@ -102,7 +102,7 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
 fn on_zram(
     root: &Root,
     facts: &Facts,
-    time: Duration,
+    limits: &Limits,
     scratch: &mut dyn Scratch,
     sample: &Sample,
     random: &mut Random,
@@ -114,9 +114,11 @@ fn on_zram(
     }
     let Some(features) = zram_features(root, scratch, out)? else { return Ok(None) };
     let variants = variants::variants(&features.algorithms, features.algorithm_params);
+    let share = |time: Duration| time / u32::try_from(variants.len().max(1)).unwrap_or(1);
+    let time = zram::Time { usual: share(limits.zram), if_slow: share(limits.zram_if_slow) };
     let mut bench = zram::Bench { root, scratch, sample, random, overhead: zram::Overhead::default() };
     for variant in &variants {
-        let mut row = bench.figures(variant, time / u32::try_from(variants.len()).unwrap_or(1))?;
+        let mut row = bench.figures(variant, time)?;
         row.in_zswap = variant.params.is_none() && zswap_offers(facts).contains(&variant.name);
         out.algorithms.push(row);
     }
