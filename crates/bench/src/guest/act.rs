@@ -43,13 +43,18 @@ pub fn run(
     boot(kit, image, run, text, shutdown, told)
 }
 
-/// A boot before those of eke: `eke up` measures while the first document is open. Gives the figures that it keeps for
+/// More RAM in the boot that measures: without swap the first document may be killed before it is open, or while `eke up`
+/// measures. Figures are of pages, which are the same.
+const TO_SPARE_MIB: u32 = 256;
+
+/// A boot before those of eke, with memory to spare: `eke up` measures while the first document is open. Gives the figures that it keeps for
 /// later boots, for [`GuestRun::measured`].
 ///
 /// # Errors
 /// As [`run`].
 pub fn measure(kit: &Kit, image: &Path, run: &GuestRun, shutdown: &AtomicBool) -> Result<String, Error> {
     let text = measuring(&run.peer, &run.spec)?;
+    let run = &GuestRun { memory_mib: run.memory_mib.saturating_add(TO_SPARE_MIB), ..run.clone() };
     let outcome = boot(kit, image, run, text, shutdown, &mut |_| {})?;
     let none = || Error::SetUp { peer: run.peer.name(), why: "it measured nothing".into() };
     let measured = outcome.measured.ok_or_else(none)?;

@@ -83,8 +83,8 @@ pub fn notes() -> Vec<String> {
         "Every run starts from the same disk image, with an empty page cache.",
         "eke's budgets for a page's way back and for the CPU are for a real CPU; here they are 15 times wider, as the CPU is \
          slower.",
-        "eke was set up as at boot, with the figures that `eke up` had measured in a boot before, while the first document \
-         was open; its agent ran. The others need no measurement.",
+        "eke was set up as at boot, with the figures that `eke up` had measured in a boot before, with 256 MiB more RAM, while \
+         the first document was open; its agent ran. The others need no measurement.",
     ];
     notes.map(str::to_owned).to_vec()
 }

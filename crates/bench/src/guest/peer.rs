@@ -102,11 +102,11 @@ impl Peer {
             Self::TunedZram => "tuned zram".into(),
             Self::DiskSwap => "disk swap".into(),
             Self::ZswapDefaults => "zswap".into(),
-            Self::ZswapLaptop => "zswap, laptop".into(),
+            Self::ZswapLaptop => "zswap as on the laptop".into(),
             Self::Eke { disk, arguments } => {
                 let words: Vec<&str> =
                     ["eke"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
-                words.join(" ") + if *disk { ", with a disk" } else { "" }
+                words.join(" ") + if *disk { " with a disk" } else { "" }
             }
         }
     }
@@ -164,7 +164,7 @@ impl Peer {
         let arguments: String = arguments.iter().map(|word| format!(" {word}")).collect();
         format!(
             "`eke up --boot{arguments}`{disk}: at boot, with the figures that `eke up` had measured in an earlier boot \
-             while the first document was open; the agent runs; its budgets for time (`load_p99_us`, `pages_per_second`) \
+             with memory to spare while the first document was open; the agent runs; its budgets for time (`load_p99_us`, `pages_per_second`) \
              15 times wider, as the emulated CPU is slower"
         )
     }
@@ -178,6 +178,7 @@ mod tests {
     fn names_are_different_and_every_set_up_is_said() {
         let mut names: Vec<String> = Peer::all().iter().map(Peer::name).collect();
         let count = names.len();
+        assert!(names.iter().all(|name| !name.contains(',')), "`--variants` takes a list with commas");
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count);

@@ -30,6 +30,8 @@ const LOADS: usize = 2000;
 /// So many pages are stored, and so many of them read back, even where that takes longer than usual: an emulated CPU managed
 /// 93 in its time. The second is the least that has a p99.
 const LEAST_STORED: usize = 768;
+/// Of these, so many to warm up.
+const LEAST_WARM: usize = 256;
 const LEAST_LOADED: usize = 128;
 /// Tried in turn to get a first device, whose file then names what the kernel has.
 const LIKELY: [&str; 4] = ["lzo-rle", "lzo", "lz4", "zstd"];
@@ -231,7 +233,7 @@ impl On<'_> {
         let mut first = variants::warming_up(self.sample.len(), WARM_UP_EVERY);
         random.shuffle(&mut first);
         let started = Instant::now();
-        self.store_pages(&file, &first, until, &mut run)?;
+        self.store_pages(&file, &first, Until { least: LEAST_WARM, ..until }, &mut run)?;
         run.checkpoints.push(self.reading(run.stored.len())?);
         let page_ns = started.elapsed().as_nanos() as usize / run.stored.len().max(1) + 1;
         let left_ns = until.usual.saturating_duration_since(Instant::now()).as_nanos() as usize;

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_quick_run_is_one_of_four() {
         let quick = Options { quick: true, ..options() };
-        assert_eq!(names(&quick), ["nothing", "zram-tools", "zswap, laptop", "eke"]);
+        assert_eq!(names(&quick), ["nothing", "zram-tools", "zswap as on the laptop", "eke"]);
         assert_eq!((repeats(&quick), repeats(&options())), (1, 3));
     }
 

@@ -24,7 +24,7 @@ use place::Place;
 /// Pages of a document: a fifth of a second each on a real CPU, seconds here.
 const PAGES: u32 = 5;
 /// The longest that one run may take, with its boot.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(300);
 /// What a run takes, seen on two CPUs of a server: between one that ends early and one that comes to its limit.
 const USUAL: Duration = Duration::from_secs(150);
 
@@ -78,17 +78,23 @@ impl Trials<'_> {
     }
 
     fn one(&mut self, machine: &Small, peer: &Peer) -> Result<(), Error> {
-        let measured = self.measured(machine, peer)?;
+        let measured = match self.measured(machine, peer) {
+            Ok(measured) => measured,
+            Err(e) => return self.leave_out(machine, peer, e),
+        };
         let Self { bench, place, .. } = self;
         let run = GuestRun { measured, ..place.run(machine, peer) };
         let mut tell = |event: &_| doing(event).iter().for_each(|d| bench.progress.doing(d));
         let outcome = guest::run(&place.kit, &place.image, &run, bench.shutdown, &mut tell);
-        self.add(machine, peer, outcome.map_err(stopped)?);
+        match outcome {
+            Ok(outcome) => self.add(machine, peer, outcome),
+            Err(e) => self.leave_out(machine, peer, e)?,
+        }
         Ok(())
     }
 
     /// What eke goes by: measured in a boot of its own before its first run in that machine.
-    fn measured(&mut self, machine: &Small, peer: &Peer) -> Result<Option<String>, Error> {
+    fn measured(&mut self, machine: &Small, peer: &Peer) -> Result<Option<String>, guest::Error> {
         let Peer::Eke { disk, .. } = peer else { return Ok(None) };
         let key = (machine.memory_mib, *disk);
         if let Some(measured) = self.measured.get(&key) {
@@ -97,8 +103,7 @@ impl Trials<'_> {
         self.bench.progress.doing("eke measures in a boot of its own");
         let (place, run) =
             (&self.place, self.place.run(machine, &Peer::Eke { disk: *disk, arguments: Vec::new() }));
-        let measured =
-            guest::measure(&place.kit, &place.image, &run, self.bench.shutdown).map_err(stopped)?;
+        let measured = guest::measure(&place.kit, &place.image, &run, self.bench.shutdown)?;
         self.measured.insert(key, measured.clone());
         Ok(Some(measured))
     }
@@ -112,6 +117,20 @@ impl Trials<'_> {
         };
         figures::add(&run, &mut self.rows);
         self.runs.push(run);
+    }
+
+    /// One peer that cannot be set up does not take hours of the others' runs with it.
+    fn leave_out(&mut self, machine: &Small, peer: &Peer, error: guest::Error) -> Result<(), Error> {
+        if error.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        if !error.is_of_one_run() {
+            return Err(error.into());
+        }
+        let note = format!("{}, {} MiB: a run came to nothing: {error}", peer.name(), machine.memory_mib);
+        self.bench.progress.say(&note);
+        self.place.notes.push(note);
+        Ok(())
     }
 
     fn report(self, machines: &[Small], peers: &[Peer]) -> Report {
@@ -132,11 +151,6 @@ impl Trials<'_> {
             notes,
         }
     }
-}
-
-/// An interruption is one, wherever it was noticed.
-fn stopped(error: guest::Error) -> Error {
-    if error.is_interrupted() { Error::Interrupted } else { error.into() }
 }
 
 /// The whole number of MiB.
