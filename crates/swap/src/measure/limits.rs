@@ -9,7 +9,7 @@ use eke_core::units::Bytes;
 /// top: on a machine of 124 MB a quarter made every program's text come back from the disk, and measuring took 40 s.
 const PART_OF_AVAILABLE: u64 = 12;
 /// So few pages are sampled however little is available.
-const LEAST_PAGES: usize = 512;
+pub(super) const LEAST_PAGES: usize = 512;
 
 /// How much a measurement may take. Each stage stops at its own limit with what it has by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Limits {
     pub pages: usize,
     /// To find and copy them.
     pub sampling: Duration,
+    /// The same on a CPU so slow that hardly a page was found in [`Limits::sampling`].
+    pub sampling_if_slow: Duration,
     /// For all algorithms on scratch devices together, without what it takes to make and remove the devices.
     pub zram: Duration,
     /// The same on a CPU so slow that [`Limits::zram`] is too short for figures that can be believed.
@@ -42,6 +44,7 @@ impl Default for Limits {
         Self {
             pages: 8192,
             sampling: ms(500),
+            sampling_if_slow: ms(5000),
             zram: ms(1200),
             zram_if_slow: ms(15_000),
             estimates: ms(250),

@@ -52,7 +52,7 @@ pub fn measure(
     let started = Instant::now();
     let mut random = Random::from_kernel();
     let wanted = limits.pages_with(facts.available);
-    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, &mut random)?;
+    let sample = sampled(root, about, limits, wanted, &mut random)?;
     let mut out = Measured {
         kernel: kernel(root),
         pages: sample.counts,
@@ -69,6 +69,24 @@ pub fn measure(
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(out)
+}
+
+/// Samples again, for longer, where the time was over before there was enough to go by.
+fn sampled(
+    root: &Root,
+    about: &About,
+    limits: &Limits,
+    wanted: usize,
+    random: &mut Random,
+) -> Result<Sample> {
+    let began = Instant::now();
+    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, random)?;
+    let few = sample.counts.sampled < limits::LEAST_PAGES as u64;
+    if !few || began.elapsed() < limits.sampling.mul_f64(0.6) {
+        return Ok(sample);
+    }
+    drop(sample);
+    sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling_if_slow, random)
 }
 
 fn nothing_to_compress(sample: &Sample) -> String {
