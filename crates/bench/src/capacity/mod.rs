@@ -2,9 +2,11 @@
 //! 10 s.
 //!
 //! - [`documents`]: PDF files in windows, in a box
+//! - [`machine`]: the same in the small machine
 //! - [`tabs`]: pages of a local web server in a browser, in a box
 
 pub mod documents;
+pub mod machine;
 pub mod tabs;
 
 use eke_core::units::Bytes;

@@ -191,7 +191,7 @@ impl<'a> Field<'a> {
 }
 
 /// What the driver does just now, for the progress.
-fn doing(event: &Event) -> Option<String> {
+pub(crate) fn doing(event: &Event) -> Option<String> {
     match event {
         Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),
         Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),

@@ -2,7 +2,7 @@
 //! spare, every variant in turn, and the same again.
 
 pub(crate) mod field;
-mod scene;
+pub(crate) mod scene;
 mod setting;
 pub mod trial;
 
@@ -134,6 +134,23 @@ pub enum Error {
     /// The web server of the tabs.
     #[error(transparent)]
     Server(#[from] crate::tabs::server::Error),
+    /// The small machine.
+    #[error(transparent)]
+    Guest(#[from] crate::guest::Error),
+    /// A program that goes into the small machine.
+    #[error(
+        "{name} is not beside {}, and goes into the small machine with it; `make build` puts both into target/release",
+        beside.display()
+    )]
+    NoProgram {
+        /// Its name.
+        name: &'static str,
+        /// The running program.
+        beside: PathBuf,
+    },
+    /// Tabs in the small machine.
+    #[error("there is no browser in the small machine: `--of tabs` runs in a box only (--in box)")]
+    TabsInMachine,
     /// A variant that is not there.
     #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
     NoVariant {

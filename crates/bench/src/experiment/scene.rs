@@ -33,7 +33,7 @@ pub(super) fn set(bench: &Bench, documents: usize) -> Result<Scene, Error> {
     Ok(Scene { stage, viewer, documents, notes })
 }
 
-fn viewer(asked: Option<&str>) -> Result<String, Error> {
+pub(crate) fn viewer(asked: Option<&str>) -> Result<String, Error> {
     let names = || desktop::viewers().iter().map(|v| v.name);
     match asked {
         Some(name) if names().any(|n| n == name) => Ok(name.to_owned()),
@@ -49,7 +49,7 @@ fn viewer(asked: Option<&str>) -> Result<String, Error> {
     }
 }
 
-fn choose(own: Option<&Path>, count: usize) -> Result<Choice, Error> {
+pub(crate) fn choose(own: Option<&Path>, count: usize) -> Result<Choice, Error> {
     let cache = stage::default_cache().join("documents");
     let found = match own {
         Some(place) => documents::own(place, &cache)?,
@@ -66,7 +66,7 @@ fn parts(viewer: &str, program: &Path) -> Result<Parts, Error> {
     Ok(Parts { programs, files: needs.files.iter().map(PathBuf::from).collect(), ..Parts::default() })
 }
 
-fn names(choice: &Choice) -> String {
+pub(crate) fn names(choice: &Choice) -> String {
     let one =
         |d: &documents::Document| format!("{} ({:.2} MB, {} pages)", d.name, d.bytes.0 as f64 / 1e6, d.pages);
     choice.documents.iter().map(one).collect::<Vec<_>>().join(", ")

@@ -48,4 +48,16 @@ impl Error {
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Machine(machine::Error::Interrupted))
     }
+
+    /// Is it about one run, so that another may go well?
+    #[must_use]
+    pub fn is_of_one_run(&self) -> bool {
+        let ended =
+            |e: &machine::Error| matches!(e, machine::Error::Ended { .. } | machine::Error::TimedOut { .. });
+        match self {
+            Self::SetUp { .. } | Self::Script { .. } => true,
+            Self::Machine(error) => ended(error),
+            _ => false,
+        }
+    }
 }

@@ -134,7 +134,7 @@ measure() {
     done
     plain eke up "$@" >/tmp/said 2>&1 || die "eke up: $(said)"
     cat /tmp/said
-    [ -s /var/lib/eke/measured.json ] || die "eke up kept no figures"
+    [ -s /var/lib/eke/measured.json ] || die "eke up kept no figures: $(said)"
     say "measured $(tr -d '\n' </var/lib/eke/measured.json)"
     # the session goes with the machine
 }

@@ -1,7 +1,9 @@
 //! From what a run is to the shell script that the guest does. Pure.
 
+use eke_core::config::Settings;
 use eke_core::units::Bytes;
 
+use super::SLOWER;
 use super::peer::{FEDORA, Peer};
 use crate::session::{Act, Spec};
 
@@ -30,7 +32,19 @@ pub fn measuring(peer: &Peer, spec: &Spec) -> serde_json::Result<String> {
     let spec = Spec { acts: vec![Act::Open { document: 0 }, LONG], ..spec.clone() };
     let session = file("/tmp/session.json", &serde_json::to_string(&spec)?);
     let disk = if peer.disk().is_some() { "disk_swap\n" } else { "" };
-    Ok(format!("{LIBRARY}\n{session}{disk}measure{}\n", words(peer)))
+    Ok(format!("{LIBRARY}\n{}{session}{disk}measure{}\n", settings(), words(peer)))
+}
+
+/// eke's configuration in a guest: its budgets are times on a real CPU, which the emulated one is [`SLOWER`] than. The share
+/// of the CPU is as it is, for so many fewer pages.
+fn settings() -> String {
+    let settings = Settings::from_sources(&[]).unwrap_or_default().swap;
+    let load_p99_us = (f64::from(settings.load_p99_us) * SLOWER) as u32;
+    let pages_per_second = (f64::from(settings.pages_per_second) / SLOWER) as u32;
+    file(
+        "/etc/eke/eke.toml",
+        &format!("swap = {{ load_p99_us = {load_p99_us}, pages_per_second = {pages_per_second} }}"),
+    )
 }
 
 fn set_up(peer: &Peer) -> String {
@@ -47,7 +61,7 @@ fn set_up(peer: &Peer) -> String {
         Peer::ZswapLaptop => "say by values\nzswap deflate zsmalloc 90\n".into(),
         Peer::Eke { disk, .. } => {
             let disk = if *disk { "disk_swap\n" } else { "" };
-            format!("{disk}eke_up{}\n", words(peer))
+            format!("{}{disk}eke_up{}\n", settings(), words(peer))
         }
     }
 }

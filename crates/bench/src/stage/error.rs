@@ -82,7 +82,7 @@ impl Error {
 }
 
 /// The result of everything in [`crate::stage`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Makes an [`Error::Io`]: for `map_err`.
 pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {

@@ -35,19 +35,36 @@ pub fn default_cache() -> PathBuf {
 /// # Errors
 /// mke2fs is not there or fails, a file that cannot be copied, no room; nothing is left then.
 pub fn ensure(root: &Root, tree: &Tree, cache: &Path, now: SystemTime) -> Result<PathBuf> {
+    cached(root, cache, &format!("stage-{VERSION}-{:016x}.ext4", tree.key()), now, |work| {
+        let (contents, made) = (work.join("root"), work.join("image"));
+        std::fs::create_dir(&contents).map_err(on("make", &contents))?;
+        copy::to(tree, &contents)?;
+        make(tree, &contents, &made).map(|()| made)
+    })
+}
+
+/// The file of this name (`stage-...ext4`, so that [`sweep`] knows it) from the cache; or `make` makes it in a directory that
+/// goes away, gives its path there, and it is put into the cache.
+///
+/// # Errors
+/// The cache cannot be used; what `make` says.
+pub(crate) fn cached<E: From<Error>>(
+    root: &Root,
+    cache: &Path,
+    name: &str,
+    now: SystemTime,
+    make: impl FnOnce(&Path) -> Result<PathBuf, E>,
+) -> Result<PathBuf, E> {
     root.sys().create_dir(cache, 0o755).map_err(on("make", cache))?;
     sweep(root, cache, now)?;
-    let image = cache.join(format!("stage-{VERSION}-{:016x}.ext4", tree.key()));
+    let image = cache.join(name);
     if let Ok(file) = File::open(&image) {
         // Used now; who may not say so can still use it.
         let _ = file.set_modified(now);
         return Ok(image);
     }
     let work = Scratch::directory(root, cache)?;
-    let (contents, made) = (work.path().join("root"), work.path().join("image"));
-    std::fs::create_dir(&contents).map_err(on("make", &contents))?;
-    copy::to(tree, &contents)?;
-    make(tree, &contents, &made)?;
+    let made = make(work.path())?;
     std::fs::rename(&made, &image).map_err(on("make", &image))?;
     Ok(image)
 }

@@ -21,6 +21,7 @@ mod tree;
 
 pub use copy::to as copy_to;
 pub use error::{Error, Result};
+pub(crate) use image::cached;
 pub use image::{default_cache, ensure};
 pub use mount::{Stage, StageSpec};
 pub use parts::{DOCUMENTS, Parts, Placed};

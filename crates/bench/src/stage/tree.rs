@@ -73,7 +73,7 @@ impl Tree {
     }
 
     /// Another one for another tree: paths, sizes, modes and times of change go into it. It is only good for a cache.
-    pub(super) fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.entries.hash(&mut hasher);
         hasher.finish()

@@ -86,6 +86,12 @@ fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
 fn measured(bench: &Bench, surroundings: &experiment::Bench) -> Result<Report, experiment::Error> {
     match bench {
         Bench::Switch(_) => eke_bench::switch::run(surroundings),
+        Bench::Capacity(Capacity { of: Of::Tabs, place: Place::Machine, .. }) => {
+            Err(experiment::Error::TabsInMachine)
+        }
+        Bench::Capacity(Capacity { place: Place::Machine, .. }) => {
+            eke_bench::capacity::machine::run(surroundings)
+        }
         Bench::Capacity(Capacity { of: Of::Tabs, .. }) => eke_bench::capacity::tabs::run(surroundings),
         Bench::Capacity(_) => eke_bench::capacity::documents::run(surroundings),
         _ => eke_bench::paging::run(surroundings),

@@ -9,7 +9,7 @@ use eke_core::units::Bytes;
 /// top: on a machine of 124 MB a quarter made every program's text come back from the disk, and measuring took 40 s.
 const PART_OF_AVAILABLE: u64 = 12;
 /// So few pages are sampled however little is available.
-const LEAST_PAGES: usize = 512;
+pub(super) const LEAST_PAGES: usize = 512;
 
 /// How much a measurement may take. Each stage stops at its own limit with what it has by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,12 @@ pub struct Limits {
     pub pages: usize,
     /// To find and copy them.
     pub sampling: Duration,
+    /// The same on a CPU so slow that hardly a page was found in [`Limits::sampling`].
+    pub sampling_if_slow: Duration,
     /// For all algorithms on scratch devices together, without what it takes to make and remove the devices.
     pub zram: Duration,
+    /// The same on a CPU so slow that [`Limits::zram`] is too short for figures that can be believed.
+    pub zram_if_slow: Duration,
     /// For all estimates in user space together.
     pub estimates: Duration,
     /// For each of the two disks.
@@ -37,7 +41,15 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         let ms = Duration::from_millis;
-        Self { pages: 8192, sampling: ms(500), zram: ms(1200), estimates: ms(250), disk: ms(500) }
+        Self {
+            pages: 8192,
+            sampling: ms(500),
+            sampling_if_slow: ms(5000),
+            zram: ms(1200),
+            zram_if_slow: ms(15_000),
+            estimates: ms(250),
+            disk: ms(500),
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub fn measure(
     let started = Instant::now();
     let mut random = Random::from_kernel();
     let wanted = limits.pages_with(facts.available);
-    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, &mut random)?;
+    let sample = sampled(root, about, limits, wanted, &mut random)?;
     let mut out = Measured {
         kernel: kernel(root),
         pages: sample.counts,
@@ -62,13 +62,31 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        let overhead = on_zram(root, facts, limits.zram, scratch, &sample, &mut random, &mut out)?;
+        let overhead = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
         estimates(facts, limits.estimates, &sample, overhead, &mut out);
     }
     disks(root, facts, about, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(out)
+}
+
+/// Samples again, for longer, where the time was over before there was enough to go by.
+fn sampled(
+    root: &Root,
+    about: &About,
+    limits: &Limits,
+    wanted: usize,
+    random: &mut Random,
+) -> Result<Sample> {
+    let began = Instant::now();
+    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, random)?;
+    let few = sample.counts.sampled < limits::LEAST_PAGES as u64;
+    if !few || began.elapsed() < limits.sampling.mul_f64(0.6) {
+        return Ok(sample);
+    }
+    drop(sample);
+    sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling_if_slow, random)
 }
 
 fn nothing_to_compress(sample: &Sample) -> String {
@@ -102,7 +120,7 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
 fn on_zram(
     root: &Root,
     facts: &Facts,
-    time: Duration,
+    limits: &Limits,
     scratch: &mut dyn Scratch,
     sample: &Sample,
     random: &mut Random,
@@ -114,9 +132,11 @@ fn on_zram(
     }
     let Some(features) = zram_features(root, scratch, out)? else { return Ok(None) };
     let variants = variants::variants(&features.algorithms, features.algorithm_params);
+    let share = |time: Duration| time / u32::try_from(variants.len().max(1)).unwrap_or(1);
+    let time = zram::Time { usual: share(limits.zram), if_slow: share(limits.zram_if_slow) };
     let mut bench = zram::Bench { root, scratch, sample, random, overhead: zram::Overhead::default() };
     for variant in &variants {
-        let mut row = bench.figures(variant, time / u32::try_from(variants.len()).unwrap_or(1))?;
+        let mut row = bench.figures(variant, time)?;
         row.in_zswap = variant.params.is_none() && zswap_offers(facts).contains(&variant.name);
         out.algorithms.push(row);
     }
