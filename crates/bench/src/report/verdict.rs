@@ -18,10 +18,13 @@ impl Group<'_> {
         (sentences.len() > 1).then(|| sentences.join(". ") + ".")
     }
 
-    /// Each baseline by its best row: at the same place of a sweep, where places are shared.
+    /// Each baseline by its best row: at the same place of a sweep, where places are shared; where they are not, only what
+    /// is at none or at zero is no remedy, the others are points of a curve.
     fn beside_baselines(&self, ours: &Row) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
-        for member in self.members.iter().filter(|m| m.role == Role::Baseline) {
+        let own = self.sweep.as_ref().is_some_and(|s| s.own);
+        let is_point = |m: &Member<'_>| own && self.place(m.row).is_some_and(|place| place > 0.0);
+        for member in self.members.iter().filter(|m| m.role == Role::Baseline && !is_point(m)) {
             if !names.contains(&member.row.variant.as_str()) {
                 names.push(&member.row.variant);
             }

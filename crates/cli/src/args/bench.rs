@@ -47,7 +47,7 @@ pub struct Experiment {
     /// Nothing, the best peer and eke only, under few conditions
     #[arg(long)]
     pub quick: bool,
-    /// How often each is done; without it 3 times, with --quick once. The table shows the median
+    /// How often each is done; without it 3 times, with --quick and in the machine once. The table shows the median
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: Option<u32>,
     /// PDF files of your own, instead of those of the documentation packages
