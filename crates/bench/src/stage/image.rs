@@ -21,11 +21,12 @@ const SPARE: u64 = 16 * MIB;
 const KEPT: usize = 4;
 const UNUSED_FOR: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// The cache when the caller names none: `$XDG_CACHE_HOME/eke-bench`, else `~/.cache/eke-bench`.
+/// The cache when the caller names none: `$XDG_CACHE_HOME/eke-bench`, else `~/.cache/eke-bench`, else that of a service:
+/// never a directory that others can write to.
 pub fn default_cache() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("eke-bench")
+    base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("eke-bench")
 }
 
 /// The file with an ext4 file system of this tree: from the cache, or made now (mke2fs; root is not needed) and put there
@@ -35,7 +36,7 @@ pub fn default_cache() -> PathBuf {
 /// # Errors
 /// mke2fs is not there or fails, a file that cannot be copied, no room; nothing is left then.
 pub fn ensure(root: &Root, tree: &Tree, cache: &Path, now: SystemTime) -> Result<PathBuf> {
-    root.sys().create_dir(cache, 0o755).map_err(on("make", cache))?;
+    crate::cache::make(cache).map_err(on("use the cache", cache))?;
     sweep(root, cache, now)?;
     let image = cache.join(format!("stage-{VERSION}-{:016x}.ext4", tree.key()));
     if let Ok(file) = File::open(&image) {
