@@ -114,7 +114,7 @@ mod tests {
         events.extend(pages(1, false, PAGES).chain(pages(1, true, 3)));
         let (params, report) = (Params::new(), pen::Report::default());
         let trial =
-            Trial { variant: "eke", params: &params, events: &events, report: &report, read_mib: 7.0 };
+            Trial { variant: "eke", params: &params, events: &events, report: &report, read_mib: Some(7.0) };
         let mut rows = Rows::default();
         add(&trial, &mut rows);
         let rows = rows.done();

@@ -43,12 +43,7 @@ pub(super) fn start(
 }
 
 /// The number of its display: one that nobody has, chosen and told by the server itself.
-fn server(
-    room: &mut Room<'_>,
-    (width, height): (u16, u16),
-    key: &Path,
-    until: Instant,
-) -> Result<u32, Stop> {
+fn server(room: &mut Room<'_>, (width, height): (u16, u16), key: &Path, until: Instant) -> Result<u32, Stop> {
     let program = needs::find(&[SERVER]).ok_or_else(|| missing("X server", &[SERVER], "xvfb"))?;
     sockets_directory();
     let mut command = room.command(program);

@@ -78,7 +78,7 @@ impl<'a> Setting<'a> {
             }
         })?;
         self.spec.expected = figures::looks(&run.events, documents);
-        Ok(measured.ok_or_else(|| Error::Calibration(figures::end_in_words(&run.events)))??)
+        Ok(measured.ok_or_else(|| Error::Calibration(run.end_in_words()))??)
     }
 
     /// Everything that is compared, in the order of the table.
@@ -112,16 +112,18 @@ impl<'a> Setting<'a> {
             ..self.spec.clone()
         };
         let command = run::of_windows(&self.field.bench.program, &self.stage.root_dir(), &spec);
-        let run = self.field.compete(entrant, command)?;
+        let Some(run) = self.field.compete(entrant, command)? else { return Ok(()) };
         self.unlike += figures::browsed(&run.events).iter().map(|b| b.unlike).sum::<usize>();
-        let read_mib = self.read().saturating_sub(before).0 as f64 / MIB as f64;
+        let read = before.zip(self.read()).map(|(before, after)| after.saturating_sub(before));
+        let read_mib = read.map(|bytes| bytes.0 as f64 / MIB as f64);
         let (variant, params) = (entrant.name(), &entrant.params);
         add(&Trial { variant, params, events: &run.events, report: &run.report, read_mib });
         Ok(())
     }
 
-    fn read(&self) -> Bytes {
-        self.stage.stats().map_or(Bytes(0), |stats| stats.reads.bytes)
+    /// What was read so far; `None` on this machine's own disk.
+    fn read(&self) -> Option<Bytes> {
+        self.stage.stats().map(|stats| stats.reads.bytes)
     }
 
     /// What all runs together show.

@@ -16,8 +16,8 @@ pub struct Trial<'a> {
     pub events: &'a [Event],
     /// What the box saw.
     pub report: &'a pen::Report,
-    /// What was read from the disk in that time, in MiB.
-    pub read_mib: f64,
+    /// What was read from the disk in that time, in MiB; `None` where nobody counts it.
+    pub read_mib: Option<f64>,
 }
 
 /// The metric of [`Trial::finished_of_1`].
@@ -43,7 +43,7 @@ impl Trial<'_> {
     pub fn add_end(&self, rows: &mut Rows) {
         let none = Params::new();
         rows.add(self.variant, &none, FINISHED, "of 1", [self.finished_of_1()]);
-        rows.add(self.variant, &none, READ, "MiB", [self.read_mib]);
+        rows.add(self.variant, &none, READ, "MiB", self.read_mib);
     }
 }
 
