@@ -17,6 +17,7 @@
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
 pub mod agent;
+mod cache;
 pub mod capacity;
 pub mod desktop;
 pub mod documents;

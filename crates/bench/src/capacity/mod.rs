@@ -16,6 +16,9 @@ use crate::report::Metric;
 use crate::rows::{Params, Rows};
 use crate::session::{End, Event, Held, figures};
 
+/// The parameter that has the size of a variant's own compressed swap.
+pub(crate) const SWAP: &str = "swap_mib";
+
 const DENSITY: &str = "memory held by each byte of the box";
 const KILLED: &str = "ended by a kill";
 

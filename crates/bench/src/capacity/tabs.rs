@@ -10,7 +10,7 @@ use eke_swap::measure::Measured;
 
 use super::{add_density, add_killed, density_metric, killed_metric};
 use crate::experiment::field::{Entrant, Field};
-use crate::experiment::{Bench, Error, less, more};
+use crate::experiment::{Bench, Error, less, more, or_interrupted};
 use crate::peers::Arrangement;
 use crate::peers::host::processes_in_boxes;
 use crate::report::{Metric, Report};
@@ -42,6 +42,10 @@ const VISIT: &str = "going back to a tab";
 /// # Errors
 /// What it needs is missing, or the kernel refuses; everything is as before then.
 pub fn run(bench: &Bench) -> Result<Report, Error> {
+    or_interrupted(bench, hold(bench))
+}
+
+fn hold(bench: &Bench) -> Result<Report, Error> {
     let mut browsing = Browsing::prepare(bench)?;
     let measured = browsing.calibrate()?;
     let memory = bench.options.memory.unwrap_or(MEMORY);
@@ -49,8 +53,9 @@ pub fn run(bench: &Bench) -> Result<Report, Error> {
     let entrants = browsing.field.chosen(entrants)?;
     let mut rows = Rows::default();
     for entrant in browsing.field.rounds(&entrants) {
-        let run = browsing.trial(entrant)?;
-        add(&mut rows, entrant.name(), &entrant.params, &run);
+        if let Some(run) = browsing.trial(entrant)? {
+            add(&mut rows, entrant.name(), &entrant.params, &run);
+        }
     }
     Ok(browsing.field.report("capacity of tabs", metrics(), &entrants, rows))
 }
@@ -78,7 +83,7 @@ impl<'a> Browsing<'a> {
         let pages = documents::gather(&directories, MOST, WEIGHT);
         field.notes.extend(pages.notes);
         field.notes.push(format!(
-            "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run.",
+            "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run; there is no slow disk, no viewer and no ballast, whatever was asked for.",
             program.display()
         ));
         let server = Server::start(pages.pages, Arc::new(AtomicBool::new(false)))?;
@@ -99,10 +104,10 @@ impl<'a> Browsing<'a> {
                 measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
             }
         })?;
-        Ok(measured.ok_or_else(|| Error::Calibration(figures::end_in_words(&run.events)))??)
+        Ok(measured.ok_or_else(|| Error::Calibration(run.end_in_words()))??)
     }
 
-    fn trial(&mut self, entrant: &Entrant) -> Result<run::Run, Error> {
+    fn trial(&mut self, entrant: &Entrant) -> Result<Option<run::Run>, Error> {
         cold::cold(&self.files);
         let spec = Spec { merge_same_pages: entrant.arrangement.merge_same_pages, ..self.spec.clone() };
         let command = self.command(&spec);

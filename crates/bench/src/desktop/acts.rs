@@ -10,7 +10,7 @@ use super::memory::{self, Activity};
 use super::room::{Room, Stop, failed};
 use super::viewer::{Key, Viewer};
 use super::windows::Windows;
-use super::{children, display, needs, screen};
+use super::{display, needs, screen};
 use crate::session::{Act, Event, Held, Spec};
 
 /// A session whose screen is there.
@@ -123,7 +123,7 @@ impl<'s, 'a> Desktop<'s, 'a> {
     fn start_viewer(&mut self, document: usize, file: &Path) -> Result<u32, Stop> {
         let Viewer { name, programs, package, arguments, .. } = self.viewer;
         let program = needs::find(programs).ok_or_else(|| display::missing(name, programs, package))?;
-        let mut command = children::command(program, self.room.home());
+        let mut command = self.room.command(program);
         command.args(*arguments).arg(file).env("DISPLAY", &self.display);
         let what = format!("viewer of document {document}");
         Ok(self.room.children.start(&what, &mut command, Signal::KILL)?.id())

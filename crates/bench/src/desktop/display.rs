@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
+use super::cookie::Cookie;
+use super::needs;
 use super::room::{Room, Stop, failed};
 use super::windows::Windows;
-use super::{children, needs};
 
 /// The X server.
 pub(super) const SERVER: &str = "Xvfb";
@@ -26,9 +27,13 @@ pub(super) fn start(
     screen: (u16, u16),
     until: Instant,
 ) -> Result<(Windows, String), Stop> {
-    let number = server(room, screen, until)?;
+    let refused = |e| failed(format!("cannot make a key to the X server: {e}"));
+    let cookie = Cookie::new().map_err(refused)?;
+    let key = cookie.write(room.home()).map_err(refused)?;
+    room.give(&key).map_err(refused)?;
+    let number = server(room, screen, &key, until)?;
     let display = format!(":{number}");
-    let windows = Windows::connect(&display)?;
+    let windows = Windows::connect(&socket(number), cookie)?;
     manager(room, &display)?;
     while !windows.managed()? {
         room.wait(Some(&windows), until, || "the window manager".to_owned())?;
@@ -38,10 +43,11 @@ pub(super) fn start(
 }
 
 /// The number of its display: one that nobody has, chosen and told by the server itself.
-fn server(room: &mut Room<'_>, (width, height): (u16, u16), until: Instant) -> Result<u32, Stop> {
+fn server(room: &mut Room<'_>, (width, height): (u16, u16), key: &Path, until: Instant) -> Result<u32, Stop> {
     let program = needs::find(&[SERVER]).ok_or_else(|| missing("X server", &[SERVER], "xvfb"))?;
     sockets_directory();
-    let mut command = children::command(program, room.home());
+    let mut command = room.command(program);
+    command.arg("-auth").arg(key);
     command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0"]);
     command.arg(format!("{width}x{height}x24")).stdout(Stdio::piped());
     let child = room.children.start("X server", &mut command, Signal::TERM)?;
@@ -57,8 +63,12 @@ fn server(room: &mut Room<'_>, (width, height): (u16, u16), until: Instant) -> R
     }
     let number = String::from_utf8_lossy(&text).trim().parse();
     let number = number.map_err(|_| failed("the X server does not tell the number of its display"))?;
-    room.children.listens(PathBuf::from(format!("/tmp/.X11-unix/X{number}")));
+    room.children.listens(socket(number));
     Ok(number)
+}
+
+fn socket(number: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/.X11-unix/X{number}"))
 }
 
 /// The server makes it too, but complains where it is not root. It belongs to all servers of the machine, so it stays.
@@ -72,7 +82,7 @@ fn sockets_directory() {
 fn manager(room: &mut Room<'_>, display: &str) -> Result<(), Stop> {
     let program = needs::find(&WINDOW_MANAGERS);
     let program = program.ok_or_else(|| missing("window manager", &WINDOW_MANAGERS, WINDOW_MANAGERS[0]))?;
-    let mut command = children::command(program, room.home());
+    let mut command = room.command(program);
     room.children.start("window manager", command.env("DISPLAY", display), Signal::KILL)?;
     Ok(())
 }

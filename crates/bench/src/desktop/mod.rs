@@ -5,7 +5,7 @@
 //! memory locked. Nothing of a session is left behind: programs end with it, also when it is killed.
 //!
 //! - [`viewer`]: the viewers, as data; [`needs`]: what a tree for them holds; [`place`]: entering such a tree
-//! - `display`, `children`, `ballast`, `home`: the programs
+//! - `display`, `cookie`, `children`, `ballast`, `home`: the programs
 //! - `windows`, `screen`, `memory`: what is seen of them
 //! - `drawn`: is it drawn? Pure
 //! - `room`, `acts`: the wait for whatever comes first; the acts
@@ -13,6 +13,7 @@
 mod acts;
 mod ballast;
 mod children;
+mod cookie;
 mod display;
 mod drawn;
 mod home;
@@ -39,17 +40,39 @@ pub use viewer::{Viewer, viewers};
 /// The screen and the ballast may take so long, if the session's patience is shorter.
 const START_WITHIN: Duration = Duration::from_secs(120);
 
+/// Whose a program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's.
+    pub gid: u32,
+}
+
+impl User {
+    /// Who owns nothing: `nobody` and its group, by the kernel's numbers for users that it cannot name
+    /// (`DEFAULT_OVERFLOWUID`, include/linux/highuid.h), which a stage's `/etc/passwd` has.
+    pub const NOBODY: Self = Self { uid: 65534, gid: 65534 };
+}
+
 /// Holds a session in this process's surroundings until its end, a signal (`stop`), or until nobody listens; every event
 /// is one line of JSON on `out`, the end too. `hog` is the program of the ballast, which gets a `HogSpec` as its last
-/// argument. Children end when the calling thread does.
-pub fn run(spec: &Spec, hog: &[OsString], out: impl Write + AsFd, stop: &AtomicBool) -> End {
+/// argument. The screen, the window manager and the viewers run as `user`, who must be able to read the documents and to
+/// write to `/tmp`; the hog and, without one, all run as this process does. Children end when the calling thread does.
+pub fn run(
+    spec: &Spec,
+    hog: &[OsString],
+    user: Option<User>,
+    out: impl Write + AsFd,
+    stop: &AtomicBool,
+) -> End {
     let mut writer = out;
     // Two views of one thing: the lines go to one, the other is only polled.
     let Ok(fd) = writer.as_fd().try_clone_to_owned() else {
         return End::Failed { why: "the output cannot be used twice: too many open files".into() };
     };
     let listener = Listener { to: &mut writer, fd: fd.as_fd() };
-    let end = match Room::new(listener, stop) {
+    let end = match Room::new(listener, stop, user) {
         Ok(mut room) => hold_to_its_end(spec, hog, &mut room),
         Err(Stop::Ended(end)) => end,
         Err(Stop::Display(why)) => End::Failed { why },

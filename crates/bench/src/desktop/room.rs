@@ -1,7 +1,9 @@
 //! Where a session's parts meet: its programs, its listener, and the wait for whatever comes first.
 
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use x11rb::errors::{ConnectionError, ReplyError, ReplyOrIdError};
 
-use super::children::Children;
+use super::User;
+use super::children::{self, Children};
 use super::windows::Windows;
 use crate::session::{End, Event};
 
@@ -75,18 +78,40 @@ pub(super) struct Room<'a> {
     stop: &'a AtomicBool,
     parent: Option<rustix::process::Pid>,
     home: tempfile::TempDir,
+    user: Option<User>,
 }
 
 impl<'a> Room<'a> {
-    /// An empty one.
+    /// An empty one, whose programs run as `user`.
     ///
     /// # Errors
     /// No home directory can be made for the programs.
-    pub fn new(listener: Listener<'a>, stop: &'a AtomicBool) -> Result<Self, Stop> {
+    pub fn new(listener: Listener<'a>, stop: &'a AtomicBool, user: Option<User>) -> Result<Self, Stop> {
         let home = super::home::make(&std::env::temp_dir());
-        let home = home.map_err(|e| failed(format!("cannot make a home directory for the viewers: {e}")))?;
+        let no_home = |e| failed(format!("cannot make a home directory for the viewers: {e}"));
+        let home = home.map_err(no_home)?;
         let parent = rustix::process::getppid();
-        Ok(Self { children: Children::default(), listener, stop, parent, home })
+        let room = Self { children: Children::default(), listener, stop, parent, home, user };
+        room.give(room.home()).map_err(no_home)?;
+        Ok(room)
+    }
+
+    /// A program of the session, as its user.
+    pub fn command(&self, program: impl Into<PathBuf>) -> Command {
+        let mut command = children::command(program, self.home());
+        if let Some(User { uid, gid }) = self.user {
+            // Other groups are given up with the user (std::os::unix::process::CommandExt::uid).
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+
+    /// Gives a file or directory of this process to the programs' user.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn give(&self, path: &Path) -> std::io::Result<()> {
+        self.user.map_or(Ok(()), |User { uid, gid }| std::os::unix::fs::lchown(path, Some(uid), Some(gid)))
     }
 
     /// The programs' home directory, empty at the start.

@@ -1,5 +1,8 @@
 //! Windows as a pager and a person's fingers see them: EWMH messages, and keys by XTEST.
 
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
 use rustix::fd::{AsFd, BorrowedFd};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -9,8 +12,9 @@ use x11rb::protocol::xproto::{
     GetKeyboardMappingReply, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, Rectangle,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
-use x11rb::rust_connection::RustConnection;
+use x11rb::rust_connection::{DefaultStream, RustConnection};
 
+use super::cookie::{self, Cookie};
 use super::room::{Stop, failed};
 use super::viewer::Key;
 
@@ -32,6 +36,8 @@ const PAGER: u32 = 2;
 /// EWMH: add to the state.
 const ADD: u32 = 1;
 const SHIFT: u32 = 0xffe1;
+/// The server has one.
+const SCREEN: usize = 0;
 
 /// A connection to the display.
 pub(super) struct Windows {
@@ -43,15 +49,18 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// To the display of this name.
+    /// To the server that listens at `socket` and has this key.
     ///
     /// # Errors
     /// No connection, or no DAMAGE or XTEST extension.
-    pub fn connect(display: &str) -> Result<Self, Stop> {
-        let connected = RustConnection::connect(Some(display));
-        let (connection, screen) = connected.map_err(|e| Stop::Display(e.to_string()))?;
+    pub fn connect(socket: &Path, key: Cookie) -> Result<Self, Stop> {
+        let stream = UnixStream::connect(socket).and_then(DefaultStream::from_unix_stream);
+        let (stream, _) = stream.map_err(|e| Stop::Display(e.to_string()))?;
+        let (protocol, key) = (cookie::PROTOCOL.to_vec(), key.bytes());
+        let connected = RustConnection::connect_to_stream_with_auth_info(stream, SCREEN, protocol, key);
+        let connection = connected.map_err(|e| Stop::Display(e.to_string()))?;
         let setup = connection.setup();
-        let (root, least, most) = (setup.roots[screen].root, setup.min_keycode, setup.max_keycode);
+        let (root, least, most) = (setup.roots[SCREEN].root, setup.min_keycode, setup.max_keycode);
         let keys = connection.get_keyboard_mapping(least, most - least + 1)?.reply()?;
         let atoms = Atoms::new(&connection)?.reply()?;
         // Both must be asked for their version before they do anything.

@@ -135,7 +135,7 @@ fn unpacked(bytes: &[u8], cache: &Path, name: &str) -> io::Result<PathBuf> {
     if path.metadata().is_ok_and(|meta| meta.len() == bytes.len() as u64) {
         return Ok(path);
     }
-    std::fs::create_dir_all(cache)?;
+    crate::cache::make(cache)?;
     let half = cache.join(format!(".{name}.{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&half)?;
     let written = file.write_all(bytes).and_then(|()| std::fs::rename(&half, &path));

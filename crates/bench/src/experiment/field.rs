@@ -8,7 +8,7 @@ use eke_core::step::Step;
 use eke_core::units::{Bytes, MIB};
 use eke_swap::measure::Measured;
 
-use super::{Bench, Error};
+use super::{Bench, Error, lacking};
 use crate::peers::ours::{EKE, Levers};
 use crate::peers::table::{PEERS, STUDY_MIB};
 use crate::peers::{self, Arrangement, Ground, Host};
@@ -22,14 +22,17 @@ const QUICK: [&str; 6] = [TO_SPARE, "nothing", "zram of 64 MiB", "zram of 128 Mi
 /// The name of the variant without any want.
 pub(super) const TO_SPARE: &str = "memory to spare";
 
+/// What the reader of a quick report must know.
+const IF_QUICK: &str = "A quick run: few peers were run, so that the best peer is the best of those here, and each once unless said otherwise: a small difference can be chance.";
+
 /// See the module.
 pub(crate) struct Field<'a> {
     pub bench: &'a Bench<'a>,
     pub ground: Ground,
     pub host: Host,
     pub notes: Vec<String>,
-    /// How runs ended that did not go to their end: the variant, and in words.
-    ends: Vec<(String, String)>,
+    /// How runs ended that did not go to their end, in sentences.
+    ends: Vec<String>,
 }
 
 /// A variant with the box that it runs in.
@@ -43,7 +46,7 @@ impl Entrant {
     /// `params` has the size of its compressed swap, 0 for one without swap.
     pub fn new(arrangement: Arrangement, memory: Bytes) -> Self {
         let params = compressed_swap(&arrangement)
-            .map_or_else(Params::new, |size| params([("swap_mib", (size.0 / MIB).into())]));
+            .map_or_else(Params::new, |size| params([(crate::capacity::SWAP, (size.0 / MIB).into())]));
         Self { arrangement, memory, params }
     }
 
@@ -141,17 +144,20 @@ impl<'a> Field<'a> {
         begins.map(|(_, entrant)| entrant)
     }
 
-    /// One session of an entrant, with its arrangement in force.
-    pub fn compete(&mut self, entrant: &Entrant, command: Vec<OsString>) -> Result<run::Run, Error> {
+    /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
+    /// the notes say why.
+    pub fn compete(&mut self, entrant: &Entrant, command: Vec<OsString>) -> Result<Option<run::Run>, Error> {
         self.ground.apply(&entrant.arrangement)?;
         let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
         self.ground.none()?;
         let run = run?;
-        let end = figures::end_in_words(&run.events);
-        if end != figures::ALL_DONE {
-            self.ends.push((entrant.name().to_owned(), end));
+        let (held, end) = (run.was_held(), run.end_in_words());
+        if !held {
+            self.ends.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
+        } else if end != figures::ALL_DONE {
+            self.ends.push(format!("{}: a run ended because {end}.", entrant.name()));
         }
-        Ok(run)
+        Ok(Some(run).filter(|_| held))
     }
 
     /// Holds one session in a box of `memory`.
@@ -176,15 +182,18 @@ impl<'a> Field<'a> {
     /// What all runs together show.
     pub fn report(mut self, name: &str, metrics: Vec<Metric>, entrants: &[Entrant], rows: Rows) -> Report {
         self.bench.progress.done();
-        let ends = self.ends.iter().map(|(variant, end)| format!("{variant}: a run ended because {end}."));
-        self.notes.extend(ends);
+        self.notes.append(&mut self.ends);
+        let rows = rows.done();
+        let names: Vec<&str> = entrants.iter().map(Entrant::name).collect();
+        self.notes.extend(lacking::notes(&rows, &names, self.bench.options.repeats));
+        self.notes.extend(self.bench.options.quick.then(|| IF_QUICK.to_owned()));
         Report {
             experiment: name.to_owned(),
             command: self.bench.command.clone(),
             machine: Machine::of(self.bench.root),
             variants: entrants.iter().map(|e| e.arrangement.variant.clone()).collect(),
             metrics,
-            rows: rows.done(),
+            rows,
             notes: self.notes,
         }
     }

@@ -2,12 +2,13 @@
 //! spare, every variant in turn, and the same again.
 
 pub(crate) mod field;
+mod lacking;
 pub(crate) mod scene;
 mod setting;
 pub mod trial;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_core::units::Bytes;
 use eke_kernel::Root;
@@ -17,6 +18,7 @@ use crate::progress::Progress;
 use crate::report::{Metric, Report};
 use crate::rows::Rows;
 use crate::session::{Act, run};
+use crate::stage;
 use setting::Setting;
 pub use trial::{Trial, less, more};
 
@@ -178,9 +180,28 @@ pub fn hold(
     experiment: &Experiment,
     add: &mut dyn FnMut(&Trial, &mut Rows),
 ) -> Result<Report, Error> {
+    or_interrupted(bench, held(bench, experiment, add))
+}
+
+fn held(
+    bench: &Bench,
+    experiment: &Experiment,
+    add: &mut dyn FnMut(&Trial, &mut Rows),
+) -> Result<Report, Error> {
     let mut setting = Setting::prepare(bench, experiment)?;
     let measured = setting.calibrate()?;
     let entrants = setting.entrants(&measured)?;
     let rows = setting.trials(&entrants, add)?;
     Ok(setting.report(&entrants, rows))
+}
+
+/// What fails after a signal fails by it, for the most part: programs of the same terminal get the signal too. What could not
+/// be undone is said all the same.
+pub(crate) fn or_interrupted(bench: &Bench, result: Result<Report, Error>) -> Result<Report, Error> {
+    let of_a_program =
+        |e: &Error| matches!(e, Error::Stage(stage::Error::Command { .. }) | Error::Calibration(_));
+    match result {
+        Err(e) if of_a_program(&e) && bench.shutdown.load(Ordering::Relaxed) => Err(Error::Interrupted),
+        result => result,
+    }
 }

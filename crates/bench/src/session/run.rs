@@ -10,7 +10,10 @@ use eke_kernel::Root;
 use eke_lab::pen::{self, Output, PenSpec, Sink, Swap};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{Event, Spec};
+use super::{End, Event, Spec, figures};
+
+/// signal(7).
+const SIGKILL: i32 = 9;
 
 /// The box of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +35,33 @@ pub struct Run {
     pub events: Vec<Event>,
     /// What the box saw.
     pub report: pen::Report,
+}
+
+impl Run {
+    /// Does it say anything about memory? Not if it could not even begin, or if its driver gave up.
+    pub fn was_held(&self) -> bool {
+        let ready = self.events.iter().any(|event| matches!(event, Event::Ready { .. }));
+        match figures::end(&self.events) {
+            Some(End::Failed { .. }) => ready,
+            Some(_) => true,
+            None => self.report.exit_code.is_none(),
+        }
+    }
+
+    /// How it ended, in words.
+    pub fn end_in_words(&self) -> String {
+        let pen::Report { exit_code, signal, over_budget, .. } = self.report;
+        match (figures::end(&self.events), exit_code, signal) {
+            (None, Some(code), _) => {
+                format!("the session's driver ended without a word (exit status {code}); see what it printed")
+            }
+            (None, None, Some(signal)) if signal != SIGKILL => {
+                format!("the session's driver died of signal {signal}")
+            }
+            (None, ..) if over_budget => "the box stayed over its budget and was killed".to_owned(),
+            _ => figures::end_in_words(&self.events),
+        }
+    }
 }
 
 /// Why a session could not be held.
@@ -130,6 +160,26 @@ mod tests {
         let mut heard = 0;
         let events = listen(text.as_bytes(), &mut |_| heard += 1);
         (events, heard)
+    }
+
+    #[test]
+    fn a_run_that_could_not_begin_says_nothing_about_memory() {
+        let failed = Event::Ended(End::Failed { why: "no viewer".into() });
+        let run = |events: &[Event], exit_code, signal| Run {
+            events: events.to_vec(),
+            report: pen::Report { exit_code, signal, ..pen::Report::default() },
+        };
+        let ready = Event::Ready { seconds: 1.0 };
+        for (run, held, words) in [
+            (run(std::slice::from_ref(&failed), Some(1), None), false, "no viewer"),
+            (run(&[ready.clone(), failed], Some(1), None), true, "no viewer"),
+            (run(&[], Some(2), None), false, "ended without a word (exit status 2)"),
+            (run(&[], None, Some(11)), true, "died of signal 11"),
+            (run(&[ready], None, Some(9)), true, "was killed for want of memory"),
+            (run(&[Event::Ended(End::Finished)], Some(0), None), true, figures::ALL_DONE),
+        ] {
+            assert!(run.was_held() == held && run.end_in_words().contains(words), "{run:?}");
+        }
     }
 
     #[test]

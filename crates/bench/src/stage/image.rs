@@ -21,11 +21,12 @@ const SPARE: u64 = 16 * MIB;
 const KEPT: usize = 4;
 const UNUSED_FOR: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// The cache when the caller names none: `$XDG_CACHE_HOME/eke-bench`, else `~/.cache/eke-bench`.
+/// The cache when the caller names none: `$XDG_CACHE_HOME/eke-bench`, else `~/.cache/eke-bench`, else that of a service:
+/// never a directory that others can write to.
 pub fn default_cache() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("eke-bench")
+    base.unwrap_or_else(|| PathBuf::from("/var/cache")).join("eke-bench")
 }
 
 /// The file with an ext4 file system of this tree: from the cache, or made now (mke2fs; root is not needed) and put there
@@ -55,7 +56,7 @@ pub(crate) fn cached<E: From<Error>>(
     now: SystemTime,
     make: impl FnOnce(&Path) -> Result<PathBuf, E>,
 ) -> Result<PathBuf, E> {
-    root.sys().create_dir(cache, 0o755).map_err(on("make", cache))?;
+    crate::cache::make(cache).map_err(on("use the cache", cache))?;
     sweep(root, cache, now)?;
     let image = cache.join(name);
     if let Ok(file) = File::open(&image) {

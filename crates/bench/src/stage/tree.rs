@@ -240,7 +240,7 @@ impl Collect<'_> {
 
     fn add(&mut self, path: &Path, here: &Path, meta: &Metadata) {
         let entry = if meta.is_dir() {
-            Entry::Directory { mode: meta.mode() & 0o777, modified_s: meta.mtime() }
+            Entry::Directory { mode: mode(meta, 0o555), modified_s: meta.mtime() }
         } else if meta.is_file() {
             file(here, meta)
         } else {
@@ -255,9 +255,12 @@ impl Collect<'_> {
 }
 
 fn file(from: &Path, meta: &Metadata) -> Entry {
-    // Nobody becomes anybody else on a stage: no setuid.
-    let mode = meta.mode() & 0o777;
-    Entry::File { from: from.to_owned(), mode, size: meta.len(), modified_s: meta.mtime() }
+    Entry::File { from: from.to_owned(), mode: mode(meta, 0o444), size: meta.len(), modified_s: meta.mtime() }
+}
+
+/// Nobody becomes anybody else on a stage: no setuid. And its programs run as nobody, who must be able to read all of it.
+fn mode(meta: &Metadata, at_least: u32) -> u32 {
+    meta.mode() & 0o777 | at_least
 }
 
 /// The names in a path, the last first.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
-use eke_bench::desktop::{self, place};
+use eke_bench::desktop::{self, User, place};
 use eke_bench::session::{End, Spec};
 
 use crate::exit::{Failure, Outcome, Status};
@@ -21,7 +21,9 @@ pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
     }
     // Also in another root directory: the kernel goes to the program itself, not by its name.
     let hog = ["/proc/self/exe", "hog"].map(OsString::from);
-    match desktop::run(&spec, &hog, std::io::stdout(), &stop) {
+    // A viewer reads what others wrote, and in a tree of its own it needs nothing that is root's.
+    let user = chroot.map(|_| User::NOBODY);
+    match desktop::run(&spec, &hog, user, std::io::stdout(), &stop) {
         End::Failed { why } => Err(Failure::new(Status::Failed, why)),
         _ => Ok(Status::Done),
     }

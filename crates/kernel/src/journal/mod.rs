@@ -33,7 +33,18 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 pub struct Journal {
     root: Root,
     next_seq: u64,
-    _lock: OwnedFd,
+    _lock: Lock,
+}
+
+/// The lock on the machine, given back when dropped, also where a child that another thread is just starting has a copy
+/// of the descriptor: closing ours alone would leave it locked until that child calls execve(2) (flock(2)).
+#[derive(Debug)]
+struct Lock(OwnedFd);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 impl Journal {
@@ -173,13 +184,13 @@ fn boot_id_of(root: &Root) -> String {
     root.read("proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-fn lock(root: &Root, tries: u32) -> Result<OwnedFd> {
+fn lock(root: &Root, tries: u32) -> Result<Lock> {
     let path = root.path(LOCK);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let fd = OwnedFd::from(file.map_err(|e| Error::io("open", &path, e))?);
     for attempt in 1..=tries {
         if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return Ok(fd);
+            return Ok(Lock(fd));
         }
         if attempt < tries {
             root.sleep(LOCK_PAUSE);
@@ -189,4 +200,21 @@ fn lock(root: &Root, tries: u32) -> Result<OwnedFd> {
         "another eke is changing this machine just now ({} is locked); try again when it is done",
         path.display()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_goes_with_its_owner_although_a_child_has_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let journal = Journal::try_open(&root).unwrap();
+        let copy = journal._lock.0.try_clone().unwrap();
+        assert!(Journal::try_open(&root).is_err());
+        drop(journal);
+        assert!(Journal::try_open(&root).is_ok());
+        drop(copy);
+    }
 }

@@ -1,0 +1,80 @@
+//! The key to the session's X server. Its sockets are open to every user of the machine (one of them has no place in the
+//! file system): without a key anybody could see and steer what runs there.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// The protocol of such keys (Xsecurity(7)).
+pub(super) const PROTOCOL: &[u8] = b"MIT-MAGIC-COOKIE-1";
+/// In the home directory, where programs look for it (Xau(3)).
+const FILE: &str = ".Xauthority";
+/// The entry is for every host (X11/Xauth.h, `FamilyWild`).
+const EVERY_HOST: u16 = 0xffff;
+
+/// Known to the server and to the programs of the session alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cookie([u8; 16]);
+
+impl Cookie {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub fn new() -> io::Result<Self> {
+        let mut bytes = [0; 16];
+        match getrandom(&mut bytes, GetRandomFlags::empty())? {
+            16 => Ok(Self(bytes)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// For a connection.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.to_vec()
+    }
+
+    /// Writes it to a file of its owner alone in `home`, and gives its path: for the server's `-auth`.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn write(&self, home: &Path) -> io::Result<PathBuf> {
+        let path = home.join(FILE);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(&self.entry())?;
+        Ok(path)
+    }
+
+    /// Xau(3): family, address, number, protocol, data; numbers are big-endian, texts have their length before them. An
+    /// empty number is that of every display.
+    fn entry(&self) -> Vec<u8> {
+        let mut entry = EVERY_HOST.to_be_bytes().to_vec();
+        for text in [&[], &[], PROTOCOL, self.0.as_slice()] {
+            entry.extend(u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes());
+            entry.extend(text);
+        }
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_its_owners_alone_and_has_one_entry() {
+        let home = tempfile::tempdir().unwrap();
+        let path = Cookie([7; 16]).write(home.path()).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut expected = vec![0xff, 0xff, 0, 0, 0, 0, 0, 18];
+        expected.extend(b"MIT-MAGIC-COOKIE-1\0\x10");
+        expected.extend([7; 16]);
+        assert_eq!(std::fs::read(path).unwrap(), expected);
+        assert!(Cookie::new().unwrap() != Cookie::new().unwrap());
+    }
+}
