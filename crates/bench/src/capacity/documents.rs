@@ -41,7 +41,7 @@ fn metrics() -> Vec<Metric> {
             HELD,
             "documents opened and browsed through 50 pages before one was killed or a page took over 10 s",
         ),
-        super::density_metric("documents"),
+        super::density_metric("documents'"),
         less(PAGE, "from the key to the page drawn"),
         super::killed_metric(),
     ];

@@ -24,7 +24,7 @@ const KILLED: &str = "ended by a kill";
 
 fn density_metric(what: &str) -> Metric {
     let about = format!(
-        "the {what}' own memory, resident and swapped, by the budget of the box: does not depend on what else is in it"
+        "the {what} own memory, resident and swapped, by the budget of the box: does not depend on what else is in it"
     );
     more(DENSITY, &about)
 }
