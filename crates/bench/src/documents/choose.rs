@@ -8,6 +8,8 @@ use super::error::{Error, Result};
 
 /// A million bytes, as the study counts.
 const MB: u64 = 1_000_000;
+/// The most bytes of a name before its ending.
+const LONGEST_STEM: usize = 200;
 
 /// What an experiment would like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,13 +77,19 @@ fn none_fits(found: &[Document], pages: u32) -> Error {
     Error::NoneFits { found: found.len(), pages, longest }
 }
 
+/// A file's name has 255 bytes at most (NAME_MAX), with what is added to it; one that was not UTF-8 has grown.
+fn shortened(stem: &str) -> &str {
+    let end = (0..=stem.len().min(LONGEST_STEM)).rev().find(|end| stem.is_char_boundary(*end));
+    &stem[..end.unwrap_or(0)]
+}
+
 /// The second of a name becomes `NAME-2.pdf`.
 fn renamed<'a>(documents: impl Iterator<Item = &'a &'a Document>) -> Vec<Document> {
     let mut names = BTreeSet::new();
     let free = |name: &str, names: &BTreeSet<String>| {
-        let stem = name.strip_suffix(".pdf").unwrap_or(name);
+        let stem = shortened(name.strip_suffix(".pdf").unwrap_or(name));
         let others = (2_usize..).map(|n| format!("{stem}-{n}.pdf"));
-        std::iter::once(name.to_owned()).chain(others).find(|n| !names.contains(n)).unwrap_or_default()
+        std::iter::once(format!("{stem}.pdf")).chain(others).find(|n| !names.contains(n)).unwrap_or_default()
     };
     documents
         .map(|d| {

@@ -50,6 +50,8 @@ pub struct Beside {
     pub worse: bool,
     /// Do the samples of the two overlap?
     pub overlap: bool,
+    /// Has one of the two a single sample? Then nobody knows what repeats differ by.
+    pub single: bool,
 }
 
 impl Group<'_> {
@@ -93,14 +95,20 @@ impl Group<'_> {
         let lever = member.role == Role::Lever;
         let reference = if lever { self.ours(row) } else { self.best_peer(row) }?;
         if std::ptr::eq(reference, row) {
-            return Some(Beside { words: "the best peer".into(), worse: false, overlap: false });
+            return Some(Beside {
+                words: "the best peer".into(),
+                worse: false,
+                overlap: false,
+                single: false,
+            });
         }
         let worse = self.is_better(reference, row);
         let mut words = words::ratio(row.median, reference.median);
         if lever && words != "the same" {
             words = format!("{words} than {}", reference.variant);
         }
-        Some(Beside { words, worse, overlap: overlap(row, reference) })
+        let single = row.samples.len().min(reference.samples.len()) == 1;
+        Some(Beside { words, worse, overlap: overlap(row, reference), single })
     }
 }
 
@@ -111,8 +119,11 @@ impl Beside {
         match role {
             _ if same => self.words.clone(),
             _ if self.overlap => format!("{} (within the spread)", self.words),
-            Role::Ours if self.worse => format!("{} (loses)", self.words),
-            Role::Ours => format!("{} (wins)", self.words),
+            Role::Ours => {
+                let outcome = if self.worse { "loses" } else { "wins" };
+                let doubt = if self.single { ", by one run" } else { "" };
+                format!("{} ({outcome}{doubt})", self.words)
+            }
             _ => self.words.clone(),
         }
     }
@@ -317,6 +328,15 @@ mod tests {
         let lever = &groups[1].members[1];
         assert_eq!(groups[1].beside(lever).unwrap().sentence(Role::Lever), "2.0x less than eke");
         assert_eq!(groups[1].beside(&groups[1].members[0]), None);
+    }
+
+    #[test]
+    fn a_win_by_one_run_says_so() {
+        let none = [];
+        let report = report(vec![row("eke", &none, &[9.0]), row("zram-tools", &none, &[8.0, 8.0])]);
+        let groups = groups(&report);
+        let ours = groups[0].members.iter().find(|m| m.role == Role::Ours).unwrap();
+        assert_eq!(groups[0].beside(ours).unwrap().sentence(Role::Ours), "12 % more (wins, by one run)");
     }
 
     #[test]

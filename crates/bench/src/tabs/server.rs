@@ -1,8 +1,9 @@
 //! The local web server. It knows a fixed list of pages and reads no files, so there is nothing to escape from. A thread and a
-//! connection for each request: browsers open connections ahead and leave them idle, which must hold nobody up.
+//! connection for each request: browsers open connections ahead and leave them idle, which must hold nobody up. The documents
+//! may be a user's own, so nobody else's program gets any.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -50,10 +51,12 @@ impl Server {
             let pages = Arc::new(pages);
             while !shutdown.load(Ordering::Relaxed) && !dropped.load(Ordering::Relaxed) {
                 let _ = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&TICK));
-                if let Ok((stream, _)) = listener.accept() {
-                    let pages = pages.clone();
-                    // A browser that is gone is no error here.
-                    std::thread::spawn(move || answer(stream, &pages));
+                if let Ok((stream, client)) = listener.accept() {
+                    if is_this_users(client, address.port()) {
+                        let pages = pages.clone();
+                        // A browser that is gone is no error here; without a thread it asks again.
+                        let _ = std::thread::Builder::new().spawn(move || answer(stream, &pages));
+                    }
                 }
             }
         };
@@ -74,6 +77,23 @@ impl Drop for Server {
             let _ = thread.join();
         }
     }
+}
+
+/// Is whoever connected a program of this process's user?
+fn is_this_users(client: SocketAddr, port: u16) -> bool {
+    let SocketAddr::V4(client) = client else { return false };
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    owner(&table, client, port) == Some(rustix::process::geteuid().as_raw())
+}
+
+/// Whose the socket at `client` is that is connected to our `port`: by the text of `/proc/net/tcp`, where addresses are numbers
+/// of the machine's byte order (Documentation/networking/proc_net_tcp.rst).
+fn owner(table: &str, client: SocketAddrV4, port: u16) -> Option<u32> {
+    let address = |ip: &Ipv4Addr, port: u16| format!("{:08X}:{port:04X}", u32::from_ne_bytes(ip.octets()));
+    let (from, to) = (address(client.ip(), client.port()), address(&Ipv4Addr::LOCALHOST, port));
+    let fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_client = |f: &Vec<&str>| f.get(1) == Some(&from.as_str()) && f.get(2) == Some(&to.as_str());
+    fields.into_iter().find(of_client)?.get(7)?.parse().ok()
 }
 
 fn answer(mut stream: TcpStream, pages: &[String]) -> io::Result<()> {
@@ -181,6 +201,20 @@ mod tests {
             assert!(ask(&server, &format!("GET {other}")).starts_with("HTTP/1.1 404"), "{other}");
         }
         assert!(ask(&server, "POST /1/").starts_with("HTTP/1.1 404"));
+    }
+
+    #[test]
+    fn a_connections_owner_is_in_the_kernels_table() {
+        let table = format!(
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+             0: {0:08X}:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1\n   \
+             1: {0:08X}:9C40 {0:08X}:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 2\n   \
+             2: {0:08X}:1F90 {0:08X}:9C40 01 00000000:00000000 00:00000000 00000000     0        0 3\n",
+            u32::from_ne_bytes([127, 0, 0, 1])
+        );
+        let client = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        assert_eq!(owner(&table, client(40000), 8080), Some(1000));
+        assert_eq!((owner(&table, client(40001), 8080), owner("", client(40000), 8080)), (None, None));
     }
 
     #[test]
