@@ -56,7 +56,7 @@ pub struct Experiment {
     /// The program that shows them
     #[arg(long, value_name = "NAME")]
     pub viewer: Option<String>,
-    /// The memory that all programs have together; without it 124M, and for tabs 700M
+    /// The memory that all programs have together; without it 124M, and for tabs 720M
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
     /// The disk that programs and documents lie on; none: this machine's own
