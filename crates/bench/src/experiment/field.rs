@@ -133,11 +133,12 @@ impl<'a> Field<'a> {
         Ok(entrants.into_iter().filter(|e| wanted(e.name())).collect())
     }
 
-    /// Every entrant once, then all again.
+    /// Every entrant once, then all again, each round begun by another: what a round warms up or wears out favours nobody.
     pub fn rounds<'e>(&self, entrants: &'e [Entrant]) -> impl Iterator<Item = &'e Entrant> + use<'a, 'e> {
         let (progress, repeats) = (self.bench.progress, self.bench.options.repeats);
         progress.planned(entrants.len() * repeats);
-        let rounds = (1..=repeats).flat_map(move |round| entrants.iter().map(move |e| (round, e)));
+        let rounds =
+            (1..=repeats).flat_map(move |round| in_turn(entrants, round - 1).map(move |e| (round, e)));
         let begins = rounds.inspect(move |(round, entrant)| {
             progress.begins(&format!("{}, {round} of {repeats}", entrant.name()));
         });
@@ -199,6 +200,11 @@ impl<'a> Field<'a> {
     }
 }
 
+/// All of them in order, from the one at `first` on (round the end).
+fn in_turn<T>(all: &[T], first: usize) -> impl Iterator<Item = &T> {
+    all.iter().cycle().skip(first % all.len().max(1)).take(all.len())
+}
+
 /// What the driver does just now, for the progress.
 pub(crate) fn doing(event: &Event) -> Option<String> {
     match event {
@@ -206,5 +212,17 @@ pub(crate) fn doing(event: &Event) -> Option<String> {
         Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
         Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_begins_with_another() {
+        let round = |first| in_turn(&["a", "b", "c"], first).copied().collect::<String>();
+        assert_eq!((round(0), round(1), round(3)), ("abc".into(), "bca".into(), "abc".into()));
+        assert_eq!(in_turn::<u8>(&[], 2).count(), 0);
     }
 }

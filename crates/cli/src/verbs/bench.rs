@@ -173,7 +173,9 @@ fn command(bench: &Bench) -> String {
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
     words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
     words.extend(options.memory.map(|m| format!("--memory {}", size(m))));
-    words.push(format!("--disk {}", options.disk));
+    if !matches!(bench, Bench::Capacity(Capacity { of: Of::Tabs, .. })) {
+        words.push(format!("--disk {}", options.disk));
+    }
     words.extend(options.ballast.map(|b| format!("--ballast {}", size(b))));
     if !options.variants.is_empty() {
         words.push(format!("--variants {}", quoted(&options.variants.join(","))));
