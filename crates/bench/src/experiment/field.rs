@@ -12,7 +12,7 @@ use super::{Bench, Error, lacking};
 use crate::peers::ours::{EKE, Levers};
 use crate::peers::table::{PEERS, STUDY_MIB};
 use crate::peers::{self, Arrangement, Ground, Host};
-use crate::report::{Machine, Metric, Report};
+use crate::report::{Machine, Metric, Report, Role};
 use crate::rows::{Params, Rows, params};
 use crate::session::{Event, figures, run};
 
@@ -124,13 +124,17 @@ impl<'a> Field<'a> {
     pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
         let options = &self.bench.options;
         let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
-        options.refuse_unknown(&known)?;
-        let wanted = |name: &str| match (options.variants.as_slice(), options.quick) {
+        let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
             ([], false) => true,
-            ([], true) => QUICK.contains(&name),
-            (named, _) => named.iter().any(|n| n == name),
+            ([], true) => QUICK.contains(&entrant.name()) || entrant.arrangement.variant.role == Role::Lever,
+            (named, _) => named.iter().any(|n| n == entrant.name()),
         };
-        Ok(entrants.into_iter().filter(|e| wanted(e.name())).collect())
+        let chosen: Vec<Entrant> = entrants.into_iter().filter(wanted).collect();
+        // What this machine leaves out is a note; where nothing is left, that is no experiment.
+        if chosen.is_empty() {
+            options.refuse_unknown(&known)?;
+        }
+        Ok(chosen)
     }
 
     /// Every entrant once, then all again, each round begun by another: what a round warms up or wears out favours nobody.
