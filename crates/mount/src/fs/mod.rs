@@ -1,0 +1,1 @@
+//! Each request of the kernel to calls on what is below.

@@ -1,0 +1,29 @@
+//! The compressed page cache as a file system: one directory, served over FUSE by `eke-cache`.
+//!
+//! # Layout
+//! - [`below`]: the directory below, by descriptors: metadata, names, and files read without filling the kernel's cache
+//! - [`node`]: which file below a node of the mount is; the ledger that a new worker reads
+//! - [`fs`]: each request of the kernel to calls on what is below
+//! - [`tier`]: blocks of files: from the store, or from below into it
+//! - [`worth`]: does it pay? Running costs, and which files go straight through
+//! - [`size`]: how much memory the store may have now
+//! - [`watch`]: changes made below, told by the kernel
+//! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
+//! - [`settings`], [`status`]: what was asked for, and what is
+//!
+//! # Invariants
+//! - A write is acknowledged after the file below has it.
+//! - What is read is what the file below held at some moment since the file was opened, or since the last change that the
+//!   mount knows of: close-to-open, as NFS.
+//! - Lack of memory, a corrupted block or a dead worker costs a read from below, never an error or an old byte.
+
+pub mod below;
+pub mod fs;
+pub mod node;
+pub mod serve;
+pub mod settings;
+pub mod size;
+pub mod status;
+pub mod tier;
+pub mod watch;
+pub mod worth;

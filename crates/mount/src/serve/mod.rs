@@ -1,0 +1,1 @@
+//! The supervisor, its workers, mounting, take-over, the socket.

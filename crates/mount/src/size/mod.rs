@@ -1,0 +1,1 @@
+//! How much memory the store may have now.

@@ -1,0 +1,1 @@
+//! What a mount is and does, as `eke cache status` shows it.

@@ -1,0 +1,1 @@
+//! Changes made below by others, told by the kernel (fanotify).

@@ -1,0 +1,1 @@
+//! Does it pay? Running costs, and which files go straight through.
