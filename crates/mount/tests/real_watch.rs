@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -73,13 +73,13 @@ fn directory(parent: &Path) -> (TempDir, File) {
     (dir, opened)
 }
 
-fn tells_of_others_only(parent: &Path, by: By) {
+fn tells_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Watch) {
     let (dir, opened) = directory(parent);
     let at = |name: &str| dir.path().join(name);
     for name in FILES {
         std::fs::write(at(name), [b'x'; 9000]).unwrap();
     }
-    let running = Running::start(Watch::by(by, opened.as_fd()).unwrap());
+    let running = Running::start(watch(opened.as_fd()));
     assert_eq!(running.next(), Told::Everything, "what was before is not known");
 
     by_another(
@@ -105,8 +105,7 @@ fn others_changes_are_told_by_handle() {
     if let Some(why) = lacking(&["/dev/shm"]) {
         return skip("others_changes_are_told_by_handle", &why);
     }
-    tells_of_others_only(&std::env::temp_dir(), By::Handle);
-    tells_of_others_only(Path::new("/dev/shm"), By::Handle);
+    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Handle, dir).unwrap());
 }
 
 #[test]
@@ -114,8 +113,16 @@ fn others_changes_are_told_by_descriptor() {
     if let Some(why) = lacking(&["/dev/shm"]) {
         return skip("others_changes_are_told_by_descriptor", &why);
     }
-    tells_of_others_only(&std::env::temp_dir(), By::Descriptor);
-    tells_of_others_only(Path::new("/dev/shm"), By::Descriptor);
+    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Descriptor, dir).unwrap());
+    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::by(By::Descriptor, dir).unwrap());
+}
+
+#[test]
+fn others_changes_are_told_on_the_disk_of_this_machine() {
+    if let Some(why) = lacking(&[]) {
+        return skip("others_changes_are_told_on_the_disk_of_this_machine", &why);
+    }
+    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
 }
 
 #[test]

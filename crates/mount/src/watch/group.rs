@@ -14,10 +14,10 @@ const WORDS: usize = (8 + libc::MAX_HANDLE_SZ as usize) / 4;
 /// How a group's events say which file they are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// By its handle (`FAN_REPORT_FID`, Linux 5.1). Needs a file system with handles, and on btrfs before Linux 6.8
-    /// one that is not a subvolume.
+    /// By its handle (`FAN_REPORT_FID`, Linux 5.1). Needs a file system with handles and one number: a subvolume of btrfs has
+    /// another than its file system, and the kernel refuses the mark with EXDEV (fanotify_mark(2)).
     Handle,
-    /// By an open descriptor. Any file system; truncate(2) without an open file is not told, since it has no path.
+    /// By an open descriptor, on any file system. What truncate(2) does without an open file is not told: it has no path.
     Descriptor,
 }
 
