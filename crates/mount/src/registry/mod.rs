@@ -1,0 +1,1 @@
+//! Which mounts of `eke-cache` there are, and how they are reached.
