@@ -85,7 +85,7 @@ mod tests {
         let stat = statx(CWD, "/proc/self/cwd", AtFlags::empty(), StatxFlags::MNT_ID).unwrap();
         let mount = Mount {
             id: stat.stx_mnt_id,
-            device: Device { major: 0, minor: 0 },
+            device: Device { major: u32::MAX, minor: 0 },
             place: "/".into(),
             dir: "/".into(),
             uid: 0,

@@ -7,6 +7,7 @@
 //! - [`line`]: one JSON line a message, bounded in size and time
 //! - [`ask`]: a question to the supervisor of a mount
 //! - [`holders`]: which processes keep a mount busy
+//! - [`unmount`](mod@unmount): taking a mount away whose supervisor does not
 //!
 //! # Invariants
 //! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list.
@@ -18,8 +19,10 @@ pub mod holders;
 pub mod line;
 pub mod mounts;
 pub mod socket;
+pub mod unmount;
 
 pub use ask::{AskError, ask};
 pub use dir::Dirs;
 pub use mounts::{Device, Mount};
 pub use socket::{Peer, Socket};
+pub use unmount::unmount;
