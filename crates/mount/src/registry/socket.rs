@@ -31,6 +31,11 @@ impl Socket {
         Ok(Self { listener, dir, name })
     }
 
+    /// Closes it without removing it: in a process that was forked off the one that listens.
+    pub fn let_go(mut self) {
+        self.name.clear();
+    }
+
     /// For `accept` and poll(2).
     pub fn listener(&self) -> &UnixListener {
         &self.listener

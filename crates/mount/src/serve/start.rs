@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use eke_kernel::Root;
@@ -13,9 +13,10 @@ use fuser::InitFlags;
 use super::init::{self, Grant};
 use super::ledger::Memfd;
 use super::log::say;
-use super::mount::{self, By, Checked, Error, Mounted, info};
+use super::mount::{self, By, Checked, Error, Mounted};
 use super::supervisor::{Ended, Now, Supervisor};
 use super::{device, worker};
+use crate::registry::{Device, Dirs, Mount, Socket, mounts};
 use crate::settings::Settings;
 use crate::status::{Refusal, Start};
 
@@ -28,8 +29,6 @@ const READ_AHEAD_KB: &str = "1024";
 /// What `eke-cache serve` is given besides the settings.
 #[derive(Debug)]
 pub struct Options {
-    /// Where clients come from.
-    pub listener: Option<UnixListener>,
     /// A byte for each signal to end.
     pub shutdown: UnixStream,
     /// Where the one line of the start goes.
@@ -121,19 +120,20 @@ impl Prepared {
     fn supervisor(self, options: Options) -> Supervisor {
         let shown = shown(&self.mounted);
         if let (By::Root, Some(shown)) = (self.mounted.by, &shown) {
-            read_ahead(&shown.device);
+            read_ahead(&shown.device.to_string());
         }
+        let socket = shown.as_ref().and_then(|shown| listen(shown.device));
         let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
         Supervisor {
             settings: self.settings,
             dir: self.dir,
             place: self.mounted.place,
             by: self.mounted.by,
-            mount_id: shown.map(|m| m.id),
+            shown,
             devices,
             grant: self.grant,
             memfd: self.memfd,
-            listener: options.listener,
+            socket,
             shutdown: options.shutdown,
             report: Some(options.report),
             now: Now::default(),
@@ -142,9 +142,17 @@ impl Prepared {
 }
 
 /// The mount as the kernel shows it. A stat(2) of the place would need a worker.
-fn shown(mounted: &Mounted) -> Option<info::Mount> {
-    let text = Root::host().read("proc/self/mountinfo").ok()?;
-    info::at(&info::parse(&text), &mounted.place).filter(|m| m.fstype == mount::FSTYPE).cloned()
+fn shown(mounted: &Mounted) -> Option<Mount> {
+    mounts::at(&mounts::read().ok()?, &mounted.place).cloned()
+}
+
+/// Without a socket the mount serves all the same; umount(8) ends it.
+fn listen(device: Device) -> Option<Socket> {
+    let listening = Socket::listen(&Dirs::host(), device).and_then(|socket| {
+        socket.listener().set_nonblocking(true)?;
+        Ok(socket)
+    });
+    listening.map_err(|e| say(&format!("nobody can ask for its status: no socket: {e}"))).ok()
 }
 
 /// No intent is written to the journal: the setting is of an object of ours, new with the mount and gone with it.

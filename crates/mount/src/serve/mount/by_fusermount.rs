@@ -122,16 +122,18 @@ fn answer(checked: &Checked, output: &Output) -> Error {
     Error::FusermountSays { place: checked.place.clone(), said }
 }
 
-/// Unmounts; what it says if it fails.
-pub(super) fn unmount(place: &Path, lazy: bool) -> Result<(), String> {
-    let program = program().ok_or_else(|| Error::NoFusermount.to_string())?;
+/// Unmounts; its answer is `ResourceBusy` or other.
+pub(super) fn unmount(place: &Path, lazy: bool) -> io::Result<()> {
+    let program = program().ok_or_else(|| io::Error::other(Error::NoFusermount))?;
     let mut command = Command::new(program);
     command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(place).env("LC_ALL", "C");
-    let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+    let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }
-    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let busy = said.to_ascii_lowercase().contains("busy");
+    Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, said))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use rustix::fs::StatVfsMountFlags;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
-use super::{Checked, Error, FSTYPE, MAX_READ};
+use super::{Checked, Error, MAX_READ};
+use crate::registry::mounts::TYPE;
 use crate::serve::device;
 use crate::settings::Settings;
 
@@ -23,7 +24,7 @@ pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, E
     let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
     let options = CString::new(options).unwrap_or_default();
     let flags = flags(checked.flags);
-    rustix::mount::mount(&source, &checked.place, FSTYPE, flags, options.as_c_str())
+    rustix::mount::mount(&source, &checked.place, TYPE, flags, options.as_c_str())
         .map_err(|e| refused(checked, e))?;
     Ok(device)
 }

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatVfsMountFlags, StatxFlags, fstatvfs,
 use rustix::io::Errno;
 
 use super::error::Error;
-use super::{FSTYPE, info};
+use crate::registry::mounts;
 use crate::settings::Settings;
 
 /// A directory and a place that go together.
@@ -60,8 +60,8 @@ fn directory(path: &Path) -> Result<OwnedFd, Error> {
 fn is_ours(fd: &OwnedFd) -> bool {
     let id = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok();
     let id = id.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
-    let mounts = info::parse(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default());
-    id.and_then(|id| info::by_id(&mounts, id)).is_some_and(|m| m.fstype == FSTYPE)
+    let mounts = mounts::read().unwrap_or_default();
+    id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
 }
 
 /// Is `place` somewhere below `dir`, and not `dir` itself? Goes up by `..`, so links and bind mounts do not deceive it.

@@ -4,8 +4,6 @@ mod by_fusermount;
 mod by_root;
 pub mod check;
 pub mod error;
-pub mod holders;
-pub mod info;
 mod unmount;
 
 use std::os::fd::OwnedFd;
@@ -17,9 +15,7 @@ pub use check::{Checked, check};
 pub use error::Error;
 pub use unmount::unmount;
 
-/// The type of the mount, as `/proc/mounts` and findmnt(8) show it.
-pub const FSTYPE: &str = "fuse.eke-cache";
-/// The part of it after `fuse.`.
+/// The part of the mount's type after `fuse.`.
 const SUBTYPE: &str = "eke-cache";
 /// The largest read, in bytes, as in [`super::init::grant`].
 const MAX_READ: u32 = 1 << 20;

@@ -1,11 +1,10 @@
 //! Unmounting. Blocks, perhaps until a worker answers: the supervisor does it in a process of its own.
 
+use std::io;
 use std::path::Path;
 
-use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
-
 use super::{By, by_fusermount};
+use crate::registry;
 use crate::status::{Kind, Refusal};
 
 /// Takes the mount at `place` away; `lazy`: from the names at once, and for good when the last file in it is closed.
@@ -13,21 +12,12 @@ use crate::status::{Kind, Refusal};
 /// # Errors
 /// `Busy` if files are open there; else what the kernel or fusermount3 said.
 pub fn unmount(place: &Path, by: By, lazy: bool) -> Result<(), Refusal> {
-    let (said, busy) = match by {
-        By::Root => match by_root(place, lazy) {
-            Ok(()) => return Ok(()),
-            Err(errno) => (format!("the kernel says: {}", std::io::Error::from(errno)), errno == Errno::BUSY),
-        },
-        By::Fusermount => match by_fusermount::unmount(place, lazy) {
-            Ok(()) => return Ok(()),
-            Err(said) => (said.clone(), said.contains("busy")),
-        },
+    let done = match by {
+        By::Root => registry::unmount(place, lazy),
+        By::Fusermount => by_fusermount::unmount(place, lazy),
     };
-    let kind = if busy { Kind::Busy } else { Kind::Failed };
-    Err(Refusal { what: format!("cannot unmount {place:?}: {said}"), kind })
-}
-
-fn by_root(place: &Path, lazy: bool) -> rustix::io::Result<()> {
-    let lazily = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
-    rustix::mount::unmount(place, UnmountFlags::NOFOLLOW | lazily)
+    done.map_err(|e| {
+        let kind = if e.kind() == io::ErrorKind::ResourceBusy { Kind::Busy } else { Kind::Failed };
+        Refusal { what: format!("cannot unmount {place:?}: {e}"), kind }
+    })
 }

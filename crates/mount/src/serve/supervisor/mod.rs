@@ -11,7 +11,7 @@ pub mod talk;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use super::ledger::{Kept, Memfd};
 use super::log::say;
 use super::mount::By;
 use super::{device, worker};
+use crate::registry::{Mount, Socket};
 use crate::settings::Settings;
 use crate::status::{Ready, Refusal, Start};
 use clients::Client;
@@ -39,8 +40,8 @@ pub struct Supervisor {
     pub place: PathBuf,
     /// Who mounted it.
     pub by: By,
-    /// Its number in `/proc/self/mountinfo`.
-    pub mount_id: Option<u64>,
+    /// It, as the kernel shows it.
+    pub shown: Option<Mount>,
     /// `/dev/fuse` as it was mounted, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
@@ -48,7 +49,7 @@ pub struct Supervisor {
     /// The ledger's log.
     pub memfd: Memfd,
     /// Where clients come from.
-    pub listener: Option<UnixListener>,
+    pub socket: Option<Socket>,
     /// A byte for each signal to end.
     pub shutdown: UnixStream,
     /// Where the one line of the start goes; none when it is said.
@@ -132,12 +133,13 @@ impl Supervisor {
 
     /// In a worker: what it needs of all this. The rest is closed.
     fn into_parts(mut self, ends: worker::Ends) -> worker::Parts {
+        // The socket's name stays the supervisor's.
+        self.socket.into_iter().for_each(Socket::let_go);
         worker::Parts {
             settings: self.settings,
             dir: self.dir,
             place: self.place,
             by: self.by,
-            mount_id: self.mount_id,
             devices: self.devices,
             grant: self.grant,
             memfd: self.memfd,

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
@@ -13,8 +13,9 @@ use super::deaths::How;
 use super::leave::Leaving;
 use super::talk::{Ask, Say, hear, tell};
 use super::{Ended, Supervisor, Worker, raw};
+use crate::registry::holders::holders;
+use crate::registry::mounts;
 use crate::serve::log::say;
-use crate::serve::mount::{holders, info};
 use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
 
 /// How long a worker may take to answer; then it is said to be busy.
@@ -24,6 +25,8 @@ const START: Duration = Duration::from_secs(30);
 /// A fork that fails for lack of memory or processes is tried again so often.
 const FORKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
+/// Of processes that keep it busy.
+const MOST_NAMES: usize = 5;
 
 /// What woke us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +98,7 @@ impl Supervisor {
             [(Woken::Keeper, w.keeper.as_fd()), (Woken::Talk, w.talk.as_fd()), (Woken::Died, w.pidfd.as_fd())]
         });
         let left = now.leaving.iter().map(|l| (Woken::Left, l.ended()));
-        let listener = self.listener.iter().map(|l| (Woken::Listener, l.as_fd()));
+        let listener = self.socket.iter().map(|s| (Woken::Listener, s.listener().as_fd()));
         let clients = now.clients.iter().enumerate().map(|(i, c)| (Woken::Client(i), c.as_fd()));
         let shutdown = std::iter::once((Woken::Shutdown, self.shutdown.as_fd()));
         // Clients from the last to the first, since one that is gone moves those behind it.
@@ -131,7 +134,7 @@ impl Supervisor {
     }
 
     fn accept(&mut self) -> Option<End> {
-        let client = Client::accept(self.listener.as_ref()?, self.now.clients.len());
+        let client = Client::accept(self.socket.as_ref()?.listener(), self.now.clients.len());
         self.now.clients.extend(client);
         None
     }
@@ -189,8 +192,8 @@ impl Supervisor {
     }
 
     fn is_mounted(&self) -> bool {
-        let text = Root::host().read("proc/self/mountinfo").unwrap_or_default();
-        self.mount_id.is_some_and(|id| info::by_id(&info::parse(&text), id).is_some())
+        let mounts = mounts::read().unwrap_or_default();
+        self.shown.as_ref().is_some_and(|shown| mounts.iter().any(|m| m.id == shown.id))
     }
 
     fn after_death(&mut self, worker: &Worker, how: How) -> Option<End> {
@@ -267,8 +270,9 @@ impl Supervisor {
         if refusal.kind == Kind::Busy {
             let ours: Vec<u32> =
                 self.now.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
-            let names =
-                self.mount_id.map(|id| holders::holders(&Root::host(), id, &ours)).unwrap_or_default();
+            let holders = self.shown.as_ref().map(|m| holders(Path::new("/proc"), m)).unwrap_or_default();
+            let others = holders.iter().filter(|h| !ours.contains(&h.pid)).take(MOST_NAMES);
+            let names: Vec<_> = others.map(|h| format!("{} ({})", h.name, h.pid)).collect();
             let by = if names.is_empty() { "another user's process".to_owned() } else { names.join(", ") };
             refusal.what = format!(
                 "{} is in use by {by}. Close what is open there, or say --lazy: open files go on then until they are closed",

@@ -42,8 +42,6 @@ pub struct Parts {
     pub place: PathBuf,
     /// Who mounted it.
     pub by: By,
-    /// Its number in `/proc/self/mountinfo`.
-    pub mount_id: Option<u64>,
     /// `/dev/fuse` as it was mounted, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
