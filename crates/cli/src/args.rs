@@ -1,6 +1,7 @@
 //! Every verb and option. Help, completions and the man page come from here.
 
 mod bench;
+mod cache;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
+pub use cache::{Cache, Mount as CacheMount};
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
@@ -116,6 +118,9 @@ pub enum Verb {
     /// Compressed swap beyond the plan
     #[command(subcommand)]
     Swap(Swap),
+    /// A directory on a slow disk, served from memory that holds it compressed
+    #[command(subcommand)]
+    Cache(Cache),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -133,7 +138,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)
