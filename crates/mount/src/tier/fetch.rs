@@ -47,12 +47,24 @@ impl Reading<'_, '_> {
                 Claim::Lead(lead) => Some(lead),
                 Claim::Alone => None,
             };
+            if lead.is_some() && self.came_in(index, ticket) {
+                continue;
+            }
             if !run.has_room_for(index) {
                 self.read_run(std::mem::take(&mut run))?;
             }
             run.push(index, lead);
         }
         self.read_run(run)
+    }
+
+    /// Has another read the block and landed, between our look and our claim?
+    fn came_in(&mut self, index: usize, ticket: Ticket) -> bool {
+        if !self.store.contains(ticket.key()) {
+            return false;
+        }
+        self.look_for(index);
+        matches!(self.hands.pieces[index].found, Found::Bytes(_))
     }
 
     /// Reads a piece that is missing still.
