@@ -11,7 +11,7 @@ use super::decide::{Decision, State, decide};
 use super::{Reader, Report, Signals};
 use crate::settings::Memory;
 
-/// Between two looks while anything moves.
+/// Between two looks while anything moves or little is left: some 0.1 % of a CPU.
 pub const SOON: Duration = Duration::from_millis(200);
 
 /// Between two looks in calm: what one costs (some 0.2 ms: `/proc/meminfo`, `/proc/vmstat` and three files of a group with
