@@ -28,10 +28,7 @@ pub(super) struct Kept {
 impl Slots {
     /// With what an earlier worker left in the file.
     pub fn new(file: Option<File>) -> (Self, Vec<Kept>) {
-        let kept: Vec<Kept> = file
-            .as_ref()
-            .map(|file| (0..SLOTS).filter_map(|slot| read(file, slot)).collect())
-            .unwrap_or_default();
+        let kept = file.as_ref().map(read_all).unwrap_or_default();
         let mut free: Vec<u64> = (0..SLOTS).rev().collect();
         free.retain(|slot| !kept.iter().any(|k| k.slot == *slot));
         (Self { file, free }, kept)
@@ -63,9 +60,17 @@ impl Slots {
     }
 }
 
-fn read(file: &File, slot: u64) -> Option<Kept> {
-    let mut bytes = [0; BYTES];
-    file.read_exact_at(&mut bytes, slot * BYTES as u64).ok()?;
+/// A file that is shorter than all slots has none there.
+fn read_all(file: &File) -> Vec<Kept> {
+    let mut bytes = vec![0; SLOTS as usize * BYTES];
+    let mut len = 0;
+    while let Ok(read @ 1..) = file.read_at(&mut bytes[len..], len as u64) {
+        len += read;
+    }
+    bytes.chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
+}
+
+fn decode(bytes: &[u8], slot: u64) -> Option<Kept> {
     let node = u64::from_le_bytes(bytes[..8].try_into().ok()?);
     let id = u32::from_le_bytes(bytes[8..12].try_into().ok()?);
     (bytes[12] == 1).then_some(Kept { slot, node, id })
