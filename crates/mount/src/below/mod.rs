@@ -1,5 +1,6 @@
 //! The directory below, as the worker reaches it: by descriptors, never by a path that somebody could replace.
 
+pub mod at;
 pub mod file;
 pub mod stamp;
 
