@@ -51,14 +51,10 @@ impl Mount {
         let mut settings = settings(below, &place);
         change(&mut settings);
         let log = scratch.path().join("log");
-        let mut server =
-            Command::new(std::env::var("EKE_STANDIN").unwrap_or(env!("CARGO_BIN_EXE_eke-cache").to_owned()))
-                .arg("serve")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(File::create(&log).unwrap())
-                .spawn()
-                .unwrap();
+        let program = std::env::var("EKE_STANDIN").unwrap_or(env!("CARGO_BIN_EXE_eke-cache").to_owned());
+        let mut command = Command::new(program);
+        command.args(["serve", "--foreground"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
         let mount = Self { below: below.to_owned(), place, server, log, scratch };
         mount.ready()
@@ -66,7 +62,7 @@ impl Mount {
 
     fn ready(mut self) -> Self {
         let said = first_line(self.server.stdout.take().unwrap());
-        assert!(said.is_some(), "eke-cache did not start: {}", self.said());
+        assert!(said.as_ref().is_some_and(|s| s.contains("\"ready\"")), "{said:?}: {}", self.said());
         assert!(is_mounted(&self.place), "{said:?} but nothing is mounted: {}", self.said());
         self
     }
