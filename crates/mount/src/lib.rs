@@ -11,6 +11,7 @@
 //! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
 //! - [`settings`], [`status`]: what was asked for, and what is
 //! - [`registry`]: which mounts there are, and where their sockets lie
+//! - `sync`: the locks of the tier, or shuttle's
 //!
 //! # Invariants
 //! - A write is acknowledged after the file below has it.
@@ -27,6 +28,7 @@ pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod status;
+mod sync;
 pub mod tier;
 pub mod watch;
 pub mod worth;

@@ -10,23 +10,42 @@ use rustix::io::Errno;
 use super::dir::{has, inside};
 use super::{Device, Dirs};
 
-/// Listens for questions about the file system with this number. A socket with the same name is a dead one's: the kernel
-/// gives a number to one living file system only. To be removed by [`remove`], and not when dropped: workers are forks.
-///
-/// # Errors
-/// The directory cannot be had (see [`Dirs::make`]), or what bind(2) answers.
-pub fn listen(dirs: &Dirs, device: Device) -> io::Result<UnixListener> {
-    let (dir, name) = (dirs.make()?, name(device));
-    removed(&dir, &name)?;
-    UnixListener::bind(inside(dir.as_fd(), &name))
+/// A listening socket, removed when dropped.
+#[derive(Debug)]
+pub struct Socket {
+    listener: UnixListener,
+    dir: OwnedFd,
+    name: String,
 }
 
-/// Removes the socket of the file system with this number; one that is not there is fine.
-///
-/// # Errors
-/// As for [`listen`], with unlinkat(2).
-pub fn remove(dirs: &Dirs, device: Device) -> io::Result<()> {
-    removed(&dirs.make()?, &name(device))
+impl Socket {
+    /// Listens for questions about the file system with this number. One with the same name is a dead one's: the kernel gives a
+    /// number to one living file system only.
+    ///
+    /// # Errors
+    /// The directory cannot be had (see [`Dirs::make`]), or what bind(2) answers.
+    pub fn listen(dirs: &Dirs, device: Device) -> io::Result<Self> {
+        let (dir, name) = (dirs.make()?, name(device));
+        removed(&dir, &name)?;
+        let listener = UnixListener::bind(inside(dir.as_fd(), &name))?;
+        Ok(Self { listener, dir, name })
+    }
+
+    /// Closes it without removing it: in a process that was forked off the one that listens.
+    pub fn let_go(mut self) {
+        self.name.clear();
+    }
+
+    /// For `accept` and poll(2).
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = removed(&self.dir, &self.name);
+    }
 }
 
 /// Connects to the supervisor of a file system of the user `uid`; `None`: nobody listens.
@@ -107,17 +126,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let dirs = dirs(root.path());
         assert!(connect(&dirs, DEVICE, dirs.own()).unwrap().is_none());
-        drop(listen(&dirs, DEVICE).unwrap());
+        let mut dead = Socket::listen(&dirs, DEVICE).unwrap();
+        dead.name = "somewhere else".into();
+        drop(dead);
         assert!(connect(&dirs, DEVICE, dirs.own()).unwrap().is_none());
-        let alive = listen(&dirs, DEVICE).unwrap();
+        let alive = Socket::listen(&dirs, DEVICE).unwrap();
         let stream = connect(&dirs, DEVICE, dirs.own()).unwrap().unwrap();
         assert_eq!(Peer::of(&stream).unwrap(), Peer { uid: dirs.own(), pid: std::process::id() });
         let other = Device { minor: 58, ..DEVICE };
         assert!(connect(&dirs, other, dirs.own()).unwrap().is_none());
-        remove(&dirs, DEVICE).unwrap();
-        remove(&dirs, DEVICE).unwrap();
-        assert!(connect(&dirs, DEVICE, dirs.own()).unwrap().is_none());
         drop(alive);
+        assert!(connect(&dirs, DEVICE, dirs.own()).unwrap().is_none());
     }
 
     #[test]
