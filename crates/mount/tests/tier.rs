@@ -294,6 +294,44 @@ fn errors_below_are_passed_on() {
 }
 
 #[test]
+fn a_sparse_file_of_a_tebibyte_costs_nothing() {
+    let mut set = set(Compress::Sync);
+    set.truncate(1 << 40);
+    set.write(Place::At(1 << 39), b"middle");
+    for at in [0, 12_345_678_901, (1 << 40) - 10_000] {
+        assert!(set.read(at, 10_000) == [0; 10_000]);
+    }
+    assert_eq!(set.read((1 << 39) - 3, 12), b"\0\0\0middle\0\0\0");
+    assert_eq!(set.read(1 << 40, 100), b"");
+    let stats = set.store.stats();
+    assert!(stats.zero > 8 && stats.fast + stats.uncompressed <= 2, "{stats:?}");
+}
+
+#[test]
+fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes() {
+    const SIZE: usize = 20 * BLOCK;
+    let Set { tier, file, below, other, .. } = &set(Compress::Async);
+    let fill = || other.write_all_at(&text(SIZE, 1), 0).unwrap();
+    fill();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut hands = tier.hands();
+            while !done.load(Ordering::SeqCst) {
+                let read = tier.read(&mut hands, *file, below, 100, SIZE).unwrap();
+                let right = |(&byte, expected): (&u8, u8)| byte == expected || byte == 0;
+                assert!(read.iter().zip(text(SIZE, 1).split_off(100)).all(right));
+            }
+        });
+        for round in 0..300 {
+            tier.change(*file, 0, below, || other.set_len(round * 97)).unwrap();
+            fill();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
 fn identities_are_one_to_a_file_and_stay() {
     let tier = Tier::default();
     let files = [(1, 5), (1, 6), (2, 5), (1, u64::MAX), (1, 1 << 63), (2, 6)];

@@ -9,6 +9,17 @@ use eke_mount::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures
 
 use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
 
+/// A path for a terminal. Any user can mount anywhere of one's own, so a name may hold what a terminal would obey.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> String {
+        self.display().to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    }
+}
+
 /// Processes that are named when a mount is busy.
 const NAMED: usize = 8;
 
@@ -22,7 +33,7 @@ pub fn status(document: &CacheStatus) -> String {
 
 /// A line of `eke status` and of `eke` for each.
 pub fn lines(caches: &[Cache]) -> String {
-    caches.iter().map(|c| format!("cache       {}: {}\n", c.place.display(), short(c))).collect()
+    caches.iter().map(|c| format!("cache       {}: {}\n", c.place.shown(), short(c))).collect()
 }
 
 fn short(cache: &Cache) -> String {
@@ -38,10 +49,7 @@ fn state(cache: &Cache) -> String {
     match cache.state {
         CacheState::Serving => "serves".into(),
         CacheState::Dead => {
-            format!(
-                "dead, {why}; `eke cache umount {}` shows the directory below again",
-                cache.place.display()
-            )
+            format!("dead, {why}; `eke cache umount {}` shows the directory below again", cache.place.shown())
         }
         CacheState::Silent => format!("silent, {why}"),
         CacheState::NotYours => format!("of the user with number {}; {why}", cache.uid),
@@ -49,11 +57,11 @@ fn state(cache: &Cache) -> String {
 }
 
 fn one(cache: &Cache) -> String {
-    let mut out = cache.place.display().to_string();
+    let mut out = cache.place.shown();
     if cache.place == cache.dir {
         out += " (over itself)\n";
     } else {
-        let _ = writeln!(out, " (of {})", cache.dir.display());
+        let _ = writeln!(out, " (of {})", cache.dir.shown());
     }
     match &cache.details {
         None => row(&mut out, "state", &state(cache)),
@@ -194,8 +202,8 @@ fn time(s: u64) -> String {
 /// `eke cache umount`.
 pub fn unmounted(d: &CacheUmount) -> String {
     let mut out = match d.lazy {
-        true => format!("{} is unmounted; what is open there goes on until it is closed.", d.place.display()),
-        false => format!("{} is unmounted.", d.place.display()),
+        true => format!("{} is unmounted; what is open there goes on until it is closed.", d.place.shown()),
+        false => format!("{} is unmounted.", d.place.shown()),
     };
     if !d.by_supervisor {
         out += " Its supervisor was dead or silent.";
@@ -208,7 +216,7 @@ pub fn unmounted(d: &CacheUmount) -> String {
 
 /// Why it is not unmounted.
 pub fn busy(place: &Path, holders: &[Holder]) -> String {
-    let mut out = format!("{} is in use", place.display());
+    let mut out = format!("{} is in use", place.shown());
     if holders.is_empty() {
         return out + " by processes that you cannot see";
     }

@@ -27,6 +27,9 @@ const SWAP_NOISE: f64 = 64.0;
 /// The share of what is left that the limit grows by in a second.
 const GROWTH: f64 = 1.0 / 8.0;
 
+/// With less room than so many reserves the next look is due soon: a process can take a quarter of RAM within a second.
+const TIGHT: i64 = 4;
+
 /// Why the limit is what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -65,7 +68,7 @@ pub struct Decision {
     pub asked: Bytes,
     /// Why.
     pub why: Why,
-    /// Is anything moving? Then the next look is due soon.
+    /// Is anything moving, or could little more be taken? Then the next look is due soon.
     pub moving: bool,
     /// For the next decision.
     pub state: State,
@@ -134,16 +137,9 @@ pub fn decide(asked: Memory, state: &State, now: Duration, signals: &Signals, he
         limit,
         asked,
         why: if limit == asked { Why::Asked } else { why },
-        moving: waits
-            || limit.0.abs_diff(state.limit.0) > MIB
-            || state.last.is_some_and(|l| drops(l.2, room, reserve)),
+        moving: waits || room < TIGHT * reserve || limit.0.abs_diff(state.limit.0) > MIB,
         state: State { limit, needed, last: Some((now, signals.machine.swap_pages, room)) },
     }
-}
-
-/// Did an eighth of the reserve or more go since the last look?
-fn drops(before: i64, room: i64, reserve: i64) -> bool {
-    before - room > reserve / 8
 }
 
 fn is_swapping(state: &State, now: Duration, machine: &Machine) -> bool {

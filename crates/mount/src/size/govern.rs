@@ -1,17 +1,18 @@
 //! The loop: read, decide, resize.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_cache::{Policy, Store};
-use eke_core::units::Bytes;
+use eke_core::units::{Bytes, MIB};
 use eke_kernel::Root;
 
 use super::decide::{Decision, State, decide};
 use super::{Reader, Report, Signals};
 use crate::settings::Memory;
 
-/// Between two looks while anything moves.
+/// Between two looks while anything moves or little is left: some 0.1 % of a CPU.
 pub const SOON: Duration = Duration::from_millis(200);
 
 /// Between two looks in calm: what one costs (some 0.2 ms: `/proc/meminfo`, `/proc/vmstat` and three files of a group with
@@ -52,12 +53,14 @@ impl<T: Resize + ?Sized> Resize for std::sync::Arc<T> {
 pub struct Governor {
     asked: Memory,
     report: Mutex<Report>,
+    /// When the limit was changed last, in milliseconds of the clock.
+    changed: AtomicU64,
 }
 
 impl Governor {
     /// With what was asked for.
     pub fn new(asked: Memory) -> Self {
-        Self { asked, report: Mutex::new(Report::default()) }
+        Self { asked, report: Mutex::new(Report::default()), changed: AtomicU64::new(0) }
     }
 
     /// The limit for a store that is about to be made, from what memory there is now.
@@ -104,6 +107,11 @@ impl Governor {
     fn step(&self, signals: &Signals, state: &State, now: Duration, store: &impl Resize) -> Decision {
         let held = store.held();
         let decision = decide(self.asked, state, now, signals, held);
+        let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
+        if changed {
+            self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        let since = now.saturating_sub(Duration::from_millis(self.changed.load(Ordering::Relaxed)));
         if decision.limit != state.limit || held > decision.limit {
             store.resize(decision.limit);
         }
@@ -115,6 +123,7 @@ impl Governor {
                 why: decision.why,
                 available: signals.machine.available,
                 headroom: signals.groups.iter().map(super::Group::headroom).min(),
+                changed_s: Some(since.as_secs()),
                 shrinks: report.shrinks + u64::from(held > decision.limit),
                 unreadable: None,
             }
@@ -130,6 +139,8 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use eke_testkit::tree;
 
     use super::*;
     use crate::size::Why;
@@ -153,14 +164,13 @@ mod tests {
     fn write(root: &std::path::Path, available_mib: u64) {
         let meminfo =
             format!("MemTotal: {} kB\nMemFree: 0 kB\nMemAvailable: {} kB\n", 1024 << 10, available_mib << 10);
-        std::fs::write(root.join("proc/meminfo"), meminfo).unwrap();
-        std::fs::write(root.join("proc/vmstat"), "pswpin 0\n").unwrap();
+        tree::put(root, "proc/meminfo", &meminfo);
+        tree::put(root, "proc/vmstat", "pswpin 0\n");
     }
 
     #[test]
     fn it_gives_back_what_is_missing_and_says_why_when_it_cannot_look() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("proc")).unwrap();
         write(dir.path(), 900);
         let governor = Governor::new(Memory::Percent(50));
         assert_eq!(governor.first(&Root::at(dir.path())).unwrap(), Bytes::mib(512));

@@ -42,8 +42,24 @@ pub struct Report {
     pub available: Bytes,
     /// What the tightest group had left below its limit, if one has a limit.
     pub headroom: Option<Bytes>,
+    /// Seconds since the limit was changed last by 1 MiB or more.
+    pub changed_s: Option<u64>,
     /// How often memory was given back.
     pub shrinks: u64,
     /// Why the machine could not be read the last time; the limit stays as it is then.
     pub unreadable: Option<String>,
+}
+
+impl Report {
+    /// Why the limit is what it is, for people.
+    pub fn sentence(&self) -> String {
+        let Self { limit, available, .. } = self;
+        match (self.why, self.headroom) {
+            (Why::Asked, _) => format!("{limit}, as asked"),
+            (Why::Group, Some(headroom)) => format!("{limit}: its group has {headroom} left below its limit"),
+            (Why::Machine | Why::Group, _) => format!("{limit}: {available} are available on the machine"),
+            (Why::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
+            (Why::Growing, _) => format!("{limit} and growing: {available} are available on the machine"),
+        }
+    }
 }

@@ -47,12 +47,24 @@ impl Reading<'_, '_> {
                 Claim::Lead(lead) => Some(lead),
                 Claim::Alone => None,
             };
+            if lead.is_some() && self.came_in(index, ticket) {
+                continue;
+            }
             if !run.has_room_for(index) {
                 self.read_run(std::mem::take(&mut run))?;
             }
             run.push(index, lead);
         }
         self.read_run(run)
+    }
+
+    /// Has another read the block and landed, between our look and our claim?
+    fn came_in(&mut self, index: usize, ticket: Ticket) -> bool {
+        if !self.store.contains(ticket.key()) {
+            return false;
+        }
+        self.look_for(index);
+        matches!(self.hands.pieces[index].found, Found::Bytes(_))
     }
 
     /// Reads a piece that is missing still.
@@ -69,14 +81,14 @@ impl Reading<'_, '_> {
     fn read_run(&mut self, run: Run<'_>) -> io::Result<()> {
         let Some(first) = self.hands.pieces[run.pieces.clone()].first() else { return Ok(()) };
         self.tier.counters.misses.add(run.pieces.len());
-        let (size, began) = (self.store.block_size(), self.tier.clock.now());
+        let (size, began, first_block) = (self.store.block_size(), self.tier.clock.now(), first.block);
         let offset = first.block * size as u64;
         let room = self.hands.below.room(run.pieces.len() * size);
         let Some(read) = room.and_then(|room| self.below.read_at(room, offset).ok()) else {
             return self.read_asked(run.pieces);
         };
         self.tier.note_below(self.file, read, began);
-        let worth = self.tier.judge.admit(self.file);
+        let worth = self.tier.judge.admit(self.file, first_block);
         for (turn, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
             let block = (turn * size).min(read)..((turn + 1) * size).min(read);
             self.bring_in(index, block, worth, lead);

@@ -6,8 +6,9 @@ use eke_cache::FileId;
 
 /// Asked and told on the way of each read: cheap, and without waiting.
 pub trait Judge: Send + Sync {
-    /// Shall what is read of this file from below be taken into the store? What is held is served all the same.
-    fn admit(&self, file: FileId) -> bool;
+    /// Shall a run of blocks of this file, read from below from `block` on, be taken into the store? What is held is served all
+    /// the same.
+    fn admit(&self, file: FileId, block: u64) -> bool;
 
     /// So many bytes were read from below at once, in so much time.
     fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
@@ -30,7 +31,7 @@ pub trait Judge: Send + Sync {
 pub struct Always;
 
 impl Judge for Always {
-    fn admit(&self, _: FileId) -> bool {
+    fn admit(&self, _: FileId, _: u64) -> bool {
         true
     }
 }

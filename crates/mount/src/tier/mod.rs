@@ -90,18 +90,20 @@ pub struct Options {
     pub judge: Arc<dyn Judge>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Changes of a file less than this apart may have the same time in its inode; see [`TICK`].
+    /// Changes of a file less than this apart may have the same time in its inode: [`crate::below::tick`] knows.
     pub tick: Duration,
     /// Blocks that are kept as they are.
     pub recent_blocks: usize,
 }
 
-/// The clock of inodes ticks at 100 Hz or faster (`CONFIG_HZ`; ext4 and others use its last tick).
-pub const TICK: Duration = Duration::from_millis(10);
-
 impl Default for Options {
     fn default() -> Self {
-        Self { judge: Arc::new(Always), clock: Arc::new(SystemClock), tick: TICK, recent_blocks: 32 }
+        Self {
+            judge: Arc::new(Always),
+            clock: Arc::new(SystemClock),
+            tick: Duration::from_millis(10),
+            recent_blocks: 32,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Reading<'_, '_> {
     }
 
     /// Fills a piece in from what is held.
-    fn look_for(&mut self, index: usize) {
+    pub fn look_for(&mut self, index: usize) {
         let key = Key::new(self.file, self.hands.pieces[index].block);
         // Before the look: what is found is at least as new, so that it may be kept by it.
         let ticket = self.store.ticket(key);

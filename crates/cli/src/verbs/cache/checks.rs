@@ -1,4 +1,4 @@
-//! Is what is asked for possible? Said in words before a process is started for it.
+//! Is what is asked for possible? What `eke-cache` could not say as well, or not with the right status; it checks the rest.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MOST_PERCENT: u64 = 85;
 
 /// A directory as an absolute path without links.
 pub fn directory(path: &Path) -> Outcome<PathBuf> {
-    let wrong = |why: String| Failure::new(Status::Failed, format!("cannot serve {}: {why}", path.display()));
+    let wrong = |why: String| Failure::new(Status::Usage, format!("cannot serve {}: {why}", path.display()));
     let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied => not_permitted(path, "may not be entered by you"),
         io::ErrorKind::NotConnected => wrong("a cache is mounted there whose process is dead".into())
@@ -38,14 +38,13 @@ pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<
     if mounts::at(mounted, &settings.place).is_some() {
         return Err(taken(&settings.place));
     }
-    is_sane(settings)?;
     fits(root, settings.memory)?;
     let fuse = Fuse::host(root);
     if let Some(why) = &fuse.no_device {
         return Err(Failure::new(Status::Failed, format!("cannot mount: {why}"))
             .hint("`eke doctor` says what this machine has of FUSE"));
     }
-    if rustix::process::geteuid().is_root() { Ok(()) } else { without_root(settings, &fuse) }
+    if rustix::process::geteuid().is_root() { Ok(()) } else { without_root(settings) }
 }
 
 /// What to say where a cache is mounted.
@@ -54,16 +53,6 @@ pub fn taken(place: &Path) -> Failure {
     let there = format!("a compressed page cache is mounted at {place} already");
     Failure::new(Status::Failed, there)
         .hint(format!("`eke cache status {place}` shows it, `eke cache umount {place}` ends it"))
-}
-
-/// A cache that shows itself would wait for itself.
-fn is_sane(settings: &Settings) -> Outcome<()> {
-    let Settings { dir, place, .. } = settings;
-    if place == dir || !place.starts_with(dir) {
-        return Ok(());
-    }
-    let inside = format!("{} lies inside {}: the cache would contain itself", place.display(), dir.display());
-    Err(Failure::new(Status::Usage, inside).hint("leave PLACE out to serve the directory over itself"))
 }
 
 fn fits(root: &Root, memory: Memory) -> Outcome<()> {
@@ -77,24 +66,14 @@ fn fits(root: &Root, memory: Memory) -> Outcome<()> {
     Err(Failure::new(Status::Usage, much).hint(format!("give at most {most}, or a share such as 25%")))
 }
 
-/// What fusermount3 would refuse, in its words or none.
-fn without_root(settings: &Settings, fuse: &Fuse) -> Outcome<()> {
-    if !fuse.fusermount {
-        let none = "cannot mount without root: there is no fusermount3 on the path";
-        return Err(
-            Failure::new(Status::Failed, none).hint("install the package fuse3, or mount as root (sudo)")
-        );
-    }
+/// fusermount3 says less.
+fn without_root(settings: &Settings) -> Outcome<()> {
     if access(&settings.dir, Access::READ_OK | Access::EXEC_OK).is_err() {
         return Err(not_permitted(&settings.dir, "may not be read by you"));
     }
     if access(&settings.place, Access::WRITE_OK).is_err() {
         let why = "may not be written by you, and without root one can mount only over one's own directories";
         return Err(not_permitted(&settings.place, why));
-    }
-    if settings.others && !fuse.user_allow_other {
-        let why = "--allow-other without root needs the line `user_allow_other` in /etc/fuse.conf";
-        return Err(Failure::new(Status::NotPermitted, why).hint("leave it out, or mount as root (sudo)"));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What this machine has of FUSE: facts, and the lines that `eke doctor` makes of them.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eke_kernel::Root;
 
@@ -11,6 +11,9 @@ use crate::documents::DoctorLine;
 const DEVICE: (u32, u32) = (10, 229);
 /// FUSE_NOTIFY_RESEND and passthrough came with this one.
 const RESEND: (u32, u32) = (6, 9);
+
+/// Where `eke-cache` looks for fusermount3 too: a service's path may lack them.
+const ALSO: [&str; 5] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
 /// What there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +35,9 @@ impl Fuse {
         let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             no_device: device(&root.path("dev/fuse")).err(),
-            fusermount: std::env::split_paths(path).any(|dir| root.path(dir.join("fusermount3")).is_file()),
+            fusermount: std::env::split_paths(path)
+                .chain(ALSO.map(PathBuf::from))
+                .any(|dir| root.path(dir.join("fusermount3")).is_file()),
             user_allow_other: allows_others(&conf),
             version: version(&release),
         }
@@ -125,13 +130,13 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_with_what_is_lost() {
         let root = tempfile::tempdir().unwrap();
-        let fuse = Fuse::read(&Root::at(root.path()), "/usr/bin:/bin".as_ref());
+        let fuse = Fuse::read(&Root::at(root.path()), "/opt/bin".as_ref());
         assert!(fuse.lines().iter().all(|l| !l.there));
-        eke_testkit::tree::put(root.path(), "usr/bin/fusermount3", "");
+        eke_testkit::tree::put(root.path(), "opt/bin/fusermount3", "");
         eke_testkit::tree::put(root.path(), "etc/fuse.conf", "user_allow_other\n");
         eke_testkit::tree::put(root.path(), "proc/sys/kernel/osrelease", "6.9.1\n");
         eke_testkit::tree::put(root.path(), "dev/fuse", "");
-        let fuse = Fuse::read(&Root::at(root.path()), "/usr/bin:/bin".as_ref());
+        let fuse = Fuse::read(&Root::at(root.path()), "/opt/bin".as_ref());
         let there: Vec<bool> = fuse.lines().iter().map(|l| l.there).collect();
         assert_eq!(there, [false, true, true, true, true]);
         assert!(fuse.lines()[0].why.contains("hidden by a sandbox"));
