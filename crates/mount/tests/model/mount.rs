@@ -51,9 +51,8 @@ impl Mount {
         let mut settings = settings(below, &place);
         change(&mut settings);
         let log = scratch.path().join("log");
-        let program = std::env::var("EKE_STANDIN").unwrap_or(env!("CARGO_BIN_EXE_eke-cache").to_owned());
-        let mut command = Command::new(program);
-        command.args(["serve", "--foreground"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eke-cache"));
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
         let mount = Self { below: below.to_owned(), place, server, log, scratch };
@@ -96,7 +95,7 @@ impl Drop for Mount {
                 break;
             }
         }
-        let ended = (0..500).any(|_| {
+        let ended = (0..3000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             matches!(self.server.try_wait(), Ok(Some(_)))
         });

@@ -123,7 +123,8 @@ impl Built {
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, notify: fuser::Notifier) -> io::Result<()> {
-        let Self { tender, watcher, root, compress, sources, .. } = self;
+        let Self { fs, tender, watcher, root, compress, sources } = self;
+        fs.notify_by(notify.clone());
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         // With sync blocks are packed before the reply, and these do the dense rounds alone.
         let packers = if compress == Compress::Sync { 1 } else { cpus };
