@@ -66,6 +66,17 @@ impl Mount {
         self
     }
 
+    fn ends_within(&mut self, hundredths: u32) -> bool {
+        (0..hundredths).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            matches!(self.server.try_wait(), Ok(Some(_)))
+        })
+    }
+
+    fn process(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_raw(self.server.id().cast_signed()).unwrap()
+    }
+
     /// The directory below.
     pub fn below(&self) -> &Path {
         &self.below
@@ -95,10 +106,11 @@ impl Drop for Mount {
                 break;
             }
         }
-        let ended = (0..3000).any(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            matches!(self.server.try_wait(), Ok(Some(_)))
-        });
+        // A mount namespace that was copied meanwhile holds the mount too, and the server serves it until it is told to end.
+        if !self.ends_within(200) {
+            let _ = rustix::process::kill_process(self.process(), rustix::process::Signal::TERM);
+        }
+        let ended = self.ends_within(3000);
         let _ = self.server.kill();
         let _ = self.server.wait();
         let said = self.said();
