@@ -1,6 +1,6 @@
 //! The watcher on the real kernel: what others change is told, what this process changes is not.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
 use std::collections::BTreeSet;
 use std::fs::File;

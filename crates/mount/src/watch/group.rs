@@ -9,7 +9,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 /// open for writing, because what was written through a mapping tells nothing before that (fanotify(7), "Limitations").
 const CHANGES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
 /// `struct file_handle` with the most bytes that it can have, in words, since it starts with one.
-const WORDS: usize = (8 + libc::MAX_HANDLE_SZ as usize) / 4;
+const WORDS: usize = (8 + MAX_BYTES as usize) / 4;
+/// That many bytes.
+const MAX_BYTES: u32 = libc::MAX_HANDLE_SZ as u32;
 
 /// How a group's events say which file they are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +96,7 @@ fn init(by: By) -> io::Result<OwnedFd> {
     // O_NONBLOCK: what is opened for an event may be a pipe
     let opened = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_LARGEFILE;
     // SAFETY: plain numbers; the descriptor that comes back is new and ours.
-    unsafe { Ok(OwnedFd::from_raw_fd(answered(libc::fanotify_init(flags, opened.cast_unsigned()))?)) }
+    unsafe { Ok(OwnedFd::from_raw_fd(answered(libc::fanotify_init(flags, opened as libc::c_uint))?)) }
 }
 
 #[expect(unsafe_code, reason = "rustix has no fanotify_mark(2)")]
@@ -115,7 +117,7 @@ fn handles_can_be_opened(dir: BorrowedFd<'_>) -> io::Result<()> {
 #[expect(unsafe_code, reason = "rustix has no name_to_handle_at(2)")]
 fn handle_of(dir: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut words = [0u32; WORDS];
-    words[0] = libc::MAX_HANDLE_SZ.cast_unsigned();
+    words[0] = MAX_BYTES;
     let mut mount = 0;
     // SAFETY: the array is a `struct file_handle` with room for as many bytes as its first word says.
     let made = unsafe {
@@ -138,7 +140,7 @@ fn open(mount: BorrowedFd<'_>, handle: &[u8]) -> io::Result<OwnedFd> {
         four[..bytes.len()].copy_from_slice(bytes);
         *word = u32::from_ne_bytes(four);
     }
-    words[0] = words[0].min(libc::MAX_HANDLE_SZ.cast_unsigned());
+    words[0] = words[0].min(MAX_BYTES);
     // SAFETY: the array is a `struct file_handle` and has room for the bytes that its first word says; the descriptor that
     // comes back is new and ours.
     unsafe {

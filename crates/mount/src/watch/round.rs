@@ -35,7 +35,7 @@ impl Round {
         let file = (event.fd >= 0).then(|| adopt(event.fd));
         if event.mask & libc::FAN_Q_OVERFLOW != 0 {
             self.lost = true;
-        } else if event.pid.cast_unsigned() != own {
+        } else if u32::try_from(event.pid) != Ok(own) {
             match (event.handle, file) {
                 (Some(handle), _) => drop(self.handles.insert(handle.into())),
                 (None, Some(file)) => self.known(identity(file.as_fd()).map(Some)),

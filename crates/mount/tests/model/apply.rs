@@ -266,7 +266,7 @@ fn copy(from: &File, to: &File, part: Part, at: u64) -> Answered {
 /// Reads a part that lies in the file by a mapping; with a seed, writes it first and syncs it.
 #[expect(unsafe_code, reason = "a mapping of a file")]
 fn mapped(file: &File, part: Part, seed: Option<u8>) -> Answered {
-    let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
+    let size = rustix::fs::fstat(file)?.st_size as u64;
     let end = size.min(part.at + part.len as u64);
     if part.at >= end {
         return Ok(Answer::Number(size));

@@ -74,7 +74,7 @@ impl Mount {
     }
 
     fn process(&self) -> rustix::process::Pid {
-        rustix::process::Pid::from_raw(self.server.id().cast_signed()).unwrap()
+        rustix::process::Pid::from_raw(self.server.id() as i32).unwrap()
     }
 
     /// The directory below.
