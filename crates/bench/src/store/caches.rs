@@ -31,21 +31,32 @@ pub(super) trait Cache: Sync + Sized {
 /// eke's store.
 pub(super) struct Ours(pub Store);
 
+/// The share of blocks that is enough to speak of the dense codec's figures, and the rounds that it may take.
+const ENOUGH_DENSE: f64 = 0.85;
+const MOST_ROUNDS: usize = 8;
+
 impl Ours {
-    /// A round of packing again by the dense codec; the share of blocks that it made denser.
+    /// Rounds of packing again by the dense codec; the share of blocks that it made denser.
     ///
-    /// Only what stays is packed again: the limit is made a little smaller first, so that the policy sorts what was asked for
-    /// from what was not.
+    /// Only what stays is packed again: the limit is made a little smaller first, again and again, so that the policy sorts
+    /// what was asked for from what was not.
     ///
     /// # Errors
     /// There is no memory for the worker.
     pub fn pack_again(&self) -> Result<f64, Error> {
-        self.0.resize(Bytes(self.0.stats().held.0).scaled(0.95));
         let mut worker = self.0.worker(0).map_err(Error::of_cache)?;
-        self.0.begin_round();
-        while worker.step() != Did::Nothing {}
-        let stats = self.0.stats();
-        Ok(stats.dense as f64 / (stats.dense + stats.fast).max(1) as f64)
+        let mut share = 0.0;
+        for _ in 0..MOST_ROUNDS {
+            self.0.resize(self.0.stats().held.scaled(0.95));
+            self.0.begin_round();
+            while worker.step() != Did::Nothing {}
+            let stats = self.0.stats();
+            share = stats.dense as f64 / (stats.dense + stats.fast).max(1) as f64;
+            if share >= ENOUGH_DENSE {
+                break;
+            }
+        }
+        Ok(share)
     }
 }
 

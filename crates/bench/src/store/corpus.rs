@@ -114,7 +114,11 @@ impl<'c> Blocks<'c> {
                 None => left_out += 1,
             }
         }
-        if raw.is_empty() { Err(Error::NothingCompresses) } else { Ok(Self { size, raw, packed: all, left_out }) }
+        if raw.is_empty() {
+            Err(Error::NothingCompresses)
+        } else {
+            Ok(Self { size, raw, packed: all, left_out })
+        }
     }
 
     /// What they are packed to.

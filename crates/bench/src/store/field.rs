@@ -107,10 +107,11 @@ impl<'c> Field<'c> {
     fn hits(&self, stand: &Stand<'_>, who: Who, threads: usize) -> Result<Vec<Figure>, Error> {
         let tally = self.reads(stand, who, threads)?;
         Ok(vec![
-            (metrics::HITS, "GB/s", Some(tally.bytes_s / 1e9)),
+            (metrics::HITS, "MB/s", Some(tally.bytes_s / 1e6)),
             (metrics::HIT_COUNT, "blocks/s", Some(tally.hits_s)),
             (metrics::HIT_P50, "µs", tally.quantile_us(0.5)),
             (metrics::HIT_P99, "µs", tally.quantile_us(0.99)),
+            (metrics::HIT_CPU, "µs", tally.cpu_us()),
         ])
     }
 
@@ -121,7 +122,10 @@ impl<'c> Field<'c> {
             _ => turns::miss(&stand.ours, size, thread),
         })?;
         let tally = hold(turns, self.span(64));
-        Ok(vec![(metrics::MISSES, "million/s", Some(tally.turns_s / 1e6))])
+        Ok(vec![
+            (metrics::MISSES, "million/s", Some(tally.turns_s / 1e6)),
+            (metrics::MISS_CPU, "µs", tally.cpu_us()),
+        ])
     }
 
     fn inserts(&self, stand: &Stand<'_>, who: Who, threads: usize) -> Result<Vec<Figure>, Error> {
@@ -133,9 +137,11 @@ impl<'c> Field<'c> {
             _ => self.taken_in::<Ours>(stand, raw, threads)?,
         };
         Ok(vec![
-            (metrics::INSERTS, "GB/s", Some(tally.bytes_s / 1e9)),
+            (metrics::INSERTS, "MB/s", Some(tally.bytes_s / 1e6)),
             (metrics::INSERT_COUNT, "blocks/s", Some(tally.hits_s)),
             (metrics::INSERT_P50, "µs", tally.quantile_us(0.5)),
+            // The queue's workers are not in it.
+            (metrics::INSERT_CPU, "µs", tally.cpu_us().filter(|_| who != Who::Queue)),
         ])
     }
 
@@ -168,7 +174,11 @@ impl<'c> Field<'c> {
     }
 
     fn mixed(&self, stand: &Stand<'_>, who: Who, threads: usize) -> Result<Vec<Figure>, Error> {
-        if who == Who::Quick { self.mixed_of::<Quick>(stand, threads) } else { self.mixed_of::<Ours>(stand, threads) }
+        if who == Who::Quick {
+            self.mixed_of::<Quick>(stand, threads)
+        } else {
+            self.mixed_of::<Ours>(stand, threads)
+        }
     }
 
     fn mixed_of<C: Cache>(&self, stand: &Stand<'_>, threads: usize) -> Result<Vec<Figure>, Error> {
@@ -207,9 +217,9 @@ impl<'c> Field<'c> {
             _ => ratio(stand.ours.held()),
         };
         Ok(vec![
-            (metrics::SIZE_HITS, "GB/s", Some(reads.bytes_s / 1e9)),
+            (metrics::SIZE_HITS, "MB/s", Some(reads.bytes_s / 1e6)),
             (metrics::SIZE_P50, "µs", reads.quantile_us(0.5)),
-            (metrics::SIZE_INSERTS, "GB/s", inserts.map(|tally| tally.bytes_s / 1e9)),
+            (metrics::SIZE_INSERTS, "MB/s", inserts.map(|tally| tally.bytes_s / 1e6)),
             (metrics::SIZE_RATIO, "bytes/byte", ratio),
         ])
     }

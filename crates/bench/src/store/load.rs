@@ -4,6 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::report::groups::quantile;
 
 /// What one turn came to.
@@ -40,6 +42,8 @@ pub(super) struct Tally {
     pub turns_s: f64,
     /// Of hits only.
     pub hits_s: f64,
+    /// CPU time of all threads, seconds.
+    pub cpu_s: f64,
     /// Bytes moved in a second.
     pub bytes_s: f64,
     /// Of single hits, if they were timed, in microseconds.
@@ -58,6 +62,11 @@ impl Tally {
         quantile(&self.hit_us, q)
     }
 
+    /// CPU time for each turn, in microseconds: what a busy machine shows too.
+    pub fn cpu_us(&self) -> Option<f64> {
+        (self.turns > 0).then(|| 1e6 * self.cpu_s / self.turns as f64)
+    }
+
     fn add(mut self, other: Self) -> Self {
         self.turns += other.turns;
         self.hits += other.hits;
@@ -65,6 +74,7 @@ impl Tally {
         self.writes += other.writes;
         self.turns_s += other.turns_s;
         self.hits_s += other.hits_s;
+        self.cpu_s += other.cpu_s;
         self.bytes_s += other.bytes_s;
         self.hit_us.extend(other.hit_us);
         self
@@ -98,7 +108,7 @@ pub(super) fn hold(turns: Vec<Turn<'_>>, span: Span<'_>) -> Tally {
 
 fn one_thread(turn: &mut Turn<'_>, span: Span<'_>) -> Tally {
     let (mut tally, mut bytes) = (Tally::default(), 0);
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), cpu_s());
     let mut before = start;
     loop {
         let hits = tally.hits;
@@ -115,10 +125,17 @@ fn one_thread(turn: &mut Turn<'_>, span: Span<'_>) -> Tally {
         }
     }
     let seconds = (before - start).as_secs_f64().max(1e-9);
+    tally.cpu_s = cpu_s() - cpu;
     tally.turns_s = tally.turns as f64 / seconds;
     tally.hits_s = tally.hits as f64 / seconds;
     tally.bytes_s = bytes as f64 / seconds;
     tally
+}
+
+/// This thread's CPU time, seconds.
+fn cpu_s() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]
@@ -139,6 +156,7 @@ mod tests {
         let tally = hold(vec![turn(0), turn(1)], span);
         assert_eq!(tally.hits + tally.misses + tally.writes, tally.turns);
         assert_eq!(tally.hit_us.len() as u64, tally.hits, "only hits are timed");
+        assert!(tally.cpu_s > 0.0 && tally.cpu_us().is_some());
         assert!(tally.turns >= 2 && tally.bytes_s > 0.0);
     }
 

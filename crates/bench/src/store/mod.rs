@@ -115,7 +115,9 @@ pub enum Error {
         least: Bytes,
     },
     /// Only noise.
-    #[error("no block of the files compresses by an eighth; give files that are not compressed already (--corpus DIR)")]
+    #[error(
+        "no block of the files compresses by an eighth; give files that are not compressed already (--corpus DIR)"
+    )]
     NothingCompresses,
     /// Blocks that no store takes.
     #[error("a block of {0}: give a power of two from 4K to 256K")]
@@ -203,7 +205,11 @@ fn report(bench: &Bench, field: Field<'_>, rows: Rows) -> Report {
         "Each measurement took {} s. All of them run on the same CPUs in turns; what else ran on the machine is in them too.",
         bench.options.seconds
     ));
-    notes.extend(bench.options.quick.then(|| "A quick run: little content, and each once: a small difference can be chance.".to_owned()));
+    notes.extend(
+        bench.options.quick.then(|| {
+            "A quick run: little content, and each once: a small difference can be chance.".to_owned()
+        }),
+    );
     Report {
         experiment: "store".into(),
         command: bench.command.clone(),

@@ -31,10 +31,22 @@ impl Who {
     pub fn variant(self) -> Variant {
         let (role, set_up) = match self {
             Self::Memcpy => (Role::Baseline, "blocks copied, nothing else"),
-            Self::Lz4 => (Role::Baseline, "lz4_flex (safe), the tables and buffers of each thread used again; nothing is kept"),
-            Self::Quick => (Role::Peer, "quick_cache 0.7 with its defaults, blocks as Arc<[u8]> packed by the same LZ4, weighed by packed bytes; no checksum"),
-            Self::Eke => (Role::Ours, "the store as it is mounted: LZ4, a checksum for each block, S3-FIFO by packed bytes; blocks are packed before the call returns"),
-            Self::Queue => (Role::Lever, "blocks go into a queue and the call returns; a worker for each thread packs them. A reader that finds the queue full yields the CPU. Times are those of the call"),
+            Self::Lz4 => (
+                Role::Baseline,
+                "lz4_flex (safe), the tables and buffers of each thread used again; nothing is kept",
+            ),
+            Self::Quick => (
+                Role::Peer,
+                "quick_cache 0.7 with its defaults, blocks as Arc<[u8]> packed by the same LZ4, weighed by packed bytes; no checksum",
+            ),
+            Self::Eke => (
+                Role::Ours,
+                "the store as it is mounted: LZ4, a checksum for each block, S3-FIFO by packed bytes; blocks are packed before the call returns",
+            ),
+            Self::Queue => (
+                Role::Lever,
+                "blocks go into a queue and the call returns; a worker for each thread packs them. A reader that finds the queue full yields the CPU. Times are those of the call",
+            ),
             Self::Dense => (Role::Lever, "after a round of packing again what stays, by zstd 3"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
@@ -44,12 +56,22 @@ impl Who {
 /// One thing that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
-    Hits { threads: usize },
-    Misses { threads: usize },
-    Inserts { threads: usize },
-    Mixed { threads: usize },
+    Hits {
+        threads: usize,
+    },
+    Misses {
+        threads: usize,
+    },
+    Inserts {
+        threads: usize,
+    },
+    Mixed {
+        threads: usize,
+    },
     /// Hits and insertions with blocks of the size at this place.
-    BlockSize { stand: usize },
+    BlockSize {
+        stand: usize,
+    },
     Zeros,
     Noise,
 }

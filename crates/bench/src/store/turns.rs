@@ -74,11 +74,7 @@ pub(super) fn pack<'a>(raw: &'a [&'a [u8]], size: usize, thread: usize) -> Resul
 }
 
 /// Looks for blocks that are held.
-pub(super) fn get<'a, C: Cache>(
-    cache: &'a C,
-    blocks: &Blocks<'_>,
-    thread: usize,
-) -> Result<Turn<'a>, Error> {
+pub(super) fn get<'a, C: Cache>(cache: &'a C, blocks: &Blocks<'_>, thread: usize) -> Result<Turn<'a>, Error> {
     let (mut next, mut out) = (by_chance(blocks.raw.len(), thread), vec![0; blocks.size]);
     let mut scratch = cache.scratch()?;
     Ok(Box::new(move || {
@@ -90,8 +86,7 @@ pub(super) fn get<'a, C: Cache>(
 
 /// Looks for blocks that are not there.
 pub(super) fn miss<'a, C: Cache>(cache: &'a C, size: usize, thread: usize) -> Result<Turn<'a>, Error> {
-    let (mut next, mut out, mut scratch) =
-        (by_chance(usize::MAX, thread), vec![0; size], cache.scratch()?);
+    let (mut next, mut out, mut scratch) = (by_chance(usize::MAX, thread), vec![0; size], cache.scratch()?);
     Ok(Box::new(move || {
         let got = cache.get(&mut scratch, Key::new(NOWHERE, next() as u64), &mut out);
         got.map_or(Done::Miss, Done::Hit)

@@ -41,7 +41,9 @@ pub fn all(seed: u64) -> impl Iterator<Item = Trace> {
             "Zipf 0.8" => zipf(0.8, seed).collect(),
             "Zipf 1.0" => zipf(1.0, seed).collect(),
             "Zipf 0.8 and a scan" => scanned(seed),
-            "one-hit wonders" => mixed(zipf(0.8, seed), scan(ONCE, REQUESTS as u64), 2).take(REQUESTS).collect(),
+            "one-hit wonders" => {
+                mixed(zipf(0.8, seed), scan(ONCE, REQUESTS as u64), 2).take(REQUESTS).collect()
+            }
             "loop" => loops(0, KEYS / 2, 2 * REQUESTS / KEYS as usize).collect(),
             "launches" => launches(seed),
             _ => web(seed),
@@ -71,7 +73,10 @@ fn launches(seed: u64) -> Vec<Request> {
         let libraries = (0..2 + next_random(&mut state) % 6).map(|_| next_random(&mut state) % LIBRARIES);
         let libraries: Vec<u64> = libraries.collect();
         let own = 8 + next_random(&mut state) % 57;
-        libraries.into_iter().flat_map(|library| scan(library * 64, 8 + library % 24)).chain(scan((LIBRARIES + program) * 64, own))
+        libraries
+            .into_iter()
+            .flat_map(|library| scan(library * 64, 8 + library % 24))
+            .chain(scan((LIBRARIES + program) * 64, own))
     };
     chosen.flat_map(one).take(REQUESTS).collect()
 }

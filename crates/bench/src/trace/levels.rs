@@ -35,8 +35,7 @@ impl PageCache {
 
 /// The requests that a page cache of `blocks` blocks does not serve, in order.
 pub fn behind(blocks: usize, trace: &[Request]) -> Vec<Request> {
-    let mut cache =
-        PageCache { most: blocks, asked: HashMap::new(), order: BTreeMap::new(), now: 0 };
+    let mut cache = PageCache { most: blocks, asked: HashMap::new(), order: BTreeMap::new(), now: 0 };
     trace.iter().filter(|request| !cache.ask(request.key)).copied().collect()
 }
 

@@ -122,7 +122,8 @@ fn traces(bench: &Bench) -> Result<Vec<Trace>, Error> {
 /// Everything of one trace and one policy.
 fn add(trace: &Trace, who: Who, sizes: &[u64], rows: &mut Rows) {
     let (blocks, bytes) = footprint(&trace.requests);
-    let mut put = |params: &Params, metric: &str, value: f64| rows.add(who.name(), params, metric, "%", [value]);
+    let mut put =
+        |params: &Params, metric: &str, value: f64| rows.add(who.name(), params, metric, "%", [value]);
     let equal = alike(&trace.requests);
     let missed = behind(share(blocks, PAGE_CACHE_PERCENT), &trace.requests);
     for percent in sizes {
@@ -161,9 +162,18 @@ fn hit_percent(served: Served) -> f64 {
 
 fn metrics() -> Vec<Metric> {
     vec![
-        more(HITS, "requests that a cache alone serves, of all, by its size beside what the trace's blocks weigh packed"),
-        more(BEHIND, "the store behind a page cache (LRU, 5 % of the blocks, unpacked): of the requests that the page cache lacks, those that the store serves"),
-        less(READS, "requests that neither page cache nor store serves, with memory for 20 % of the blocks unpacked in all, by the store's share of it"),
+        more(
+            HITS,
+            "requests that a cache alone serves, of all, by its size beside what the trace's blocks weigh packed",
+        ),
+        more(
+            BEHIND,
+            "the store behind a page cache (LRU, 5 % of the blocks, unpacked): of the requests that the page cache lacks, those that the store serves",
+        ),
+        less(
+            READS,
+            "requests that neither page cache nor store serves, with memory for 20 % of the blocks unpacked in all, by the store's share of it",
+        ),
         more(BYTES, "the same as the hit rate, in packed bytes"),
         more(ALIKE, "the hit rate if each block weighed the same: what weighing by packed bytes changes"),
     ]
@@ -178,7 +188,12 @@ fn report(bench: &Bench, traces: &[Trace], rows: Rows) -> Report {
     }
     for trace in traces.iter().filter(|_| !bench.files.is_empty()) {
         let (blocks, bytes) = footprint(&trace.requests);
-        notes.push(format!("{}: {} requests for {blocks} blocks, {} packed.", trace.name, trace.requests.len(), Bytes(bytes)));
+        notes.push(format!(
+            "{}: {} requests for {blocks} blocks, {} packed.",
+            trace.name,
+            trace.requests.len(),
+            Bytes(bytes)
+        ));
     }
     Report {
         experiment: "trace".into(),

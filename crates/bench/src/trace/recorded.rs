@@ -55,7 +55,8 @@ pub enum NotATrace {
 /// # Errors
 /// With the file's path.
 pub fn read(path: &Path) -> Result<Trace, (PathBuf, NotATrace)> {
-    let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let name =
+        path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let requests = text(path).and_then(|text| parse(&text)).map_err(|why| (path.to_owned(), why))?;
     Ok(Trace { name, requests })
 }
@@ -115,7 +116,10 @@ mod tests {
     #[test]
     fn offsets_become_blocks() {
         let keys = |text| parse(text).unwrap().iter().map(|r| (r.key, r.weight)).collect::<Vec<_>>();
-        assert_eq!(keys("# a disk\noffset,size\n65535,2\n131072, 65536\n"), [(0, BLOCK), (1, BLOCK), (2, BLOCK)]);
+        assert_eq!(
+            keys("# a disk\noffset,size\n65535,2\n131072, 65536\n"),
+            [(0, BLOCK), (1, BLOCK), (2, BLOCK)]
+        );
         assert_eq!(keys("12 4096\n"), [(12, 4096)]);
     }
 

@@ -5,8 +5,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use eke_cache::trace::{Request, replay};
 use eke_cache::{Lru, S3Fifo, Sieve};
 use eke_core::units::Bytes;
-use quick_cache::unsync::{Cache, DefaultLifecycle};
 use quick_cache::Weighter;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use crate::report::{Role, Variant};
 
@@ -44,8 +44,14 @@ impl Who {
         let (role, set_up) = match self {
             Self::Lru => (Role::Baseline, "the block that was asked for longest ago goes"),
             Self::Sieve => (Role::Peer, "SIEVE (NSDI '24), weighed in bytes"),
-            Self::Quick => (Role::Peer, "quick_cache 0.7, single-threaded, told how many blocks fit on the mean, weighed in bytes; of the CLOCK-Pro family"),
-            Self::Eke => (Role::Ours, "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the store's"),
+            Self::Quick => (
+                Role::Peer,
+                "quick_cache 0.7, single-threaded, told how many blocks fit on the mean, weighed in bytes; of the CLOCK-Pro family",
+            ),
+            Self::Eke => (
+                Role::Ours,
+                "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the store's",
+            ),
             Self::TwoBits => (Role::Lever, "the same with two bits, as in the paper"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
