@@ -21,7 +21,7 @@ impl Who {
         match self {
             Self::Memcpy => "memcpy",
             Self::Lz4 => "LZ4 alone",
-            Self::Quick => "quick_cache with LZ4",
+            Self::Quick => "quick_cache",
             Self::Eke => "eke",
             Self::Queue => "eke, queued",
             Self::Dense => "eke, packed again",
