@@ -39,6 +39,9 @@ const SHARE_OF_AVAILABLE: f64 = 0.08;
 /// How often each measurement is made.
 const ROUNDS: usize = 3;
 
+/// What the reader of the memory figures must know.
+const HEAP: &str = "quick_cache's blocks are on the heap that the whole process shares, and fill holes that are there already: its memory is larger than the growth that is seen here, so \"mixed, memory\" and \"mixed, held by memory\" are too good for it. \"Held by block size\" is each cache's own account.";
+
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -205,6 +208,7 @@ fn report(bench: &Bench, field: Field<'_>, rows: Rows) -> Report {
         "Each measurement took {} s. All of them run on the same CPUs in turns; what else ran on the machine is in them too.",
         bench.options.seconds
     ));
+    notes.push(HEAP.to_owned());
     notes.extend(
         bench.options.quick.then(|| {
             "A quick run: little content, and each once: a small difference can be chance.".to_owned()
