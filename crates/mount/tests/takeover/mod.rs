@@ -129,7 +129,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 pub fn kill(pid: u32, signal: Signal) {
-    let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
 }
 
 /// The process is gone, or a zombie.
