@@ -38,6 +38,7 @@ use crate::tier::{Hands, Seen, Tier};
 pub use asker::Asker;
 pub use attributes::{Change, Time, attr_of};
 pub use names::Kind;
+pub use removal::End;
 pub use serve::Serve;
 
 /// How a mount serves.
