@@ -1,6 +1,6 @@
 //! What a second worker makes of what the first one noted; requests that come again. Without a mount: the file system's
 //! functions are called as the kernel would.
-#![expect(clippy::disallowed_methods, reason = "tests write plain files")]
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,10 +19,13 @@ use tempfile::TempDir;
 
 const ROOT: u64 = 1;
 
+/// The fields of [`Entry::Known`] in their order.
+type Known = (u64, u64, OsString, u64, u64, i128, u64);
+
 /// A supervisor: what was noted, and what is kept.
 #[derive(Debug, Default)]
 struct Notes {
-    known: Mutex<Vec<(u64, u64, OsString, u64, u64, i128, u64)>>,
+    known: Mutex<Vec<Known>>,
     open: Mutex<Vec<u64>>,
     kept: Mutex<Vec<(u64, OwnedFd)>>,
 }

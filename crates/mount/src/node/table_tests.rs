@@ -122,7 +122,7 @@ fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
     assert_eq!((file.generation, file.is_open()), (3, true));
     // How often the dead worker was asked for it nobody knows, so it may be needed still.
     assert!(table.forget(12, 5).is_none() && table.get(12).is_some());
-    assert!(table.forget(12, 1).is_none());
+    assert!(table.forget(12, 1).is_none() && table.forget(10, 1).is_none());
     for n in 0..=MOST_DOUBTFUL as u64 {
         table.restore(&known(1000 + n, 1, "x"));
         table.forget(1000 + n, 1);
