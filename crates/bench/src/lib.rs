@@ -13,6 +13,7 @@
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
@@ -32,5 +33,7 @@ pub mod report;
 pub mod rows;
 pub mod session;
 pub mod stage;
+pub mod store;
 pub mod switch;
 pub mod tabs;
+pub mod trace;

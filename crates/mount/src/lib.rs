@@ -10,6 +10,7 @@
 //! - [`watch`]: changes made below, told by the kernel
 //! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
 //! - [`settings`], [`status`]: what was asked for, and what is
+//! - `sync`: the locks of the tier, or shuttle's
 //!
 //! # Invariants
 //! - A write is acknowledged after the file below has it.
@@ -24,6 +25,7 @@ pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod status;
+mod sync;
 pub mod tier;
 pub mod watch;
 pub mod worth;

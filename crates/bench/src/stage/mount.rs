@@ -15,7 +15,7 @@ use super::image::run;
 use super::place::{Scratch, mount_point, sweep};
 
 /// How long processes of a session that ended may take to be gone.
-const PATIENCE: u32 = 100;
+const PATIENCE: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Read at once when the image is brought to memory.
 const CHUNK: usize = 1 << 20;

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
+use super::bench_cache::{StoreBench, TraceBench};
+
 const PEERS: &str = "Beside eke: nothing, and what people use today (zram-tools, zram-generator, Fedora, ChromeOS), interleaved.\n\
                      What cannot be set up here is left out, and the result says why.";
 
@@ -34,6 +36,14 @@ pub enum Bench {
         after_help = format!("Example:\n  sudo eke bench capacity --quick\n  sudo eke bench capacity --of tabs --html tabs.html\n  sudo eke bench capacity --in machine --output machine.json\n\n{PEERS}")
     )]
     Capacity(Capacity),
+    /// The block store of the compressed page cache: hits, misses and insertions, beside memcpy, LZ4 and quick_cache
+    #[command(
+        after_help = "Example:\n  eke bench store --quick\n  eke bench store --corpus ~/files --html store.html"
+    )]
+    Store(StoreBench),
+    /// Which blocks should go: hit rates by policy, on traces by law or on recorded ones
+    #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
+    Trace(TraceBench),
     /// A saved result as a table, or as a page with plots
     #[command(
         after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"

@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod bench_cache;
 mod boot_config;
 mod demo;
 mod doctor;

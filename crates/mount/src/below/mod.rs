@@ -5,4 +5,4 @@ pub mod file;
 pub mod stamp;
 
 pub use file::File;
-pub use stamp::Stamp;
+pub use stamp::{Stamp, tick};

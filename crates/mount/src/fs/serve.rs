@@ -61,6 +61,9 @@ impl Serve {
     }
 }
 
+/// Any other flag makes an open with passthrough an error (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
+const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
+
 impl Filesystem for Serve {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
@@ -174,7 +177,10 @@ impl Filesystem for Serve {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.0.open(&request.into(), ino.0, flags) {
-            Ok(how) => reply.opened(NO_HANDLE, how),
+            Ok(how) => match self.0.straight(ino.0, &reply) {
+                Some(id) => reply.opened_passthrough(NO_HANDLE, how & PASSTHROUGH, &id),
+                None => reply.opened(NO_HANDLE, how),
+            },
             Err(e) => reply.error(errno(e)),
         }
     }
@@ -191,7 +197,13 @@ impl Filesystem for Serve {
     ) {
         match self.0.create(&request.into(), parent.0, name, (mode, umask), flags) {
             Ok((found, how)) => {
-                reply.created(&self.0.ttl, &found.attr, Generation(found.generation), NO_HANDLE, how);
+                let (ttl, attr, generation) = (&self.0.ttl, &found.attr, Generation(found.generation));
+                match self.0.straight(attr.ino.0, &reply) {
+                    Some(id) => {
+                        reply.created_passthrough(ttl, attr, generation, NO_HANDLE, how & PASSTHROUGH, &id);
+                    }
+                    None => reply.created(ttl, attr, generation, NO_HANDLE, how),
+                }
             }
             Err(e) => reply.error(errno(e)),
         }
