@@ -3,11 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use eke_core::units::{Bytes, Nanos};
+use eke_core::units::Nanos;
 use eke_mount::registry::holders::Holder;
-use eke_mount::size::Why;
-use eke_mount::status::{Figures, Status, StoreFigures};
-use eke_mount::{size, tier, watch, worth};
+use eke_mount::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
 
 use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
 
@@ -101,8 +99,12 @@ fn figures_of(out: &mut String, f: &Figures) {
     store(out, &f.store);
     tier(out, &f.tier);
     worth(out, &f.worth);
-    row(out, "size", &size(&f.size));
-    row(out, "changes", &watch(f.watch.as_ref()));
+    match (&f.size.last_reason, f.size.last_s) {
+        (Some(why), Some(ago)) => row(out, "size", &format!("{} now: {why} ({} ago)", f.size.now, time(ago))),
+        (Some(why), None) => row(out, "size", &format!("{} now: {why}", f.size.now)),
+        (None, _) => row(out, "size", &format!("{}, as asked for", f.size.now)),
+    }
+    row(out, "changes", &watch(&f.watch));
 }
 
 fn memory(out: &mut String, s: &StoreFigures) {
@@ -139,55 +141,52 @@ fn store(out: &mut String, s: &StoreFigures) {
     }
 }
 
-fn tier(out: &mut String, t: &tier::Report) {
-    let [store, below, written] = [t.bytes_from_store, t.bytes_from_below, t.bytes_written].map(Bytes);
-    row(out, "read", &format!("{store} from memory, {below} from the disk; {written} written"));
-    let cost = |us: f64| match us {
-        us if us > 0.0 => Nanos((us * 1e3) as u64).to_string(),
-        _ => "not known yet".into(),
-    };
-    let [unpacked, read, packed] = [t.hit_us, t.below_us[0], t.pack_us].map(cost);
-    row(out, "64 KiB", &format!("from memory {unpacked}, from the disk {read}; packing {packed}"));
-}
-
-fn worth(out: &mut String, w: &worth::Report) {
-    let straight = match &w.no_passthrough {
-        None => format!("{} are read straight by the kernel", w.open_straight),
-        Some(why) => format!("none is read straight: {why}"),
-    };
+fn tier(out: &mut String, t: &TierFigures) {
     row(
         out,
-        "worth it",
-        &format!("{} files are taken in, {} are not; {straight}", w.taken_in, w.not_taken_in),
+        "read",
+        &format!("{} from the store, {} from the disk; {} written", t.from_store, t.from_below, t.written),
     );
+    let cost = |c: Option<Nanos>| c.map_or("not known yet".into(), |c| c.to_string());
+    row(
+        out,
+        "a block",
+        &format!(
+            "from the store {}, from the disk {}, packing {}",
+            cost(t.store_cost_ns),
+            cost(t.below_cost_ns),
+            cost(t.pack_cost_ns)
+        ),
+    );
+}
+
+fn worth(out: &mut String, w: &WorthFigures) {
+    let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
+    match &w.no_passthrough {
+        None => {
+            let _ = write!(text, ", {} are read by the kernel itself", w.passed_through);
+        }
+        Some(why) => {
+            let _ = write!(text, "; no passthrough: {why}");
+        }
+    }
+    row(out, "worth it", &text);
     for reason in &w.reasons {
-        row(out, "", &reason.sentence());
+        row(out, "", reason);
     }
 }
 
-fn size(s: &size::Report) -> String {
-    let why = match s.why {
-        Why::Asked => "as asked for".to_owned(),
-        Why::Machine => format!("{} of RAM are available", s.available),
-        Why::Group => format!("the group has {} left", s.headroom.unwrap_or_default()),
-        Why::Swapping => "others are swapping while little memory is free".to_owned(),
-        Why::Growing => "memory came back, it grows".to_owned(),
-    };
-    let mut text = format!("{} of {}: {why}", s.limit, s.asked);
-    if s.shrinks > 0 {
-        let _ = write!(text, "; memory was given back {} times", s.shrinks);
-    }
-    if let Some(unreadable) = &s.unreadable {
-        let _ = write!(text, "; it stays so: {unreadable}");
-    }
-    text
-}
-
-fn watch(report: Option<&watch::Report>) -> String {
-    match report {
-        Some(watch::Report::Watched) => "told by the kernel at once".into(),
-        Some(watch::Report::AtOpens { why }) => format!("seen when a file is opened; no watch: {why}"),
-        None => "seen when a file is opened".into(),
+fn watch(w: &WatchFigures) -> String {
+    let why = w.why.as_deref().unwrap_or("not asked for");
+    match (w.on, w.overflows) {
+        (true, 0) => format!("told by the kernel at once: {} so far", w.changes),
+        (true, n) => {
+            format!(
+                "told by the kernel at once: {} so far; too many at a time {n} times, then all was dropped",
+                w.changes
+            )
+        }
+        (false, _) => format!("seen when a file is opened; not told by the kernel: {why}"),
     }
 }
 
@@ -232,7 +231,9 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use eke_core::units::Bytes;
     use eke_mount::settings::{Compress, Memory, Settings, Straight};
+    use eke_mount::status::SizeFigures;
 
     use super::*;
 
@@ -254,30 +255,31 @@ mod tests {
                 evictions: 12,
                 ..StoreFigures::default()
             },
-            tier: tier::Report {
-                bytes_from_store: 5_800 << 20,
-                bytes_from_below: 494 << 20,
-                bytes_written: 8192,
-                hit_us: 21.3,
-                below_us: [5_200.0, 0.0, 0.0, 0.0],
-                ..tier::Report::default()
+            tier: TierFigures {
+                from_store: Bytes::mib(5_800),
+                from_below: Bytes::mib(494),
+                written: Bytes(8192),
+                store_cost_ns: Some(Nanos(21_300)),
+                below_cost_ns: Some(Nanos(5_200_000)),
+                ..TierFigures::default()
             },
-            worth: worth::Report {
+            worth: WorthFigures {
                 taken_in: 310,
                 not_taken_in: 2,
                 no_passthrough: Some("only root may (CAP_SYS_ADMIN)".into()),
-                reasons: [worth::Reason::Stream { size_blocks: 64_000, room_blocks: 9_600 }].into(),
-                ..worth::Report::default()
+                reasons: vec!["film.mp4 is not taken in: 12 of 12 blocks do not compress".into()],
+                ..WorthFigures::default()
             },
-            size: size::Report {
-                asked: Bytes::mib(600),
-                limit: Bytes::mib(400),
-                why: Why::Machine,
-                available: Bytes::mib(90),
-                shrinks: 2,
-                ..size::Report::default()
+            size: SizeFigures {
+                now: Bytes::mib(400),
+                last_reason: Some("shrank from 600 MiB: 90 MiB of RAM were available".into()),
+                last_s: Some(150),
+                ..SizeFigures::default()
             },
-            watch: Some(watch::Report::AtOpens { why: "only root may (CAP_SYS_ADMIN)".into() }),
+            watch: WatchFigures {
+                why: Some("only root may (CAP_SYS_ADMIN)".into()),
+                ..WatchFigures::default()
+            },
         }
     }
 

@@ -79,10 +79,7 @@ impl Fs {
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
         let seen = self.created(&node, access, File::new(fd))?;
-        Ok((
-            Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
-            fopen(access, seen),
-        ))
+        Ok((Found { attr: super::attr_of(node.number, &statx), generation: node.generation }, fopen(access, seen)))
     }
 
     fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<Seen> {
@@ -96,13 +93,7 @@ impl Fs {
     ///
     /// # Errors
     /// What the file below answers.
-    pub fn read<T>(
-        &self,
-        number: u64,
-        offset: u64,
-        len: u32,
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> io::Result<T> {
+    pub fn read<T>(&self, number: u64, offset: u64, len: u32, take: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Read)?;
         self.with_hands(|hands| {
@@ -178,11 +169,7 @@ impl Fs {
             Some(file) => file,
             None => self.file(&node, Access::Read)?.0,
         };
-        if data_only {
-            fdatasync(&*file)?
-        } else {
-            fsync(&*file)?
-        }
+        if data_only { fdatasync(&*file)? } else { fsync(&*file)? }
         Ok(())
     }
 }

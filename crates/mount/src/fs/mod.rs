@@ -102,12 +102,7 @@ impl Fs {
     ///
     /// # Errors
     /// What statx(2) answers.
-    pub fn new(
-        root: OwnedFd,
-        tier: Arc<Tier>,
-        ledger: Arc<dyn Ledger>,
-        options: Options,
-    ) -> io::Result<Self> {
+    pub fn new(root: OwnedFd, tier: Arc<Tier>, ledger: Arc<dyn Ledger>, options: Options) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?;
         Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default() })
     }

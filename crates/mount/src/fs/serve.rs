@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 
 use super::removal::End;
@@ -95,15 +95,7 @@ impl Filesystem for Serve {
         self.entry(reply, self.0.make(&request.into(), parent.0, name, kind, mode, umask));
     }
 
-    fn mkdir(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        reply: ReplyEntry,
-    ) {
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
     }
 
@@ -270,14 +262,7 @@ impl Filesystem for Serve {
         }
     }
 
-    fn readdirplus(
-        &self,
-        _: &Request,
-        ino: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
+    fn readdirplus(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let ttl = self.0.ttl;
         let listed = self.0.readdirplus(ino.0, offset, |l, f| {
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))

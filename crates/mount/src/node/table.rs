@@ -314,9 +314,7 @@ impl Table {
 
     /// As [`Self::place`], but the ledger has it, and the parent may come later.
     fn restore_place(&mut self, number: u64, place: Place) {
-        if let Some(known) =
-            self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place))
-        {
+        if let Some(known) = self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place)) {
             known.places.push(place);
         }
     }
