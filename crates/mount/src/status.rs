@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use eke_core::units::Bytes;
+use eke_core::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
-use crate::{size, tier, watch, worth};
 
 /// A client's question or wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,13 +127,13 @@ pub struct Figures {
     /// The block store.
     pub store: StoreFigures,
     /// Where reads came from, and what they cost.
-    pub tier: tier::Report,
+    pub tier: TierFigures,
     /// Which files go straight through, and why.
-    pub worth: worth::Report,
+    pub worth: WorthFigures,
     /// How much memory the store may have now.
-    pub size: size::Report,
-    /// How changes made below are noticed; none: it is not known yet.
-    pub watch: Option<watch::Report>,
+    pub size: SizeFigures,
+    /// How changes made below are noticed.
+    pub watch: WatchFigures,
 }
 
 /// The block store.
@@ -217,6 +216,74 @@ impl From<&eke_cache::Stats> for StoreFigures {
     }
 }
 
+/// Where reads came from, and what they cost.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TierFigures {
+    /// Bytes answered from the store.
+    pub from_store: Bytes,
+    /// Bytes read from the disk below.
+    pub from_below: Bytes,
+    /// Bytes written to the disk below.
+    pub written: Bytes,
+    /// Reads that waited for another's fetch of the same block.
+    pub waited: u64,
+    /// Running cost of a block from the store; none before the first.
+    pub store_cost_ns: Option<Nanos>,
+    /// Running cost of a block from below; none before the first.
+    pub below_cost_ns: Option<Nanos>,
+    /// Running cost of packing a block; none before the first.
+    pub pack_cost_ns: Option<Nanos>,
+}
+
+/// Which files go straight through, and why.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WorthFigures {
+    /// Files whose blocks are taken in.
+    pub taken_in: u64,
+    /// Files whose blocks are not taken in.
+    pub not_taken_in: u64,
+    /// Open files that the kernel reads below itself (passthrough).
+    pub passed_through: u64,
+    /// Why passthrough cannot be had; none: it can.
+    pub no_passthrough: Option<String>,
+    /// What was decided last and why, a sentence each, newest last.
+    pub reasons: Vec<String>,
+}
+
+/// How much memory the store may have now.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SizeFigures {
+    /// What was asked for.
+    pub asked: Bytes,
+    /// What it may have now.
+    pub now: Bytes,
+    /// Why it was changed last, as a sentence with values and units; none: never.
+    pub last_reason: Option<String>,
+    /// Seconds since then.
+    pub last_s: Option<u64>,
+}
+
+/// How changes made below are noticed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WatchFigures {
+    /// Does the kernel tell of them (fanotify)? If not they are seen at each open.
+    pub on: bool,
+    /// Why not.
+    pub why: Option<String>,
+    /// Changes told of.
+    pub changes: u64,
+    /// How often the kernel's queue ran over, so that everything was dropped.
+    pub overflows: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +309,6 @@ mod tests {
     fn an_older_supervisor_may_lack_figures() {
         let figures: Figures = serde_json::from_str(r#"{"store":{"held":5}}"#).unwrap();
         assert_eq!(figures.store.held, Bytes(5));
-        assert_eq!(figures.watch, None);
+        assert_eq!(figures.watch, WatchFigures::default());
     }
 }
