@@ -135,9 +135,14 @@ impl Mounted {
         let dir = tempfile::tempdir().unwrap();
         let content: Vec<u8> =
             (0..SIZE as u32 / 4).flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
-        std::fs::write(dir.path().join("below"), &content).unwrap();
         std::fs::create_dir(dir.path().join("mount")).unwrap();
-        let below = OpenOptions::new().read(true).write(true).open(dir.path().join("below")).unwrap();
+        let below = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(dir.path().join("below"))
+            .unwrap();
+        below.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
             worth: Worth::new(Straight::Always, None),
             straight: AtomicBool::new(true),
@@ -145,7 +150,7 @@ impl Mounted {
             released: AtomicU64::new(0),
         });
         let server = OneFile { below, shared: Arc::clone(&shared) };
-        let session = Session::new(server, &dir.path().join("mount"), &fuser::Config::default()).unwrap();
+        let session = Session::new(server, dir.path().join("mount"), &fuser::Config::default()).unwrap();
         Self { session: Some(session.spawn().unwrap()), dir, content, shared }
     }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, chmodat,
-    chownat, ftruncate, utimensat,
+    AtFlags, CWD, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    chmodat, chownat, ftruncate, utimensat,
 };
 
 use super::{Asker, Fs};

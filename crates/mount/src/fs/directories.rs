@@ -108,7 +108,11 @@ impl Fs {
     /// What fsync(2) answers.
     pub fn fsyncdir(&self, number: u64, data_only: bool) -> io::Result<()> {
         let dir = self.directory(number)?;
-        if data_only { fdatasync(dir)? } else { fsync(dir)? }
+        if data_only {
+            fdatasync(dir)?
+        } else {
+            fsync(dir)?
+        }
         Ok(())
     }
 }

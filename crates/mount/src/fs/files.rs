@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use fuser::{FopenFlags, OpenFlags, WriteFlags};
+use fuser::{BackingId, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
 
@@ -15,6 +15,7 @@ use super::{Asker, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::tier::{Place, Seen};
+use crate::worth::backing::Register;
 
 fn access(flags: i32) -> Access {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { Access::Read } else { Access::Write }
@@ -56,6 +57,13 @@ impl Fs {
         Ok(fopen(access, seen))
     }
 
+    /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself.
+    pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
+        let node = self.nodes.get(number).ok()?;
+        let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
+        self.worth.open(number, self.id(&node), reply, file.as_fd(), || Ok(file.stamp()?.size))
+    }
+
     /// Makes and opens a file, or opens the one that somebody made meanwhile.
     ///
     /// # Errors
@@ -79,7 +87,10 @@ impl Fs {
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
         let seen = self.created(&node, access, File::new(fd))?;
-        Ok((Found { attr: super::attr_of(node.number, &statx), generation: node.generation }, fopen(access, seen)))
+        Ok((
+            Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
+            fopen(access, seen),
+        ))
     }
 
     fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<Seen> {
@@ -93,7 +104,13 @@ impl Fs {
     ///
     /// # Errors
     /// What the file below answers.
-    pub fn read<T>(&self, number: u64, offset: u64, len: u32, take: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
+    pub fn read<T>(
+        &self,
+        number: u64,
+        offset: u64,
+        len: u32,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Read)?;
         self.with_hands(|hands| {
@@ -151,6 +168,10 @@ impl Fs {
 
     /// The file was closed for good.
     pub fn release(&self, asker: &Asker, number: u64, flags: OpenFlags) {
+        // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
+        if !asker.again {
+            self.worth.opens.release(number);
+        }
         let Ok(node) = self.nodes.get(number) else { return };
         self.nodes.released(&node, access(flags.0), asker.again);
         if node.is_gone() && !node.is_open() {
@@ -169,7 +190,11 @@ impl Fs {
             Some(file) => file,
             None => self.file(&node, Access::Read)?.0,
         };
-        if data_only { fdatasync(&*file)? } else { fsync(&*file)? }
+        if data_only {
+            fdatasync(&*file)?
+        } else {
+            fsync(&*file)?
+        }
         Ok(())
     }
 }

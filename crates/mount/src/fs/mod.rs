@@ -33,7 +33,9 @@ use fuser::{FileAttr, InitFlags};
 
 use crate::below::File;
 use crate::node::{Access, Ledger, Node, Nodes};
+use crate::settings::Straight;
 use crate::tier::{Hands, Seen, Tier};
+use crate::worth::Worth;
 
 pub use asker::Asker;
 pub use attributes::{Change, Time, attr_of};
@@ -86,6 +88,7 @@ pub struct Fs {
     tier: Arc<Tier>,
     ttl: Duration,
     hands: Mutex<Vec<Hands>>,
+    worth: Arc<Worth>,
 }
 
 /// What a name turned out to be.
@@ -102,9 +105,23 @@ impl Fs {
     ///
     /// # Errors
     /// What statx(2) answers.
-    pub fn new(root: OwnedFd, tier: Arc<Tier>, ledger: Arc<dyn Ledger>, options: Options) -> io::Result<Self> {
+    pub fn new(
+        root: OwnedFd,
+        tier: Arc<Tier>,
+        ledger: Arc<dyn Ledger>,
+        options: Options,
+    ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?;
-        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default() })
+        let worth = Arc::new(Worth::new(Straight::Never, None));
+        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth })
+    }
+
+    /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
+    /// open in one way until they are closed.
+    pub fn with_worth(mut self, worth: Arc<Worth>) -> Self {
+        worth.opens.adopt(self.nodes.open());
+        self.worth = worth;
+        self
     }
 
     /// The nodes: to take over from a dead worker, and to know which one a file below is.

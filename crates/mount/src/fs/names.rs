@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Statx, linkat, makedev, mkdirat, mknodat, readlinkat, symlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Statx, linkat, makedev, mkdirat, mknodat, readlinkat, symlinkat,
+};
 use rustix::io::Errno;
 
 use super::attributes::halves;
@@ -95,7 +97,8 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
-        let linked = linkat(CWD, at::link(&path), &dir, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+        let linked =
+            linkat(CWD, at::link(&path), &dir, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
         if !(asker.again && again::is(&linked, Errno::EXIST) && is_it()) {
             linked?;

@@ -101,7 +101,8 @@ impl Fs {
         }
         let moved = self.known(&dir, name);
         let other = if exchange { self.known(&to_dir, to_name) } else { None };
-        let same = moved.as_ref().zip(self.known(&to_dir, to_name)).is_some_and(|(m, o)| m.number == o.number);
+        let same =
+            moved.as_ref().zip(self.known(&to_dir, to_name)).is_some_and(|(m, o)| m.number == o.number);
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
         let victim = if replaces { self.victim(&to_dir, to)? } else { None };
         let renamed = renameat_with(&dir, name, &to_dir, to_name, flags).map_err(io::Error::from);

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::removal::End;
@@ -61,6 +61,9 @@ impl Serve {
     }
 }
 
+/// Any other flag makes an open with passthrough an error (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
+const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
+
 impl Filesystem for Serve {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
@@ -95,7 +98,15 @@ impl Filesystem for Serve {
         self.entry(reply, self.0.make(&request.into(), parent.0, name, kind, mode, umask));
     }
 
-    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
         self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
     }
 
@@ -166,7 +177,10 @@ impl Filesystem for Serve {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.0.open(&request.into(), ino.0, flags) {
-            Ok(how) => reply.opened(NO_HANDLE, how),
+            Ok(how) => match self.0.straight(ino.0, &reply) {
+                Some(id) => reply.opened_passthrough(NO_HANDLE, how & PASSTHROUGH, &id),
+                None => reply.opened(NO_HANDLE, how),
+            },
             Err(e) => reply.error(errno(e)),
         }
     }
@@ -183,7 +197,13 @@ impl Filesystem for Serve {
     ) {
         match self.0.create(&request.into(), parent.0, name, (mode, umask), flags) {
             Ok((found, how)) => {
-                reply.created(&self.0.ttl, &found.attr, Generation(found.generation), NO_HANDLE, how);
+                let (ttl, attr, generation) = (&self.0.ttl, &found.attr, Generation(found.generation));
+                match self.0.straight(attr.ino.0, &reply) {
+                    Some(id) => {
+                        reply.created_passthrough(ttl, attr, generation, NO_HANDLE, how & PASSTHROUGH, &id);
+                    }
+                    None => reply.created(ttl, attr, generation, NO_HANDLE, how),
+                }
             }
             Err(e) => reply.error(errno(e)),
         }
@@ -262,7 +282,14 @@ impl Filesystem for Serve {
         }
     }
 
-    fn readdirplus(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
         let ttl = self.0.ttl;
         let listed = self.0.readdirplus(ino.0, offset, |l, f| {
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))

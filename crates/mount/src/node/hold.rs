@@ -116,7 +116,12 @@ impl Node {
 
     /// Is it open?
     pub fn is_open(&self) -> bool {
-        self.opens.load(Acquire) > 0
+        self.opens() > 0
+    }
+
+    /// How often it is open.
+    pub fn opens(&self) -> u64 {
+        self.opens.load(Acquire)
     }
 
     /// Counts an open, or a release; returns whether it is open now.

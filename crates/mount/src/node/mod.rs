@@ -21,6 +21,6 @@ mod table;
 
 pub use hold::{Access, Hold, Node, Writer};
 pub use ledger::{Entry, Ledger, Nobody};
-pub(crate) use nodes::inode;
 pub use nodes::Nodes;
+pub(crate) use nodes::inode;
 pub use table::{Inode, Place, ROOT, Table};

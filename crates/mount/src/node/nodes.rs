@@ -78,6 +78,11 @@ impl Nodes {
         }
     }
 
+    /// The nodes that are open, and how often.
+    pub fn open(&self) -> Vec<(u64, u64)> {
+        self.read().open()
+    }
+
     /// How many are known.
     pub fn count(&self) -> usize {
         self.read().len()

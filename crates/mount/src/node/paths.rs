@@ -1,8 +1,8 @@
 //! A bounded number of descriptors of paths.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::process::{Resource, getrlimit};
 

@@ -112,6 +112,12 @@ impl Table {
         node.inode.is(inode).then(|| Arc::clone(node))
     }
 
+    /// The nodes that are open, and how often.
+    pub fn open(&self) -> Vec<(u64, u64)> {
+        let opens = self.nodes.iter().map(|(number, known)| (*number, known.node.opens()));
+        opens.filter(|(_, opens)| *opens > 0).collect()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -314,7 +320,9 @@ impl Table {
 
     /// As [`Self::place`], but the ledger has it, and the parent may come later.
     fn restore_place(&mut self, number: u64, place: Place) {
-        if let Some(known) = self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place)) {
+        if let Some(known) =
+            self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place))
+        {
             known.places.push(place);
         }
     }

@@ -72,17 +72,19 @@ struct Prepared {
     mounted: Mounted,
     grant: Grant,
     memfd: Memfd,
+    slots: Memfd,
     clones: Vec<OwnedFd>,
 }
 
 fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
     let checked = mount::check(&settings)?;
-    let memfd = Memfd::new().map_err(|e| failed(&checked, "no memory for the ledger", e))?;
+    let memfd = || Memfd::new().map_err(|e| failed(&checked, "no memory for what outlives a worker", e));
+    let (ledger, slots) = (memfd()?, memfd()?);
     let mounted = mount::mount(&settings, &checked)?;
     match agree(&mounted, options) {
         Ok(grant) => {
             let clones = clones(&mounted.device);
-            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd, clones })
+            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones })
         }
         Err(e) => {
             // Nobody has answered anything yet, so nothing can hang once the device is closed.
@@ -97,7 +99,8 @@ fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
 }
 
 fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
-    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities(), mounted.by == By::Root)?;
+    let mut grant =
+        init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
     if options.no_resend {
         grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
     }
@@ -133,6 +136,7 @@ impl Prepared {
             devices,
             grant: self.grant,
             memfd: self.memfd,
+            slots: self.slots,
             socket,
             shutdown: options.shutdown,
             report: Some(options.report),

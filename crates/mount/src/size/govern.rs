@@ -140,6 +140,8 @@ impl Governor {
 mod tests {
     use std::cell::Cell;
 
+    use eke_testkit::tree;
+
     use super::*;
     use crate::size::Why;
 
@@ -162,14 +164,13 @@ mod tests {
     fn write(root: &std::path::Path, available_mib: u64) {
         let meminfo =
             format!("MemTotal: {} kB\nMemFree: 0 kB\nMemAvailable: {} kB\n", 1024 << 10, available_mib << 10);
-        std::fs::write(root.join("proc/meminfo"), meminfo).unwrap();
-        std::fs::write(root.join("proc/vmstat"), "pswpin 0\n").unwrap();
+        tree::put(root, "proc/meminfo", &meminfo);
+        tree::put(root, "proc/vmstat", "pswpin 0\n");
     }
 
     #[test]
     fn it_gives_back_what_is_missing_and_says_why_when_it_cannot_look() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("proc")).unwrap();
         write(dir.path(), 900);
         let governor = Governor::new(Memory::Percent(50));
         assert_eq!(governor.first(&Root::at(dir.path())).unwrap(), Bytes::mib(512));

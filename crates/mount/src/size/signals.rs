@@ -127,11 +127,7 @@ mod tests {
 
     fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, Reader) {
         let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        files.iter().for_each(|(path, text)| eke_testkit::tree::put(dir.path(), path, text));
         let reader = Reader::new(Root::at(dir.path()));
         (dir, reader)
     }

@@ -17,12 +17,15 @@ mod table;
 
 use std::collections::VecDeque;
 use std::fs::File as SlotsFile;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use eke_cache::FileId;
 use eke_core::units::Bytes;
+use fuser::BackingId;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Straight;
@@ -118,6 +121,30 @@ impl Worth {
     /// Tells how much of files the store has room for: its limit times its ratio.
     pub fn has_room_for(&self, room: Bytes) {
         self.room_blocks.store(room.0 / BLOCK, Ordering::Relaxed);
+    }
+
+    /// Counts an open of `node`, which is `file` of `size` bytes; `below` is open for reading at least. With an id it is to be
+    /// answered by `opened_passthrough`, and without any flag but `FOPEN_NOFLUSH`; with `None` by `opened`. Each open
+    /// that was answered must be counted, and each release told to [`Self::opens`].
+    pub fn open<R: backing::Register<Id = BackingId>>(
+        &self,
+        node: u64,
+        file: FileId,
+        reply: &R,
+        below: BorrowedFd<'_>,
+        size: impl FnOnce() -> io::Result<u64>,
+    ) -> Option<Arc<BackingId>> {
+        let wish = || size().map_or(Way::Cached, |size| self.way(file, size, false));
+        self.opens.open(node, reply, below, wish, |e| self.refused(&e))
+    }
+
+    /// What is refused to one file (its file system is stacked) may be granted to the next.
+    fn refused(&self, e: &io::Error) {
+        if matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOTTY | libc::ENOSYS)) {
+            self.no_passthrough(format!(
+                "cannot have the kernel read files below itself: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
+            ));
+        }
     }
 
     /// The way of an open of `file`, which has `size` bytes. While the node is open otherwise the way is that one's, and this

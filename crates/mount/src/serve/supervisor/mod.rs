@@ -48,6 +48,8 @@ pub struct Supervisor {
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
+    /// Which files are open straight, for [`crate::worth`].
+    pub slots: Memfd,
     /// Where clients come from.
     pub socket: Option<Socket>,
     /// A byte for each signal to end.
@@ -143,6 +145,7 @@ impl Supervisor {
             devices: self.devices,
             grant: self.grant,
             memfd: self.memfd,
+            slots: self.slots,
             kept: self.now.kept.take(),
             ends,
         }

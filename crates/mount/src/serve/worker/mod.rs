@@ -2,14 +2,20 @@
 
 mod build;
 mod control;
+mod figures;
 mod process;
 mod sessions;
+mod tend;
+mod watcher;
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use eke_kernel::Root;
 
 use super::init::Grant;
 use super::ledger::{Ledger, Memfd, Replay};
@@ -48,6 +54,8 @@ pub struct Parts {
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
+    /// Which files are open straight: a memfd that outlives workers, too.
+    pub slots: Memfd,
     /// Open files without a name, by node.
     pub kept: HashMap<u64, OwnedFd>,
     /// To the supervisor.
@@ -67,10 +75,11 @@ pub fn run(parts: Parts) -> ExitCode {
 }
 
 fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { settings, dir, place, by, devices, grant, memfd, kept, ends, .. } = parts;
+    let Parts { settings, dir, place, by, devices, grant, memfd, slots, kept, ends } = parts;
     let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
     said_foreign(&replay);
-    let built = build::build(&settings, dir, Box::new(ledger), replay, kept);
+    let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
+    let built = build::build(build::Plan { settings: &settings, root, dir, ledger, replay, kept, slots });
     let built = match built {
         Ok(built) => built,
         Err(what) => {
@@ -78,10 +87,17 @@ fn serve(parts: Parts) -> io::Result<()> {
             return Err(io::Error::other("it could not be built"));
         }
     };
-    let sessions = sessions::open(&built.fs, &devices, &grant)?;
-    tell(ends.talk.as_fd(), &Say::Ready(built.notes))?;
-    control::start(ends.talk, control::Mount { place, by }, built.figures)?;
-    sessions::run(sessions)
+    let sessions = sessions::open(&built.filesystem(), &devices, &grant)?;
+    let notifier = sessions.first().map(fuser::Session::notifier);
+    tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
+    let sources = built.sources.clone();
+    control::start(ends.talk, control::Mount { place, by }, Box::new(move || sources.figures()))?;
+    let fs = Arc::clone(&built.fs);
+    notifier.map_or(Ok(()), |notifier| built.start(notifier))?;
+    let ended = sessions::run(sessions);
+    // A fault ends this worker only: what it registered with the kernel is the next one's, and is not closed.
+    std::mem::forget(fs);
+    ended
 }
 
 /// Half a record at the end is what a death leaves; anything else should not be.
