@@ -1,0 +1,205 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::record::tests::any_entry;
+use super::*;
+
+/// A memory that knows every step that was made with it.
+#[derive(Debug, Clone, Default)]
+struct Tape(Arc<Mutex<Inside>>);
+
+#[derive(Debug, Clone, Default)]
+struct Inside {
+    /// What lies before the second half, and from there on.
+    sides: [Vec<u8>; 2],
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Vec<u8>, u64),
+    Punch(u64, u64),
+}
+
+fn place(offset: u64) -> (usize, usize) {
+    let side = usize::from(offset >= HALVES[1]);
+    (side, (offset - [0, HALVES[1]][side]) as usize)
+}
+
+impl Inside {
+    fn play(&mut self, step: Step) {
+        match &step {
+            Step::Write(bytes, offset) => {
+                let (side, at) = place(*offset);
+                let memory = &mut self.sides[side];
+                memory.resize(memory.len().max(at + bytes.len()), 0);
+                memory[at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            Step::Punch(offset, len) => {
+                let (side, at) = place(*offset);
+                self.sides[side].iter_mut().skip(at).take(*len as usize).for_each(|b| *b = 0);
+            }
+        }
+        self.steps.push(step);
+    }
+}
+
+impl Tape {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap()
+    }
+
+    fn steps(&self) -> usize {
+        self.inside().steps.len()
+    }
+
+    /// As a death leaves it within step `step`, after `bytes` of its bytes.
+    fn cut(&self, step: usize, bytes: usize) -> Self {
+        let mut steps = self.inside().steps[..=step].to_vec();
+        match steps.last_mut() {
+            Some(Step::Write(data, _)) => data.truncate(bytes),
+            _ if bytes == 0 => drop(steps.pop()),
+            _ => {}
+        }
+        let tape = Self::default();
+        steps.into_iter().for_each(|step| tape.inside().play(step));
+        tape
+    }
+}
+
+impl Medium for Tape {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.inside().play(Step::Write(bytes.to_vec(), offset));
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let (side, at) = place(offset);
+        Ok(self.inside().sides[side].iter().skip(at).take(len).copied().collect())
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inside().play(Step::Punch(offset, len));
+        Ok(())
+    }
+
+    fn end(&self) -> io::Result<u64> {
+        let sides = &self.inside().sides;
+        let second = sides[1].len() as u64;
+        Ok(if second > 0 { HALVES[1] + second } else { sides[0].len() as u64 })
+    }
+}
+
+/// Small enough that a few dozen records are rewritten.
+const FEW: u64 = 600;
+
+fn same(a: &Nodes, b: &Nodes) -> bool {
+    a.entries() == b.entries()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A worker dies at any byte of any write of the last entry: the next one knows the nodes as they were before that
+    /// entry or after it, can go on noting, and is itself understood.
+    #[test]
+    fn a_death_at_any_byte_costs_at_most_the_last_entry(entries in proptest::collection::vec(any_entry(), 1..40), more in any_entry()) {
+        let tape = Tape::default();
+        let (log, _) = Log::with_small(tape.clone(), FEW).unwrap();
+        let mut after = Nodes::default();
+        for entry in &entries {
+            let before = after.clone();
+            let first = tape.steps();
+            log.append(&entry.entry()).unwrap();
+            after.apply(&entry.entry());
+            let last = tape.steps();
+            // Each write is cut at a few places, the whole of it among them.
+            for (step, bytes) in (first..last).flat_map(|s| [0, 1, 7, 9, 30, 1000].map(|b| (s, b))) {
+                let dead = tape.cut(step, bytes);
+                let (next, replay) = Log::with_small(dead.clone(), FEW).unwrap();
+                prop_assert!(same(&replay.nodes, &before) || same(&replay.nodes, &after), "cut at {step}, {bytes}");
+                let mut then = replay.nodes;
+                next.append(&more.entry()).unwrap();
+                then.apply(&more.entry());
+                let (_, again) = Log::with_small(dead, FEW).unwrap();
+                prop_assert!(same(&again.nodes, &then) && again.foreign.is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_bytes_end_a_replay_and_nothing_else(entries in proptest::collection::vec(any_entry(), 1..20), at in 0usize..400, byte in 1u8..) {
+        let tape = Tape::default();
+        let (log, _) = Log::open(tape.clone()).unwrap();
+        entries.iter().for_each(|e| log.append(&e.entry()).unwrap());
+        let at = HALVES[0] + (at as u64) % log.tail().len;
+        let old = tape.read_at(at, 1).unwrap()[0];
+        tape.write_at(&[old ^ byte], at).unwrap();
+        let (_, replay) = Log::open(tape).unwrap();
+        let known = (0..=entries.len()).any(|n| {
+            let mut nodes = Nodes::default();
+            entries[..n].iter().for_each(|e| nodes.apply(&e.entry()));
+            same(&nodes, &replay.nodes)
+        });
+        prop_assert!(known);
+    }
+}
+
+#[test]
+fn what_is_outdated_gives_its_memory_back() {
+    let memfd = Memfd::new().unwrap();
+    let (log, _) = Log::with_small(memfd, 4096).unwrap();
+    for _ in 0..100_000 {
+        log.append(&Entry::Opened { node: 5 }).unwrap();
+        log.append(&Entry::Released { node: 5 }).unwrap();
+    }
+    log.append(&Entry::Opened { node: 5 }).unwrap();
+    let blocks = rustix::fs::fstat(&log.medium).unwrap().st_blocks;
+    assert!(log.tail().generation > 10 && blocks * 512 < 64 << 10, "{blocks} blocks of 512 bytes");
+    let (_, replay) = Log::open(log.medium).unwrap();
+    assert_eq!((replay.nodes.opens(5), replay.foreign), (1, None));
+}
+
+#[test]
+fn several_threads_note_while_it_is_rewritten() {
+    let (log, _) = Log::with_small(Memfd::new().unwrap(), 2048).unwrap();
+    std::thread::scope(|s| {
+        for node in 10..14 {
+            let log = &log;
+            s.spawn(move || {
+                for _ in 0..2000 {
+                    log.append(&Entry::Opened { node }).unwrap();
+                    log.append(&Entry::Released { node }).unwrap();
+                }
+                log.append(&Entry::Opened { node }).unwrap();
+            });
+        }
+    });
+    let (_, replay) = Log::open(log.medium).unwrap();
+    assert!((10..14).all(|node| replay.nodes.opens(node) == 1) && replay.foreign.is_none());
+}
+
+#[test]
+fn a_foreign_header_does_not_count() {
+    let tape = Tape::default();
+    let (log, _) = Log::with_small(tape.clone(), FEW).unwrap();
+    (0..200).for_each(|_| log.append(&Entry::Opened { node: 5 }).unwrap());
+    let generation = log.tail().generation;
+    tape.write_at(&[7; 30], HEADERS[side(generation + 1)]).unwrap();
+    let (_, replay) = Log::open(tape).unwrap();
+    assert_eq!((replay.nodes.opens(5), generation > 0), (200, true));
+}
+
+#[test]
+fn a_log_longer_than_one_piece_is_read_to_its_end() {
+    let (log, _) = Log::open(Memfd::new().unwrap()).unwrap();
+    for node in 2..40_000 {
+        let name = std::ffi::OsStr::new("a name of some length");
+        log.append(&Entry::Known { node, parent: 1, name, dev: 3, ino: node, born_ns: 0, generation: 0 })
+            .unwrap();
+    }
+    assert!(log.tail().len > 3 << 20);
+    let (_, replay) = Log::open(log.medium).unwrap();
+    assert_eq!((replay.nodes.known().len(), replay.foreign), (39_998, None));
+}

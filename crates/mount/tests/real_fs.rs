@@ -1,0 +1,13 @@
+//! The file system on the real kernel: every group of requests, over a disk and over a tmpfs, as root and as nobody.
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
+
+#[path = "real_fs/directories.rs"]
+mod directories;
+#[path = "real_fs/files.rs"]
+mod files;
+#[path = "real_fs/mounted.rs"]
+mod mounted;
+#[path = "real_fs/names.rs"]
+mod names;
+#[path = "real_fs/users.rs"]
+mod users;

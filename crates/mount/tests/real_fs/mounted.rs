@@ -1,0 +1,84 @@
+//! A directory, and the mount over another one that serves it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use eke_mount::fs::{Fs, Options, Serve};
+use eke_mount::node::Nobody;
+use eke_mount::tier::Tier;
+use eke_testkit::real::skip;
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::fs::{Mode, OFlags, open};
+use tempfile::TempDir;
+
+pub struct Mounted {
+    session: Option<BackgroundSession>,
+    place: TempDir,
+    below: TempDir,
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl Mounted {
+    fn new(on: &Path, ttl: Duration) -> Self {
+        let (below, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
+        for dir in [&below, &place] {
+            std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let root =
+            open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options { ttl }).unwrap();
+        let mut config = Config::default();
+        let name = MountOption::FSName("eke-test".to_owned());
+        config.mount_options = vec![name, MountOption::DefaultPermissions];
+        if is_root() {
+            config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
+            config.acl = SessionACL::All;
+        }
+        config.n_threads = Some(2);
+        let session =
+            Session::new(Serve(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
+        Self { session: Some(session), place, below }
+    }
+
+    /// As the users of the mount see it.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// As it is below.
+    pub fn below(&self, name: &str) -> PathBuf {
+        self.below.path().join(name)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let place = self.place.path();
+        let umount = if is_root() { ("umount", "-l") } else { ("fusermount3", "-uz") };
+        let _ = std::process::Command::new(umount.0).arg(umount.1).arg(place).status();
+        drop(self.session.take());
+    }
+}
+
+/// Does `test` over a disk and over a tmpfs, with the kernel believing names and attributes for this long.
+pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
+    if !Path::new("/dev/fuse").exists() {
+        assert_ne!(std::env::var("EKE_TESTS").as_deref(), Ok("require"), "{name} needs /dev/fuse");
+        return skip(name, "no /dev/fuse on this machine");
+    }
+    let tmpfs = Path::new("/dev/shm");
+    let disk = std::env::temp_dir();
+    for on in [disk.as_path(), tmpfs].into_iter().filter(|d| d.exists()) {
+        test(&Mounted::new(on, ttl));
+    }
+}
+
+/// The same with a second, as a mount has it.
+pub fn each(name: &str, test: impl Fn(&Mounted)) {
+    each_for(name, Duration::from_secs(1), test);
+}
