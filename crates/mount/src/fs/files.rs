@@ -86,16 +86,12 @@ impl Fs {
         }
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
-<<<<<<< HEAD
         let created = self.created(&node, access, File::new(fd));
         if created.is_err() {
             self.nodes.released(&node, access, false);
             self.forget(node.number, 1);
         }
         let seen = created?;
-=======
-        let seen = self.created(&node, access, File::new(fd))?;
->>>>>>> main
         Ok((
             Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
             fopen(access, seen),
