@@ -118,11 +118,11 @@ impl Built {
             .collect()
     }
 
-    /// Starts the threads beside the sessions. `notify` tells the kernel what its cache must drop.
+    /// Starts the threads beside the sessions. Through `notes` the kernel is told what its cache must drop.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(self, notify: fuser::Notifier) -> io::Result<()> {
+    pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
         let Self { tender, watcher, root, compress, sources, .. } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         // With sync blocks are packed before the reply, and these do the dense rounds alone.
@@ -147,7 +147,7 @@ impl Built {
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
         thread("tend", move || tender.run(&root))?;
-        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notify)))
+        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(notes.as_ref())))
     }
 }
 
