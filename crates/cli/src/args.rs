@@ -1,6 +1,7 @@
 //! Every verb and option. Help, completions and the man page come from here.
 
 mod bench;
+mod bench_web;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
+pub use bench_web::{Server, WebBench};
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";

@@ -31,7 +31,10 @@ impl std::ops::Sub for Ticks {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {
-        Self { user: self.user.saturating_sub(before.user), system: self.system.saturating_sub(before.system) }
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+        }
     }
 }
 

@@ -42,8 +42,10 @@ impl Disk {
         let slow = profile.map(|profile| stage::attach(root, image, profile)).transpose()?;
         let disk = Self { slow, mounted, root: root.clone() };
         match &disk.slow {
-            Some(slow) => mount(slow.device(), &target, fs.name(), MountFlags::NOATIME | MountFlags::RDONLY, None)
-                .map_err(on("mount", slow.device()))?,
+            Some(slow) => {
+                mount(slow.device(), &target, fs.name(), MountFlags::NOATIME | MountFlags::RDONLY, None)
+                    .map_err(on("mount", slow.device()))?
+            }
             None => disk.mount_loop(image, fs)?,
         }
         Ok(disk)

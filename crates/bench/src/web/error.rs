@@ -32,11 +32,13 @@ pub enum Error {
         source: io::Error,
     },
     /// A program that the experiment needs.
-    #[error("{program} is not installed, and {needs} it; `make bench-deps` installs what experiments need (Debian: apt install {package})")]
+    #[error(
+        "{program} is not installed, and {needs} it; `make bench-deps` installs what experiments need (Debian: apt install {package})"
+    )]
     Missing {
         /// Its name.
         program: &'static str,
-        /// `the variant "btrfs" needs`
+        /// `the variant "btrfs zstd" needs`
         needs: String,
         /// Debian's package.
         package: &'static str,
@@ -56,14 +58,6 @@ pub enum Error {
         free: Bytes,
         /// Where.
         dir: PathBuf,
-    },
-    /// A variant that is not there.
-    #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
-    NoVariant {
-        /// As asked for.
-        name: String,
-        /// What could have been.
-        known: Vec<String>,
     },
     /// What cannot be.
     #[error("{0}")]

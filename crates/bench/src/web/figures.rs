@@ -189,7 +189,10 @@ fn all() -> Vec<Metric> {
         less(P99, "from asking to the last byte, all but the slowest hundredth"),
         less(READS, "read requests at the disk, by its own counters"),
         less(READ, "bytes of these"),
-        more(FOUND, "bytes of replies that did not come from the disk; not for file systems that are packed on it"),
+        more(
+            FOUND,
+            "bytes of replies that did not come from the disk; not for file systems that are packed on it",
+        ),
         more(CACHE, "page cache charged to the box, and memory of eke's store"),
         more(PAGE_CACHE, "charged to the box"),
         more(STORE, "memory that eke's store holds"),
@@ -198,7 +201,10 @@ fn all() -> Vec<Metric> {
         less(PROGRAMS, "the server's and eke's own, without the store"),
         less(USER, "of all CPUs, by everything in the box outside the kernel"),
         less(SYSTEM, "of all CPUs, by everything in the box in the kernel"),
-        less(KERNEL, "of all CPUs, by the kernel's threads on the whole machine: block layer, btrfs' unpacking"),
+        less(
+            KERNEL,
+            "of all CPUs, by the kernel's threads on the whole machine: block layer, btrfs' unpacking",
+        ),
         less(PACKING, "of all CPUs, by the threads of eke-cache that pack"),
         less(UNPACKING, "of all CPUs, by the other threads of eke-cache outside the kernel, which unpack"),
         less(super::report::WARM_UP, "until the caches were full"),
@@ -230,11 +236,7 @@ mod tests {
             response_ms: (1..=50).map(f64::from).collect(),
             before: counters(1),
             after: counters(2),
-            memory: Memory {
-                usage: Bytes::mib(400),
-                page_cache: Bytes::mib(60),
-                programs: Bytes::mib(310),
-            },
+            memory: Memory { usage: Bytes::mib(400), page_cache: Bytes::mib(60), programs: Bytes::mib(310) },
             cpus: 2,
             plain_below: true,
         }

@@ -160,7 +160,9 @@ fn lacks(bench: &Bench, variant: Variant) -> Result<()> {
     };
     if variant.is_ours() && !bench.program.with_file_name(FILE_SERVER).is_file() {
         let beside = bench.program.display();
-        return Err(Error::Usage(format!("{FILE_SERVER} is not beside {beside}; `make build` puts it there")));
+        return Err(Error::Usage(format!(
+            "{FILE_SERVER} is not beside {beside}; `make build` puts it there"
+        )));
     }
     match variant.file_system() {
         FileSystem::Ext4 => need("mke2fs", "e2fsprogs"),
@@ -203,7 +205,8 @@ fn hold(
             Ok(trial) => held.push(Held { run: number, trial }),
             // One variant that fails must not cost the others' hours.
             Err(e @ (Error::Server { .. } | Error::Client(_) | Error::Cache { .. })) => {
-                let note = format!("{}: a run could not be held and has no figures: {e}.", report::run_name(run));
+                let note =
+                    format!("{}: a run could not be held and has no figures: {e}.", report::run_name(run));
                 bench.progress.say(&note);
                 notes.push(note);
                 failed.get_or_insert(e);

@@ -87,7 +87,10 @@ impl Mount {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Error::Cache { command: line(&command), answer: format!("failed ({}): {}", output.status, said.trim()) })
+        Err(Error::Cache {
+            command: line(&command),
+            answer: format!("failed ({}): {}", output.status, said.trim()),
+        })
     }
 }
 
@@ -119,11 +122,10 @@ fn line(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The status of one mount, alone or as the only one of a list.
+/// Of the only mount that was asked for.
 fn store(status: &Value) -> Option<Store> {
-    let status = status.get("mounts").unwrap_or(status);
-    let status = status.get(0).unwrap_or(status);
-    let figure = |name: &str| status.pointer(&format!("/worker/store/{name}")).and_then(Value::as_u64);
+    let store = status.pointer("/caches/0/details/worker/store")?;
+    let figure = |name: &str| store.get(name).and_then(Value::as_u64);
     Some(Store {
         held: figure("held")? + figure("queued").unwrap_or(0),
         raw: figure("raw").unwrap_or(0),
@@ -138,13 +140,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_read_alone_and_in_a_list() {
-        let one = r#"{"place":"/x","worker":{"store":{"held":5,"queued":2,"raw":9,"hits":3}}}"#;
+    fn a_status_is_read_or_there_is_none() {
+        let text = r#"{"caches":[{"place":"/x","details":{"worker":{"store":{"held":5,"queued":2,"raw":9,"hits":3}}}}]}"#;
         let expected = Store { held: 7, raw: 9, hits: 3, ..Store::default() };
-        for text in [one.to_owned(), format!("[{one}]"), format!(r#"{{"mounts":[{one}]}}"#)] {
-            assert_eq!(store(&serde_json::from_str(&text).unwrap()), Some(expected), "{text}");
-        }
-        for text in [r#"{"worker":null}"#, "[]", "3"] {
+        assert_eq!(store(&serde_json::from_str(text).unwrap()), Some(expected));
+        for text in [r#"{"caches":[{"details":{"worker":null}}]}"#, r#"{"caches":[]}"#, "[]", "3"] {
             assert_eq!(store(&serde_json::from_str(text).unwrap()), None, "{text}");
         }
     }

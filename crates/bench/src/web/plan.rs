@@ -30,15 +30,8 @@ pub enum Variant {
 
 impl Variant {
     /// In the order of the table.
-    pub const ALL: [Self; 7] = [
-        Self::Ext4,
-        Self::Ext4Twice,
-        Self::Btrfs,
-        Self::Erofs,
-        Self::EkeExt4,
-        Self::EkeBtrfs,
-        Self::EkeSync,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Ext4, Self::Ext4Twice, Self::Btrfs, Self::Erofs, Self::EkeExt4, Self::EkeBtrfs, Self::EkeSync];
     const QUICK: [Self; 4] = [Self::Ext4, Self::Ext4Twice, Self::Btrfs, Self::EkeExt4];
 
     /// In reports.
@@ -239,7 +232,8 @@ fn points(axis: Axis, base: &Conditions, quick: bool) -> Vec<Point> {
         Axis::Content => {
             let at = |clients: u32| Conditions { clients, ..base.clone() };
             let mb = |clients: u32| (f64::from(clients) * PER_CLIENT / 1e8).round() / 10.0;
-            let place = |clients: &u32| (at(*clients), Some(("content", format!("{} GB", mb(*clients)).into())));
+            let place =
+                |clients: &u32| (at(*clients), Some(("content", format!("{} GB", mb(*clients)).into())));
             crossed(&[base.clients, LARGE_CLIENTS], &[Ext4, Ext4Twice, Btrfs, EkeExt4], place)
         }
         Axis::Memory => {

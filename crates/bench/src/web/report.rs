@@ -106,14 +106,20 @@ fn set_up(variant: Variant, options: &Options) -> String {
         Variant::Ext4 => format!("ext4 on the disk, and a box of {memory}"),
         Variant::Ext4Twice => format!("the same in a box of {}", variant.memory(memory)),
         Variant::Btrfs => {
-            format!("btrfs with compress=zstd (level 3) on the disk, and a box of {memory}; its page cache is not packed")
+            format!(
+                "btrfs with compress=zstd (level 3) on the disk, and a box of {memory}; its page cache is not packed"
+            )
         }
         Variant::Erofs => {
-            format!("EROFS, read-only, LZ4HC in clusters of 64 KiB, and a box of {memory}; its page cache is not packed")
+            format!(
+                "EROFS, read-only, LZ4HC in clusters of 64 KiB, and a box of {memory}; its page cache is not packed"
+            )
         }
         Variant::EkeExt4 | Variant::EkeSync => {
             let when = if variant == Variant::EkeSync { "sync" } else { "async" };
-            format!("`eke cache mount --memory {share}% --compress {when}` over ext4, all in a box of {memory}")
+            format!(
+                "`eke cache mount --memory {share}% --compress {when}` over ext4, all in a box of {memory}"
+            )
         }
         Variant::EkeBtrfs => format!("the same over btrfs with compress=zstd, all in a box of {memory}"),
     }
@@ -243,7 +249,8 @@ mod tests {
     fn held(run: usize, megabytes: u64) -> Held {
         let after = Counters { bytes: megabytes * 1_000_000, ..Counters::default() };
         let window = Window { seconds: 1.0, response_ms: vec![5.0], after, ..Window::default() };
-        let trial = Trial { window, warm_up: Duration::from_secs(9), filled: true, read_ahead_kib: Some(128) };
+        let trial =
+            Trial { window, warm_up: Duration::from_secs(9), filled: true, read_ahead_kib: Some(128) };
         Held { run, trial }
     }
 

@@ -34,7 +34,9 @@ impl FromStr for Requests {
         match exponent.filter(|e| (0.0..=3.0).contains(e)) {
             Some(exponent) => Ok(Self::Zipf(exponent)),
             None if text == "uniform" => Ok(Self::Uniform),
-            None => Err(format!("\"{text}\" is neither `uniform` nor `zipf:EXPONENT` with 0 to 3 as in zipf:0.8")),
+            None => {
+                Err(format!("\"{text}\" is neither `uniform` nor `zipf:EXPONENT` with 0 to 3 as in zipf:0.8"))
+            }
         }
     }
 }

@@ -120,7 +120,10 @@ impl Room {
             Some(status) => Err(failed(command, &format!("failed ({status}): {}", text(err).trim()))),
             None => {
                 let _ = self.children.0[index].kill();
-                Err(failed(command, &format!("gives no answer for {} s: {}", patience.as_secs(), text(err).trim())))
+                Err(failed(
+                    command,
+                    &format!("gives no answer for {} s: {}", patience.as_secs(), text(err).trim()),
+                ))
             }
         }
     }

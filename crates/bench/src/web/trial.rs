@@ -130,7 +130,9 @@ impl Scene {
         self.server.check(&mut self.room)?;
         self.clients.check().map_err(|e| match self.room.oom_kills() {
             0 => e,
-            kills => Error::Client(format!("lost its server ({e}): the kernel killed {kills} processes of the box for want of memory")),
+            kills => Error::Client(format!(
+                "lost its server ({e}): the kernel killed {kills} processes of the box for want of memory"
+            )),
         })
     }
 

@@ -26,8 +26,10 @@ impl Warmth {
         let share = if run.variant.is_ours() { f64::from(c.share) / 100.0 } else { 0.0 };
         let held = memory * (1.0 + share * (content.seen.ratio - 1.0).max(0.0));
         let total = content.total() as f64;
-        let on_disk = content.taken(run.variant.file_system()).map_or(total, |taken| taken.0 as f64).min(total);
-        let packed = if run.variant.file_system() == Variant::Ext4.file_system() { 1.0 } else { on_disk / total };
+        let on_disk =
+            content.taken(run.variant.file_system()).map_or(total, |taken| taken.0 as f64).min(total);
+        let packed =
+            if run.variant.file_system() == Variant::Ext4.file_system() { 1.0 } else { on_disk / total };
         Self { wanted: (held * packed * SPARE).min(total * packed), last: (0, Duration::ZERO) }
     }
 

@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod bench_web;
 mod boot_config;
 mod demo;
 mod doctor;

@@ -79,7 +79,9 @@ impl Connection {
             match head(&self.buffer[..filled]) {
                 Head::Whole { head, body } => return Ok((head..filled, body)),
                 Head::Wrong(what) => return Err(what),
-                Head::More if read == 0 => return Err("the end of the connection instead of a reply".to_owned()),
+                Head::More if read == 0 => {
+                    return Err("the end of the connection instead of a reply".to_owned());
+                }
                 Head::More => {}
             }
         }

@@ -40,7 +40,13 @@ impl<'a> Cutter<'a> {
     ///
     /// # Errors
     /// `out` cannot be written, or the corpus cannot be read any more.
-    pub fn write(&mut self, seed: u64, bytes: u64, out: &mut impl Write, meter: &mut Meter) -> io::Result<u64> {
+    pub fn write(
+        &mut self,
+        seed: u64,
+        bytes: u64,
+        out: &mut impl Write,
+        meter: &mut Meter,
+    ) -> io::Result<u64> {
         let (mut random, mut hash, mut left) = (Random::new(seed), XxHash64::with_seed(0), bytes);
         while left > 0 {
             self.piece(&mut random, left)?;
@@ -61,7 +67,8 @@ impl<'a> Cutter<'a> {
             let file = self.ends.partition_point(|end| *end <= at);
             let Some((path, size)) = self.corpus.files.get(file) else { continue };
             let offset = size - (self.ends[file] - at);
-            let length = (PIECES.start + random.below(PIECES.end - PIECES.start)).min(size - offset).min(left);
+            let length =
+                (PIECES.start + random.below(PIECES.end - PIECES.start)).min(size - offset).min(left);
             self.buffer.resize(length as usize, 0);
             let read = File::open(path).and_then(|f| f.read_at(&mut self.buffer, offset)).unwrap_or(0);
             self.buffer.truncate(read);

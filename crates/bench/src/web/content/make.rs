@@ -68,11 +68,13 @@ fn empty(content: &Content, fs: FileSystem, image: &Path) -> Result<()> {
 }
 
 fn pack(from: &Path, image: &Path) -> Result<()> {
-    made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536", "--quiet"]).arg(image).arg(from)).or_else(|_| {
-        // Before erofs-utils 1.6 there is no --quiet.
-        let _ = std::fs::remove_file(image);
-        made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536"]).arg(image).arg(from))
-    })
+    made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536", "--quiet"]).arg(image).arg(from)).or_else(
+        |_| {
+            // Before erofs-utils 1.6 there is no --quiet.
+            let _ = std::fs::remove_file(image);
+            made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536"]).arg(image).arg(from))
+        },
+    )
 }
 
 fn made(command: &mut Command) -> Result<()> {
@@ -84,7 +86,8 @@ fn cut(bench: &Bench, corpus: &Corpus, content: &mut Content, to: &Path) -> Resu
     let (mut cutter, mut meter, mut hashes) = (Cutter::new(corpus), Meter::default(), Vec::new());
     each(bench, content, "writing the content", |number, spec| {
         let (path, mut out) = new_file(to, &spec.path)?;
-        let hash = cutter.write(number as u64, spec.bytes, &mut out, &mut meter).map_err(on("write", &path))?;
+        let hash =
+            cutter.write(number as u64, spec.bytes, &mut out, &mut meter).map_err(on("write", &path))?;
         hashes.push(hash);
         Ok(())
     })?;

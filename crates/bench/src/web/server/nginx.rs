@@ -7,10 +7,11 @@ use super::{Wish, clean, find, put};
 use crate::web::error::{Error, Result};
 
 /// For the report.
-pub(super) const ABOUT: &str = "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
+pub(super) const ABOUT: &str =
+    "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
 pub(super) fn program() -> Result<PathBuf> {
-    let missing = || Error::Missing { program: "nginx", needs: "the web server is".into(), package: "nginx" };
+    let missing = || Error::Missing { program: "nginx", needs: "this experiment needs".into(), package: "nginx" };
     find("nginx").ok_or_else(missing)
 }
 
