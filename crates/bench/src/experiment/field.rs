@@ -201,6 +201,7 @@ impl<'a> Field<'a> {
             rows,
             notes: self.notes,
         }
+        .beside_the_study()
     }
 }
 

@@ -24,7 +24,7 @@ use place::Place;
 /// Pages of a document: a fifth of a second each on a real CPU, seconds here.
 const PAGES: u32 = 5;
 /// The longest that one run may take, with its boot.
-const LIMIT: Duration = Duration::from_secs(420);
+const LIMIT: Duration = Duration::from_secs(600);
 /// What a run takes, seen on two CPUs: between 70 s for one that is soon killed and the limit.
 const USUAL: Duration = Duration::from_secs(240);
 
@@ -150,6 +150,7 @@ impl Trials<'_> {
             rows: self.rows.done(),
             notes,
         }
+        .beside_the_study()
     }
 }
 
