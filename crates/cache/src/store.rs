@@ -125,14 +125,36 @@ impl<P: Policy> Store<P> {
         self.epochs.ticket(key)
     }
 
+    /// Was nothing dropped since the ticket was given that could be its block? Then what the file had at that moment is what
+    /// every acknowledged write has left there.
+    pub fn is_current(&self, ticket: &Ticket) -> bool {
+        self.epochs.is_current(ticket)
+    }
+
+    /// The size of a block in bytes.
+    pub fn block_size(&self) -> usize {
+        self.spec.block_size
+    }
+
     /// Looks for a block and unpacks it into `out`, which has room for a whole block; with less room than the block has
     /// bytes it is a miss.
     pub fn get(&self, scratch: &mut Scratch, key: Key, out: &mut [u8]) -> Lookup {
+        self.get_into(scratch, key, |len| out.get_mut(..len))
+    }
+
+    /// As [`Store::get`], into what `room` gives for the block's length in bytes: exactly as much; `None` makes it a miss.
+    pub fn get_into<'o>(
+        &self,
+        scratch: &mut Scratch,
+        key: Key,
+        room: impl FnOnce(usize) -> Option<&'o mut [u8]>,
+    ) -> Lookup {
         let ticket = self.ticket(key);
         let Some(pin) = Pin::find(self.shard(key), key) else { return Lookup::Miss(ticket) };
-        let Some(out) = out.get_mut(..pin.block().raw_len) else { return Lookup::Miss(ticket) };
+        let len = pin.block().raw_len;
+        let Some(out) = room(len).filter(|out| out.len() == len) else { return Lookup::Miss(ticket) };
         if pin.read_into(scratch, out) {
-            return Lookup::Hit(out.len());
+            return Lookup::Hit(len);
         }
         pin.drop_corrupted();
         Lookup::Corrupted(ticket)

@@ -67,8 +67,13 @@ impl<P: Policy> Store<P> {
 impl<P: Policy> Worker<'_, P> {
     /// Works until [`Store::close`], and sleeps while there is nothing to do.
     pub fn run(&mut self) {
+        self.run_by(Self::step);
+    }
+
+    /// As [`Worker::run`], by steps of the caller's around [`Worker::step`]: to time them, or to wait with them.
+    pub fn run_by(&mut self, mut step: impl FnMut(&mut Self) -> Did) {
         while let Some(seen) = self.store.bell.times() {
-            if self.step() == Did::Nothing {
+            if step(self) == Did::Nothing {
                 self.store.bell.wait(seen);
             }
         }

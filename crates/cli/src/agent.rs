@@ -14,6 +14,8 @@ use eke_kernel::Root;
 use crate::exit::{Failure, Outcome, Status};
 
 const SOCKET: &str = "run/eke/agent.sock";
+/// The agent's program.
+pub const PROGRAM: &str = "eke-agent";
 const LOG: &str = "run/eke/agent.log";
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(5);
@@ -74,10 +76,10 @@ pub fn snapshot(root: &Root) -> Outcome<Option<Snapshot>> {
     })
 }
 
-/// The program beside this one, else the one on the path.
-pub fn program() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-agent")));
-    beside.filter(|p| p.exists()).unwrap_or_else(|| "eke-agent".into())
+/// The program of this name beside this one, else the one on the path.
+pub fn program(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    beside.filter(|p| p.exists()).unwrap_or_else(|| name.into())
 }
 
 /// Starts the agent in a session of its own and waits until it answers.
@@ -87,7 +89,7 @@ pub fn program() -> PathBuf {
 pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     let log_path = root.path(LOG);
     let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
-    let program = program();
+    let program = program(PROGRAM);
     let mut command = Command::new(&program);
     if let Some(file) = config {
         command.args(["--config", file]);

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_web;
+mod cache;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_web::{Server, WebBench};
+pub use cache::{Cache, Mount as CacheMount};
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
@@ -118,6 +120,9 @@ pub enum Verb {
     /// Compressed swap beyond the plan
     #[command(subcommand)]
     Swap(Swap),
+    /// A directory on a slow disk, served from memory that holds it compressed
+    #[command(subcommand)]
+    Cache(Cache),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -135,7 +140,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)

@@ -1,5 +1,8 @@
 //! What `--json` prints, verb by verb; `docs/schemas.json` is generated from these types.
 
+use std::path::PathBuf;
+
+use eke_core::snapshot::Snapshot;
 use eke_core::units::Bytes;
 use eke_swap::decide::Decision;
 use eke_swap::facts::Facts;
@@ -70,4 +73,79 @@ pub struct AdviseRow {
     pub swap_pss: Bytes,
     /// What closing it returns: its private pages in RAM, and in swap.
     pub returns: Bytes,
+}
+
+/// `status`, and `eke` without a verb.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Status {
+    /// The machine and its compressed swap.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+    /// The compressed page caches that are mounted.
+    pub caches: Vec<Cache>,
+}
+
+/// `cache status`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct CacheStatus {
+    /// In the order of mounting.
+    pub caches: Vec<Cache>,
+}
+
+/// A compressed page cache that is mounted. A path that is not UTF-8 is an array of its bytes.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Cache {
+    /// Where it is mounted.
+    #[serde(with = "eke_mount::path_text")]
+    #[schemars(with = "String")]
+    pub place: PathBuf,
+    /// The directory below.
+    #[serde(with = "eke_mount::path_text")]
+    #[schemars(with = "String")]
+    pub dir: PathBuf,
+    /// Whose it is.
+    pub uid: u32,
+    /// Does it serve?
+    pub state: CacheState,
+    /// Why there are no details; none: there are.
+    pub why: Option<String>,
+    /// The supervisor's process.
+    pub pid: Option<u32>,
+    /// The worker's process; none between a death and the next one.
+    pub worker_pid: Option<u32>,
+    /// What it is and does.
+    pub details: Option<Box<eke_mount::status::Status>>,
+}
+
+/// Does a mount serve?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// Its supervisor answers.
+    Serving,
+    /// Its supervisor is gone; `eke cache umount` makes the directory below visible again.
+    Dead,
+    /// Its supervisor is there but does not answer as it should.
+    Silent,
+    /// It is another user's.
+    NotYours,
+}
+
+/// `cache umount`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct CacheUmount {
+    /// Where it was mounted.
+    #[serde(with = "eke_mount::path_text")]
+    #[schemars(with = "String")]
+    pub place: PathBuf,
+    /// The directory below.
+    #[serde(with = "eke_mount::path_text")]
+    #[schemars(with = "String")]
+    pub dir: PathBuf,
+    /// Did its supervisor do it? If not it was dead or silent, and the kernel did it alone.
+    pub by_supervisor: bool,
+    /// Though files may be open there.
+    pub lazy: bool,
+    /// Another compressed page cache lies under it and shows now.
+    pub under: bool,
 }

@@ -11,11 +11,14 @@ use crate::say;
 /// By verb.
 fn all() -> BTreeMap<&'static str, Schema> {
     BTreeMap::from([
-        ("status", schema_for!(eke_core::snapshot::Snapshot)),
+        ("status", schema_for!(documents::Status)),
         ("plan", schema_for!(documents::Plan)),
         ("down", schema_for!(documents::Down)),
         ("doctor", schema_for!(documents::Doctor)),
         ("advise", schema_for!(documents::Advise)),
+        ("cache-mount", schema_for!(eke_mount::status::Ready)),
+        ("cache-status", schema_for!(documents::CacheStatus)),
+        ("cache-umount", schema_for!(documents::CacheUmount)),
         ("box", schema_for!(eke_lab::pen::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
         ("record", schema_for!(eke_record::recording::Ended)),

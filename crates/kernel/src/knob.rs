@@ -136,6 +136,8 @@ knobs! {
         "Writes marked or incompressible pages to the backing device.";
     "loop.rotational" "sys/block/*/queue/rotational" Plain "0 or 1" "2.6.29" WithObject
         "Whether the kernel swaps and reads ahead on a loop device that eke made as on a disk that seeks.";
+    "bdi.read_ahead_kb" "sys/class/bdi/*/read_ahead_kb" Plain "KiB" "2.6.29" WithObject
+        "How much of a sequentially read file the kernel asks of a mount of eke-cache's in advance.";
     "group.memory.max" "sys/fs/cgroup/*/memory.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
         "The most memory of a group that eke made.";
     "group.memory.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.limit_in_bytes" WriteOnly "bytes" "2.6.25 (cgroup v1)" WithObject

@@ -10,6 +10,8 @@
 //! - [`watch`]: changes made below, told by the kernel
 //! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
 //! - [`settings`], [`status`]: what was asked for, and what is
+//! - [`registry`]: which mounts there are, and where their sockets lie
+//! - `sync`: the locks of the tier, or shuttle's
 //!
 //! # Invariants
 //! - A write is acknowledged after the file below has it.
@@ -20,10 +22,13 @@
 pub mod below;
 pub mod fs;
 pub mod node;
+pub mod path_text;
+pub mod registry;
 pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod status;
+mod sync;
 pub mod tier;
 pub mod watch;
 pub mod worth;

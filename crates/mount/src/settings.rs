@@ -7,10 +7,15 @@ use serde::{Deserialize, Serialize};
 
 /// A mount as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// The directory below, absolute.
+    #[serde(with = "crate::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
     /// Where it is served; the same as `dir` to serve it over itself.
+    #[serde(with = "crate::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
     /// The most memory that the store may have.
     pub memory: Memory,
@@ -26,6 +31,7 @@ pub struct Settings {
 
 /// An amount of memory, or a share of what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Memory {
     /// So much.
@@ -36,6 +42,7 @@ pub enum Memory {
 
 /// When a block that was read from below is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Compress {
     /// After the reply, by workers; what does not fit into the queues is not kept.
@@ -47,6 +54,7 @@ pub enum Compress {
 
 /// Which files go straight through to the disk below, without the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Straight {
     /// Those where the store costs more than it gives, by running estimates.

@@ -43,13 +43,13 @@ impl std::ops::Sub for Ticks {
 pub struct Cpu {
     /// By the name of the process.
     pub programs: BTreeMap<String, Ticks>,
-    /// By the name of the thread, in processes of [`OURS`].
+    /// By the name of the thread, in processes whose names begin with [`OURS`].
     pub threads: BTreeMap<String, Ticks>,
     /// Of the kernel's own threads, on the whole machine: block layer, btrfs' unpacking.
     pub kernel: Ticks,
 }
 
-/// eke's file server, whose threads have names by what they do.
+/// How the names of processes of eke's file server begin; its threads have names by what they do.
 pub const OURS: &str = "eke-cache";
 
 impl Cpu {
@@ -60,7 +60,7 @@ impl Cpu {
             let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
             let Some(process) = parse(&text) else { continue };
             *cpu.programs.entry(process.name.to_owned()).or_default() += process.own;
-            if process.name == OURS {
+            if process.name.starts_with(OURS) {
                 cpu.add_threads(root, *pid);
             }
         }

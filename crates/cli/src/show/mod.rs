@@ -1,5 +1,6 @@
 //! Figures and plans as text: pure, one file for each thing that is shown.
 
+pub mod cache;
 pub mod overview;
 pub mod plan;
 pub mod progress;

@@ -4,12 +4,16 @@ use std::fmt::Write as _;
 
 use eke_core::snapshot::Snapshot;
 
+use crate::documents::Status;
+
 /// What the machine is short of, what eke does about it, what that gained, and what to say next.
-pub fn text(s: &Snapshot) -> String {
+pub fn text(document: &Status) -> String {
+    let s = &document.snapshot;
     let mut out = String::new();
     let _ = writeln!(out, "short of    {}", shortage(s));
     let _ = writeln!(out, "eke does    {}", doing(s));
     let _ = writeln!(out, "gained      {}", gained(s));
+    out += &super::cache::lines(&document.caches);
     let _ = writeln!(out, "\n{}", next(s));
     out
 }

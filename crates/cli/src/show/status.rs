@@ -6,9 +6,11 @@ use eke_core::snapshot::Snapshot;
 use eke_core::units::Nanos;
 
 use super::table::Table;
+use crate::documents::Status;
 
 /// `eke status`.
-pub fn text(s: &Snapshot) -> String {
+pub fn text(document: &Status) -> String {
+    let s = &document.snapshot;
     let mut out = String::new();
     let m = &s.model;
     let _ = writeln!(out, "{}", headline(s));
@@ -34,6 +36,7 @@ pub fn text(s: &Snapshot) -> String {
         100.0 * m.idle_cpu_share
     );
     let _ = writeln!(out, "OOM kills   {} since boot", m.oom_kills);
+    out += &super::cache::lines(&document.caches);
     out += &predicted(s);
     for event in s.events.iter().rev().take(5).rev() {
         let _ = writeln!(out, "event       {}", event.text);
@@ -139,11 +142,12 @@ mod tests {
             },
             ..Snapshot::default()
         };
-        insta::assert_snapshot!(text(&snapshot));
+        insta::assert_snapshot!(text(&Status { snapshot, caches: Vec::new() }));
     }
 
     #[test]
     fn an_untouched_machine_says_so() {
-        insta::assert_snapshot!(text(&Snapshot { backend: "none".into(), ..Snapshot::default() }));
+        let snapshot = Snapshot { backend: "none".into(), ..Snapshot::default() };
+        insta::assert_snapshot!(text(&Status { snapshot, caches: Vec::new() }));
     }
 }

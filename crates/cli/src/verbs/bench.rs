@@ -31,7 +31,7 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
 
 /// The agent's resident set and idle CPU; fails where they are more than was promised.
 fn agent(context: &Context, seconds: u64) -> Outcome {
-    let report = eke_bench::agent::run(&crate::agent::program(), seconds);
+    let report = eke_bench::agent::run(&crate::agent::program(crate::agent::PROGRAM), seconds);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     context.print(&report, |d| put!("{d}"))?;
     let excesses = eke_bench::agent::excesses(&report);

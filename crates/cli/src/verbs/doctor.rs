@@ -43,6 +43,7 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
+    lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
         if !lines.iter().any(|l| l.what == missing.what) {

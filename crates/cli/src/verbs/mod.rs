@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod bench_web;
 mod boot_config;
+mod cache;
 mod demo;
 mod doctor;
 mod down;
@@ -98,6 +99,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Swap(Swap::BootConfig { write, undo, compressor, max_pool_percent })) => {
             boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
         }
+        Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),

@@ -7,7 +7,7 @@ use crate::show;
 
 /// The verb. Useful without root, and no error where no agent runs.
 pub fn run(context: &Context) -> Outcome {
-    let snapshot = status::snapshot(context)?;
-    context.print(&snapshot, |d| put!("{}", show::overview::text(d)))?;
+    let document = status::document(context)?;
+    context.print(&document, |d| put!("{}", show::overview::text(d)))?;
     Ok(Status::Done)
 }

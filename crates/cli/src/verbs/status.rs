@@ -9,6 +9,7 @@ use eke_kernel::{read, state};
 
 use super::Context;
 use crate::agent;
+use crate::documents;
 use crate::exit::{Outcome, Status};
 use crate::put;
 use crate::show;
@@ -18,9 +19,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The verb.
 pub fn run(context: &Context) -> Outcome {
-    let snapshot = snapshot(context)?;
-    context.print(&snapshot, |d| put!("{}", show::status::text(d)))?;
-    Ok(if snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
+    let document = document(context)?;
+    context.print(&document, |d| put!("{}", show::status::text(d)))?;
+    Ok(if document.snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
+}
+
+/// With the caches, which the agent knows nothing of.
+pub fn document(context: &Context) -> Outcome<documents::Status> {
+    Ok(documents::Status { snapshot: snapshot(context)?, caches: super::cache::status::caches(context) })
 }
 
 /// The agent's, or one's own reading of the machine where none runs.

@@ -108,6 +108,22 @@ pub fn build_agent() {
     });
 }
 
+/// The same for the program that serves a compressed page cache, as a path.
+pub fn build_cache() -> PathBuf {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    let exe = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
+    BUILT.call_once(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "-p", "eke-mount", "--bin", "eke-cache"]);
+        build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        if exe.parent().is_some_and(|d| d.ends_with("release")) {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo runs").success(), "eke-cache does not build");
+    });
+    exe.with_file_name("eke-cache")
+}
+
 /// Everything that eke may change, as text.
 pub fn machine() -> String {
     let mut out = String::new();

@@ -1,23 +1,75 @@
 //! A regular file below, open. Its content is read without filling the kernel's cache, where that can be had.
+//!
+//! Three ways of reading, from the best to what always works; what the kernel refuses once is not asked for again:
+//! - `O_DIRECT`, by a second descriptor that is made at the first read: the least CPU time, and nothing is held twice. For
+//!   aligned buffers, and for reads that do not follow each other: it has no readahead.
+//! - `RWF_DONTCACHE` (Linux 6.14): through the page cache with its readahead, and out of it again.
+//! - pread(2), then `POSIX_FADV_DONTNEED`.
+//!
+//! All three see the same bytes: Linux writes dirty pages back before it reads below them (`filemap_write_and_wait_range`).
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, StatxFlags, statx};
-use rustix::io::{pread, pwrite};
+use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags, fadvise, open, statx};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use super::Stamp;
+
+/// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
+const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+
+/// Where `O_DIRECT` wants buffers, offsets and lengths if the kernel does not say: a page, which is enough for all but
+/// odd disks.
+const USUAL_ALIGN: u32 = 4096;
+
+/// A read this close to where the last one ended is part of one that goes on and on: readahead pays, and has perhaps read it
+/// already. The most that a readahead window usually is.
+const NEAR: u64 = 1 << 20;
+
+/// Shorter writes stay in the kernel's cache until it writes them back: `RWF_DONTCACHE` starts that at once, for every one.
+const LONG_WRITE: usize = 64 << 10;
 
 /// An open file below.
 #[derive(Debug)]
 pub struct File {
     plain: OwnedFd,
+    direct: OnceLock<Option<Direct>>,
+    no_direct: AtomicBool,
+    no_dontcache: AtomicBool,
+    /// Where the last read ended; `u64::MAX`: there was none.
+    last_end: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Direct {
+    fd: OwnedFd,
+    /// In bytes: of memory, and of offsets and lengths.
+    mem_align: usize,
+    offset_align: u64,
+}
+
+/// How to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Direct,
+    DontCache,
+    Advise,
 }
 
 impl File {
-    /// Of a descriptor that is open for reading, or for both.
+    /// Of a descriptor that is open for reading, or for both; not with `O_APPEND`, which would move writes.
     pub fn new(plain: OwnedFd) -> Self {
-        Self { plain }
+        Self {
+            plain,
+            direct: OnceLock::new(),
+            no_direct: AtomicBool::new(false),
+            no_dontcache: AtomicBool::new(false),
+            last_end: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// What it is now.
@@ -29,30 +81,139 @@ impl File {
         Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH, flags)?))
     }
 
-    /// Reads from `offset`; less than asked for only at the end.
+    /// Reads from `offset`; less than asked for only at the end. Buffers that begin at a multiple of 4096 are read best.
     ///
     /// # Errors
-    /// What pread(2) answers.
+    /// What preadv2(2) answers.
     pub fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let near = self.last_end.load(Ordering::Relaxed).abs_diff(offset) <= NEAR;
         let mut done = 0;
         while done < out.len() {
-            match pread(&self.plain, &mut out[done..], offset + done as u64) {
+            match self.read_once(&mut out[done..], offset + done as u64, near) {
                 Ok(0) => break,
                 Ok(read) => done += read,
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
         }
+        self.last_end.store(offset + done as u64, Ordering::Relaxed);
         Ok(done)
+    }
+
+    fn read_once(&self, out: &mut [u8], offset: u64, near: bool) -> Result<usize, Errno> {
+        loop {
+            let way = self.way(out, offset, near);
+            match self.read_by(way, out, offset) {
+                Err(e) if self.refused(way, e) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The best way for this read.
+    fn way(&self, out: &[u8], offset: u64, near: bool) -> Way {
+        let dontcache = !self.no_dontcache.load(Ordering::Relaxed);
+        if near && dontcache {
+            Way::DontCache
+        } else if self.direct_for(out, offset).is_some() {
+            Way::Direct
+        } else if dontcache {
+            Way::DontCache
+        } else {
+            Way::Advise
+        }
+    }
+
+    fn read_by(&self, way: Way, out: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        match way {
+            Way::Direct => {
+                let direct = self.direct_for(out, offset).ok_or(Errno::INVAL)?;
+                preadv2(&direct.fd, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())
+            }
+            Way::DontCache => preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, DONTCACHE),
+            Way::Advise => {
+                let read =
+                    preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())?;
+                // Only advice: where it is not taken, the kernel holds a page more.
+                let _ = NonZeroU64::new(read as u64)
+                    .map(|len| fadvise(&self.plain, offset, Some(len), Advice::DontNeed));
+                Ok(read)
+            }
+        }
+    }
+
+    /// Did the kernel refuse the way, not the read? Then it is not gone again.
+    fn refused(&self, way: Way, e: Errno) -> bool {
+        let refusal = matches!(e, Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS);
+        match way {
+            Way::Direct if refusal => self.no_direct.store(true, Ordering::Relaxed),
+            Way::DontCache if refusal => self.no_dontcache.store(true, Ordering::Relaxed),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The descriptor that reads directly, if it can for this buffer and offset.
+    fn direct_for(&self, out: &[u8], offset: u64) -> Option<&Direct> {
+        if self.no_direct.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref().filter(|d| d.takes(out, offset))
     }
 
     /// Writes at `offset`, once.
     ///
     /// # Errors
-    /// What pwrite(2) answers.
+    /// What pwritev2(2) answers.
     pub fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
-        Ok(pwrite(&self.plain, data, offset)?)
+        self.write_once(data, offset, ReadWriteFlags::empty())
     }
+
+    /// Writes at the end, wherever that is then, once (`RWF_APPEND`, Linux 4.16).
+    ///
+    /// # Errors
+    /// What pwritev2(2) answers.
+    pub fn append(&self, data: &[u8]) -> io::Result<usize> {
+        self.write_once(data, 0, ReadWriteFlags::APPEND)
+    }
+
+    fn write_once(&self, data: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<usize> {
+        loop {
+            let dontcache = data.len() >= LONG_WRITE && !self.no_dontcache.load(Ordering::Relaxed);
+            let all = if dontcache { flags | DONTCACHE } else { flags };
+            match pwritev2(&self.plain, &[IoSlice::new(data)], offset, all) {
+                Err(Errno::INTR) => {}
+                Err(e) if dontcache && self.refused(Way::DontCache, e) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+}
+
+impl Direct {
+    /// Opens the file anew; `None` where the file system or the file's mode forbids it.
+    fn open(plain: &OwnedFd) -> Option<Self> {
+        let path = format!("/proc/self/fd/{}", plain.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = open(path, flags, Mode::empty()).ok()?;
+        let (mem_align, offset_align) = alignment(&fd)?;
+        Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align) })
+    }
+
+    fn takes(&self, out: &[u8], offset: u64) -> bool {
+        let (address, len) = (out.as_ptr().addr(), out.len() as u64);
+        address % self.mem_align == 0 && offset % self.offset_align == 0 && len % self.offset_align == 0
+    }
+}
+
+/// What direct reads must be aligned to, in bytes: memory, offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: there are none.
+fn alignment(fd: &OwnedFd) -> Option<(u32, u32)> {
+    let statx = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    if statx.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+        return Some((USUAL_ALIGN, USUAL_ALIGN));
+    }
+    let aligned = (statx.stx_dio_mem_align, statx.stx_dio_offset_align);
+    (aligned.0 > 0 && aligned.1 > 0).then_some(aligned)
 }
 
 impl AsFd for File {

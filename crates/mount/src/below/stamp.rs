@@ -1,6 +1,9 @@
 //! What tells one content of a file from another, as NFS does it: close-to-open.
 
-use rustix::fs::{Statx, StatxTimestamp};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::fs::{Statx, StatxTimestamp, fstatfs};
 
 /// What a file was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +18,9 @@ pub struct Stamp {
     pub born_ns: i128,
 }
 
+/// Times in whole seconds come from a file system that has no finer ones: FAT counts in twos.
+const COARSE_NS: i128 = 2_000_000_000;
+
 impl Stamp {
     /// Of what statx(2) says with `STATX_BASIC_STATS | STATX_BTIME`.
     pub fn of(statx: &Statx) -> Self {
@@ -25,8 +31,93 @@ impl Stamp {
             born_ns: nanos(statx.stx_btime),
         }
     }
+
+    /// Would a change after the moment `now_ns` show? Not while the clock below may still say the same, which it does for
+    /// `tick_ns`: git calls such entries racy.
+    ///
+    /// By the time of the inode: each change of the content sets it too, and nobody can set it to a time of their choice.
+    pub fn is_settled(&self, now_ns: i128, tick_ns: i128) -> bool {
+        let coarse = self.changed_ns % 1_000_000_000 == 0;
+        let tick_ns = if coarse { COARSE_NS } else { tick_ns };
+        tick_ns == 0 || now_ns - self.changed_ns > tick_ns
+    }
+}
+
+/// The clock of inodes ticks at 100 Hz or faster: `CONFIG_HZ`, for times are those of the last tick.
+const TICK: Duration = Duration::from_millis(10);
+
+/// File systems where a change after a look has a time of its own since Linux 6.13
+/// (`Documentation/filesystems/multigrain-ts.rst`): ext4, XFS, Btrfs, tmpfs, by `include/uapi/linux/magic.h`.
+const MULTIGRAIN: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+
+/// Changes of a file in this file system, one before and one after it was looked at, may have the same time if they are no
+/// further apart than this.
+pub fn tick(dir: impl AsFd) -> Duration {
+    let since = uname_is_at_least(&rustix::system::uname().release().to_string_lossy(), (6, 13));
+    let multigrain = since && fstatfs(dir).is_ok_and(|fs| MULTIGRAIN.contains(&(fs.f_type as u32)));
+    if multigrain { Duration::ZERO } else { TICK }
+}
+
+/// Is a kernel's release, as uname(2) says it, this version or a later one?
+fn uname_is_at_least(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= version)
 }
 
 fn nanos(time: StatxTimestamp) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: i128 = 10_000_000;
+
+    fn changed_at(changed_ns: i128) -> Stamp {
+        Stamp { size: 1, modified_ns: 1, changed_ns, born_ns: 1 }
+    }
+
+    #[test]
+    fn a_stamp_settles_when_the_clock_has_ticked_on() {
+        let at = 5_000_000_001;
+        let stamp = changed_at(at);
+        assert!(!stamp.is_settled(at, TICK_NS) && !stamp.is_settled(at + TICK_NS, TICK_NS));
+        assert!(stamp.is_settled(at + TICK_NS + 1, TICK_NS));
+        assert!(stamp.is_settled(at, 0), "each change has a time of its own");
+        assert!(!stamp.is_settled(at - 1_000_000_000, TICK_NS), "the clock was set back");
+    }
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        let later = |release| uname_is_at_least(release, (6, 13));
+        assert!(later("6.13.0") && later("6.18.44-fc-v509") && later("7.0-rc1") && later("10.1"));
+        assert!(!later("6.9.1") && !later("5.20.0") && !later("6") && !later(""));
+    }
+
+    #[test]
+    fn where_there_is_no_tick_each_change_after_a_look_shows() {
+        let file = tempfile::tempfile().unwrap();
+        if tick(&file) != Duration::ZERO {
+            eke_testkit::real::skip(
+                "stamp",
+                "the kernel or the file system has no times of their own for changes",
+            );
+            return;
+        }
+        let below = crate::below::File::new(file.try_clone().unwrap().into());
+        for round in 0..200 {
+            let before = below.stamp().unwrap();
+            below.write_at(&[round], 0).unwrap();
+            below.write_at(&[round], 1).unwrap();
+            assert!(round == 0 || before != below.stamp().unwrap(), "{round}");
+        }
+    }
+
+    #[test]
+    fn whole_seconds_settle_after_two() {
+        let stamp = changed_at(5_000_000_000);
+        assert!(!stamp.is_settled(6_999_999_999, TICK_NS) && !stamp.is_settled(6_999_999_999, 0));
+        assert!(stamp.is_settled(7_000_000_001, 0));
+    }
 }

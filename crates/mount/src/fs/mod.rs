@@ -1,1 +1,151 @@
 //! Each request of the kernel to calls on what is below.
+//!
+//! - [`Serve`]: decodes a request, calls a plain function of [`Fs`], encodes what it returned
+//! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
+//! - [`Asker`]: who asks, and acting as that one
+//! - `again`: requests that a dead worker may have done already
+//!
+//! A file handle carries nothing: whatever a request needs comes from its node, so that any worker can serve it.
+//!
+//! # Limits
+//! - Supplementary groups of who asks are not known (FUSE sends one group). The kernel has checked permissions with all of
+//!   them; only `S_ISGID` on what is made may be lost for a group that is a supplementary one.
+//! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
+
+mod again;
+mod asker;
+mod attributes;
+mod directories;
+mod files;
+mod names;
+mod removal;
+mod serve;
+mod space;
+mod xattrs;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use eke_cache::FileId;
+use fuser::{FileAttr, InitFlags};
+
+use crate::below::File;
+use crate::node::{Access, Ledger, Node, Nodes};
+use crate::settings::Straight;
+use crate::tier::{Hands, Seen, Tier};
+use crate::worth::Worth;
+
+pub use asker::Asker;
+pub use attributes::{Change, Time, attr_of};
+pub use names::Kind;
+pub use serve::Serve;
+
+/// How a mount serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How long the kernel believes names and attributes without asking.
+    pub ttl: Duration,
+}
+
+impl Default for Options {
+    /// One second, as NFS has it at least (`acregmin` is 3).
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(1) }
+    }
+}
+
+/// What the mount asks of the kernel in FUSE_INIT. What an older kernel lacks may be left out, but for
+/// `FUSE_ATOMIC_O_TRUNC`, `FUSE_POSIX_ACL` with `FUSE_DONT_MASK`, and `FUSE_HAS_RESEND` where workers are to be outlived.
+///
+/// - `DONT_MASK` and `POSIX_ACL`: a default ACL replaces the umask, which only the file system below can know.
+/// - `HANDLE_KILLPRIV_V2` (5.11): without it the kernel asks for `security.capability` before every write.
+/// - Not `AUTO_INVAL_DATA`: the mount's own writes change mtime, so it would drop the pages after each. A change of size
+///   drops them in any case, other changes at the next open (close-to-open).
+/// - Not `WRITEBACK_CACHE`: a write is acknowledged when the file below has it.
+pub fn capabilities() -> InitFlags {
+    InitFlags::FUSE_ASYNC_READ
+        | InitFlags::FUSE_BIG_WRITES
+        | InitFlags::FUSE_MAX_PAGES
+        | InitFlags::FUSE_ASYNC_DIO
+        | InitFlags::FUSE_ATOMIC_O_TRUNC
+        | InitFlags::FUSE_PARALLEL_DIROPS
+        | InitFlags::FUSE_DO_READDIRPLUS
+        | InitFlags::FUSE_READDIRPLUS_AUTO
+        | InitFlags::FUSE_DONT_MASK
+        | InitFlags::FUSE_POSIX_ACL
+        | InitFlags::FUSE_HANDLE_KILLPRIV_V2
+        | InitFlags::FUSE_CACHE_SYMLINKS
+        | InitFlags::FUSE_HAS_RESEND
+        | InitFlags::FUSE_PASSTHROUGH
+}
+
+/// A directory as a file system. Several sessions may share one.
+#[derive(Debug)]
+pub struct Fs {
+    nodes: Nodes,
+    tier: Arc<Tier>,
+    ttl: Duration,
+    hands: Mutex<Vec<Hands>>,
+    worth: Arc<Worth>,
+}
+
+/// What a name turned out to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// Its attributes; `ino` is the node's number.
+    pub attr: FileAttr,
+    /// The generation of the number.
+    pub generation: u64,
+}
+
+impl Fs {
+    /// Of the directory of this descriptor, which may be one of `O_PATH`.
+    ///
+    /// # Errors
+    /// What statx(2) answers.
+    pub fn new(
+        root: OwnedFd,
+        tier: Arc<Tier>,
+        ledger: Arc<dyn Ledger>,
+        options: Options,
+    ) -> io::Result<Self> {
+        let nodes = Nodes::new(root, ledger)?;
+        let worth = Arc::new(Worth::new(Straight::Never, None));
+        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth })
+    }
+
+    /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
+    /// open in one way until they are closed.
+    pub fn with_worth(mut self, worth: Arc<Worth>) -> Self {
+        worth.opens.adopt(self.nodes.open());
+        self.worth = worth;
+        self
+    }
+
+    /// The nodes: to take over from a dead worker, and to know which one a file below is.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    fn id(&self, node: &Node) -> FileId {
+        self.tier.id(node.inode.dev, node.inode.ino)
+    }
+
+    /// The file of a node, and what the tier said if it was opened just now.
+    fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, Option<Seen>)> {
+        let (file, fresh) = self.nodes.file(node, access)?;
+        let seen = if fresh { Some(self.tier.opened(self.id(node), file.stamp()?)) } else { None };
+        Ok((file, seen))
+    }
+
+    fn with_hands<T>(&self, act: impl FnOnce(&mut Hands) -> T) -> T {
+        let pool = || self.hands.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = pool().pop();
+        let mut hands = free.unwrap_or_else(|| self.tier.hands());
+        let done = act(&mut hands);
+        pool().push(hands);
+        done
+    }
+}

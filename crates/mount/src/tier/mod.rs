@@ -1,15 +1,68 @@
 //! Blocks of files: from the store if it has them, from below if not; and what a change makes of them.
+//!
+//! # Layout
+//! - `read`, `fetch`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
+//! - `recent`: a few blocks as they are
+//! - `names`, `known`: files' identities, and what they were when they were last seen
+//! - [`judge`], [`report`]: what is worth it, and what it costs; [`clock`]
+//!
+//! # Invariants
+//! - A block is taken in only by a ticket from before it was read; whoever changes the file drops what changed after the file
+//!   below has it and before the change is acknowledged. So no reply has an older byte than a change acknowledged before.
+//! - A block that ends before what is asked for is served only if the file ends there now.
+//! - No error comes from here: only from the file below, for bytes that were asked for.
 
+pub mod clock;
+pub mod judge;
+pub mod report;
+
+mod buffer;
+mod fetch;
+mod flight;
+mod known;
+mod names;
+mod piece;
+mod read;
+mod recent;
+
+use std::fmt;
 use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use eke_cache::FileId;
+use eke_cache::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
 
 use crate::below::{File, Stamp};
+use crate::settings::Compress;
+use buffer::Buffer;
+use clock::{Clock, SystemClock};
+use flight::{Flights, Wait};
+use judge::{Always, Judge};
+use known::Known;
+use names::{NOBODY, Names};
+use piece::Piece;
+use read::Reading;
+use recent::{Recent, Spare};
+use report::Counters;
+pub use report::Report;
 
 /// What one thread needs to serve reads. Has a buffer for a reply.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Hands {
-    reply: Vec<u8>,
+    reply: Buffer,
+    /// What was read below.
+    below: Buffer,
+    spare: Spare,
+    /// `None`: there was no memory for it; then all is read below.
+    scratch: Option<Scratch>,
+    pieces: Vec<Piece>,
+    waits: Vec<(usize, Wait)>,
+}
+
+impl fmt::Debug for Hands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hands").finish_non_exhaustive()
+    }
 }
 
 /// What an open found.
@@ -30,76 +83,275 @@ pub enum Place {
     End,
 }
 
-/// The tier.
-#[derive(Debug, Default)]
-pub struct Tier {}
+/// What a tier is made of besides the store.
+#[derive(Clone)]
+pub struct Options {
+    /// Which files' blocks are taken in.
+    pub judge: Arc<dyn Judge>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Changes of a file less than this apart may have the same time in its inode: [`crate::below::tick`] knows.
+    pub tick: Duration,
+    /// Blocks that are kept as they are.
+    pub recent_blocks: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            judge: Arc::new(Always),
+            clock: Arc::new(SystemClock),
+            tick: Duration::from_millis(10),
+            recent_blocks: 32,
+        }
+    }
+}
+
+/// One file to this many bytes of the store's limit is remembered...
+const BYTES_TO_A_FILE: u64 = 4096;
+
+/// ... but so many at least, and at most.
+const FILES: (u64, u64) = (4096, 1 << 20);
+
+/// The tier. The default one has no store, and reads everything below.
+pub struct Tier {
+    store: Option<Arc<Store>>,
+    compress: Compress,
+    judge: Arc<dyn Judge>,
+    clock: Arc<dyn Clock>,
+    names: Names,
+    known: Known,
+    recent: Recent,
+    flights: Flights,
+    counters: Counters,
+}
+
+impl Default for Tier {
+    fn default() -> Self {
+        Self::of(None, Compress::default(), Options { recent_blocks: 0, ..Options::default() })
+    }
+}
+
+impl fmt::Debug for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tier").field("report", &self.report()).finish_non_exhaustive()
+    }
+}
 
 impl Tier {
+    /// A tier over a store. With [`Compress::Async`] some threads must be in [`Tier::pack`].
+    pub fn new(store: Arc<Store>, compress: Compress, options: Options) -> Self {
+        Self::of(Some(store), compress, options)
+    }
+
+    fn of(store: Option<Arc<Store>>, compress: Compress, options: Options) -> Self {
+        let files =
+            store.as_ref().map_or(0, |store| store.limit().0 / BYTES_TO_A_FILE).clamp(FILES.0, FILES.1);
+        let tick_ns = i128::try_from(options.tick.as_nanos()).unwrap_or(i128::MAX);
+        let block_size = store.as_ref().map_or(0, |store| store.block_size());
+        Self {
+            names: Names::default(),
+            known: Known::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
+            recent: Recent::new(options.recent_blocks, block_size),
+            flights: Flights::new(),
+            counters: Counters::default(),
+            judge: options.judge,
+            clock: options.clock,
+            store,
+            compress,
+        }
+    }
+
     /// What one thread needs.
     pub fn hands(&self) -> Hands {
-        Hands::default()
+        let scratch = self.store.as_ref().and_then(|store| store.scratch().ok());
+        Hands { scratch, ..Hands::default() }
     }
 
     /// The identity of the file with this device and inode number, the same for as long as this worker lives.
     pub fn id(&self, dev: u64, ino: u64) -> FileId {
-        FileId(ino ^ dev.rotate_left(48))
+        self.names.id(dev, ino)
+    }
+
+    /// What the tier has done so far.
+    pub fn report(&self) -> Report {
+        self.counters.report()
     }
 
     /// To be called at each open, with what the file is now. `Changed` drops what is held of it.
-    pub fn opened(&self, _file: FileId, _now: Stamp) -> Seen {
-        Seen::Changed
+    pub fn opened(&self, file: FileId, now: Stamp) -> Seen {
+        let seen = self.known.opened(file, now, self.clock.wall_ns());
+        if seen == Seen::Changed {
+            self.drop_file(file);
+        }
+        seen
     }
 
     /// Reads; less than asked for only at the end of the file.
     ///
     /// # Errors
-    /// What the file below answers.
+    /// What the file below answers; `ENOMEM` if there is no memory for the reply itself.
     pub fn read<'h>(
         &self,
         hands: &'h mut Hands,
-        _file: FileId,
+        file: FileId,
         below: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
-        hands.reply.resize(len, 0);
-        let read = below.read_at(&mut hands.reply, offset)?;
-        Ok(&hands.reply[..read])
+        hands.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        let read = match self.store.as_deref().filter(|_| file != NOBODY) {
+            Some(store) => Reading { tier: self, store, hands, file, below, offset, len }.run()?,
+            None => self.read_straight(hands, file, below, offset, len)?,
+        };
+        Ok(hands.reply.bytes(read))
     }
 
-    /// Writes to the file below, then drops or replaces what is held of it. Returns how much was written.
+    fn read_straight(
+        &self,
+        hands: &mut Hands,
+        file: FileId,
+        below: &File,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
+        let began = self.clock.now();
+        let read = below.read_at(hands.reply.bytes_mut(len), offset)?;
+        self.note_below(file, read, began);
+        Ok(read)
+    }
+
+    /// Writes to the file below, then drops what is held of that part of it. Returns how much was written.
     ///
     /// # Errors
     /// What the file below answers.
     pub fn write(
         &self,
         _hands: &mut Hands,
-        _file: FileId,
+        file: FileId,
         below: &File,
         place: Place,
         data: &[u8],
     ) -> io::Result<usize> {
-        match place {
+        let write = || match place {
             Place::At(offset) => below.write_at(data, offset),
-            Place::End => below.write_at(data, below.stamp()?.size),
-        }
+            Place::End => below.append(data),
+        };
+        let written = match place {
+            Place::At(offset) => {
+                self.around(file, below, offset..offset.saturating_add(data.len() as u64), write)
+            }
+            // At least from where the end is now: a truncation meanwhile drops from its own end on.
+            Place::End => self.around(file, below, below.stamp()?.size..u64::MAX, write),
+        }?;
+        self.counters.bytes_written.add(written);
+        Ok(written)
     }
 
     /// Does `change` to the file below (truncation, fallocate, a copy inside the kernel), with what is held of the file
-    /// from byte `from` on dropped around it, and its stamp taken anew.
+    /// from byte `from` on dropped around it, and its stamp taken anew. `u64::MAX`: the content stays (its mode, owner,
+    /// times, names).
     ///
     /// # Errors
     /// What `change` answers.
     pub fn change<T>(
         &self,
-        _file: FileId,
-        _from: u64,
-        _below: &File,
+        file: FileId,
+        from: u64,
+        below: &File,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        change()
+        self.around(file, below, from..u64::MAX, change)
+    }
+
+    /// Does `change` to these bytes of the file; also what failed may have changed some.
+    fn around<T>(
+        &self,
+        file: FileId,
+        below: &File,
+        bytes: std::ops::Range<u64>,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let begun = self.known.begin(file, || below.stamp());
+        if begun.foreign {
+            self.drop_file(file);
+        }
+        let done = change();
+        self.drop_bytes(file, bytes);
+        self.known.end(file, begun, || below.stamp(), || self.clock.wall_ns());
+        done
     }
 
     /// The file is gone, or was changed by somebody else: all that is held of it is dropped.
-    pub fn forget(&self, _file: FileId) {}
+    pub fn forget(&self, file: FileId) {
+        self.known.forget(file);
+        self.drop_file(file);
+    }
+
+    /// Packs what waits, as one of the workers, until the store is closed; prefers the queue of `cpu`.
+    ///
+    /// # Errors
+    /// When there is no memory for the worker's tables.
+    pub fn pack(&self, cpu: usize) -> Result<(), OutOfMemory> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.worker(cpu)?.run_by(|worker| {
+            let began = self.clock.now();
+            let did = worker.step();
+            if let Did::Packed(blocks) = did {
+                self.note_packed(store, blocks, began);
+            }
+            did
+        });
+        Ok(())
+    }
+
+    fn drop_file(&self, file: FileId) {
+        self.counters.changed.add(1);
+        if let Some(store) = &self.store {
+            store.drop_file(file);
+        }
+    }
+
+    fn drop_bytes(&self, file: FileId, bytes: std::ops::Range<u64>) {
+        if let Some(store) = self.store.as_ref().filter(|_| bytes.start < bytes.end) {
+            let size = store.block_size() as u64;
+            store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
+        }
+    }
+
+    fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) {
+        let admitted = match (self.compress, scratch) {
+            (Compress::Sync, Some(scratch)) => {
+                let began = self.clock.now();
+                let admitted = store.admit(scratch, ticket, block);
+                self.note_packed(store, 1, began);
+                admitted
+            }
+            _ => store.submit(rustix::thread::sched_getcpu(), ticket, block),
+        };
+        self.counters.note_admitted(admitted);
+    }
+
+    fn took(&self, began: Instant) -> Duration {
+        self.clock.now().saturating_duration_since(began)
+    }
+
+    fn note_hit(&self, file: FileId, bytes: usize, began: Instant) {
+        let took = self.took(began);
+        self.counters.hits.add(1);
+        self.counters.hit.note(bytes, took);
+        self.judge.note_hit(file, bytes, took);
+    }
+
+    fn note_below(&self, file: FileId, bytes: usize, began: Instant) {
+        let took = self.took(began);
+        self.counters.note_below(bytes, took);
+        self.judge.note_below(file, bytes, took);
+    }
+
+    fn note_packed(&self, store: &Store, blocks: usize, began: Instant) {
+        let took = self.took(began);
+        self.counters.pack.note(blocks * store.block_size(), took);
+        self.judge.note_packed(blocks, took);
+    }
 }

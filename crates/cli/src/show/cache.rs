@@ -1,0 +1,365 @@
+//! Compressed page caches as text.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use eke_core::units::Nanos;
+use eke_mount::registry::holders::Holder;
+use eke_mount::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
+
+use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
+
+/// A path for a terminal. Any user can mount anywhere of one's own, so a name may hold what a terminal would obey.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> String {
+        self.display().to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    }
+}
+
+/// Processes that are named when a mount is busy.
+const NAMED: usize = 8;
+
+/// `eke cache status`.
+pub fn status(document: &CacheStatus) -> String {
+    if document.caches.is_empty() {
+        return "No compressed page cache is mounted. `eke cache mount DIR` mounts one.\n".into();
+    }
+    document.caches.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// A line of `eke status` and of `eke` for each.
+pub fn lines(caches: &[Cache]) -> String {
+    caches.iter().map(|c| format!("cache       {}: {}\n", c.place.shown(), short(c))).collect()
+}
+
+fn short(cache: &Cache) -> String {
+    let Some(details) = &cache.details else { return state(cache) };
+    let Some(figures) = &details.worker else { return no_worker(details) };
+    let store = &figures.store;
+    let hits = store.hit_rate.map_or("nothing was read yet".into(), |r| format!("{:.1} % hits", 100.0 * r));
+    format!("{} of files in {} of memory, {hits}", store.raw, store.held)
+}
+
+fn state(cache: &Cache) -> String {
+    let why = cache.why.as_deref().unwrap_or("nothing is known of it");
+    match cache.state {
+        CacheState::Serving => "serves".into(),
+        CacheState::Dead => {
+            format!("dead, {why}; `eke cache umount {}` shows the directory below again", cache.place.shown())
+        }
+        CacheState::Silent => format!("silent, {why}"),
+        CacheState::NotYours => format!("of the user with number {}; {why}", cache.uid),
+    }
+}
+
+fn one(cache: &Cache) -> String {
+    let mut out = cache.place.shown();
+    if cache.place == cache.dir {
+        out += " (over itself)\n";
+    } else {
+        let _ = writeln!(out, " (of {})", cache.dir.shown());
+    }
+    match &cache.details {
+        None => row(&mut out, "state", &state(cache)),
+        Some(details) => serving(&mut out, details),
+    }
+    out
+}
+
+fn row(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "  {name:<10} {text}");
+}
+
+fn serving(out: &mut String, s: &Status) {
+    let worker = s.worker_pid.map_or("no worker now".to_owned(), |pid| format!("worker {pid}"));
+    row(out, "process", &format!("{}, {worker}, up {}", s.pid, time(s.up_s)));
+    if s.restarts > 0 {
+        let why = s.last_death.as_deref().unwrap_or("it is not known why");
+        row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));
+    }
+    match &s.worker {
+        Some(figures) => figures_of(out, figures),
+        None => row(out, "figures", &no_worker(s)),
+    }
+}
+
+fn no_worker(s: &Status) -> String {
+    match s.worker_pid {
+        Some(pid) => format!("none: the worker {pid} does not answer"),
+        None => "none: a new worker is being started".into(),
+    }
+}
+
+fn figures_of(out: &mut String, f: &Figures) {
+    memory(out, &f.store);
+    store(out, &f.store);
+    tier(out, &f.tier);
+    worth(out, &f.worth);
+    match (&f.size.last_reason, f.size.last_s) {
+        (Some(why), Some(ago)) => row(out, "size", &format!("{} now: {why} ({} ago)", f.size.now, time(ago))),
+        (Some(why), None) => row(out, "size", &format!("{} now: {why}", f.size.now)),
+        (None, _) => row(out, "size", &format!("{}, as asked for", f.size.now)),
+    }
+    row(out, "changes", &watch(&f.watch));
+}
+
+fn memory(out: &mut String, s: &StoreFigures) {
+    let ratio = s.ratio.map_or("nothing is held".into(), |r| format!("{} of files, {r:.2} to 1", s.raw));
+    row(out, "memory", &format!("{} held of at most {}: {ratio}", s.held, s.limit));
+    if s.queued.0 > 0 {
+        row(out, "queued", &format!("{} wait for compression", s.queued));
+    }
+}
+
+fn store(out: &mut String, s: &StoreFigures) {
+    let hits = match s.hit_rate {
+        None => "no block was asked for yet".into(),
+        Some(rate) => format!("{:.1} % of {} blocks", 100.0 * rate, s.hits + s.misses),
+    };
+    row(out, "hits", &hits);
+    let held = s.zero + s.uncompressed + s.fast + s.dense;
+    if held > 0 {
+        let forms =
+            format!("{} fast, {} dense, {} as they are, {} zero", s.fast, s.dense, s.uncompressed, s.zero);
+        row(out, "blocks", &format!("{held}: {forms}; {} went for others", s.evictions));
+    }
+    let reasons = [
+        (s.incompressible, "do not compress"),
+        (s.overrun, "came faster than they are packed"),
+        (s.stale, "changed on the way"),
+        (s.no_room, "had no room"),
+        (s.corrupted, "had changed in memory and were read again"),
+    ];
+    let kept_out: Vec<String> =
+        reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+    if !kept_out.is_empty() {
+        row(out, "not kept", &kept_out.join(", "));
+    }
+}
+
+fn tier(out: &mut String, t: &TierFigures) {
+    row(
+        out,
+        "read",
+        &format!("{} from the store, {} from the disk; {} written", t.from_store, t.from_below, t.written),
+    );
+    let cost = |c: Option<Nanos>| c.map_or("not known yet".into(), |c| c.to_string());
+    row(
+        out,
+        "a block",
+        &format!(
+            "from the store {}, from the disk {}, packing {}",
+            cost(t.store_cost_ns),
+            cost(t.below_cost_ns),
+            cost(t.pack_cost_ns)
+        ),
+    );
+}
+
+fn worth(out: &mut String, w: &WorthFigures) {
+    let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
+    match &w.no_passthrough {
+        None => {
+            let _ = write!(text, ", {} are read by the kernel itself", w.passed_through);
+        }
+        Some(why) => {
+            let _ = write!(text, "; no passthrough: {why}");
+        }
+    }
+    row(out, "worth it", &text);
+    for reason in &w.reasons {
+        row(out, "", reason);
+    }
+}
+
+fn watch(w: &WatchFigures) -> String {
+    let why = w.why.as_deref().unwrap_or("not asked for");
+    match (w.on, w.overflows) {
+        (true, 0) => format!("told by the kernel at once: {} so far", w.changes),
+        (true, n) => {
+            format!(
+                "told by the kernel at once: {} so far; too many at a time {n} times, then all was dropped",
+                w.changes
+            )
+        }
+        (false, _) => format!("seen when a file is opened; not told by the kernel: {why}"),
+    }
+}
+
+fn time(s: u64) -> String {
+    match s {
+        s if s < 120 => format!("{s} s"),
+        s if s < 2 * 3600 => format!("{} min", s / 60),
+        s if s < 48 * 3600 => format!("{} h", s / 3600),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+/// `eke cache umount`.
+pub fn unmounted(d: &CacheUmount) -> String {
+    let mut out = match d.lazy {
+        true => format!("{} is unmounted; what is open there goes on until it is closed.", d.place.shown()),
+        false => format!("{} is unmounted.", d.place.shown()),
+    };
+    if !d.by_supervisor {
+        out += " Its supervisor was dead or silent.";
+    }
+    if d.under {
+        out += " Another compressed page cache lies under it, and shows now.";
+    }
+    out
+}
+
+/// Why it is not unmounted.
+pub fn busy(place: &Path, holders: &[Holder]) -> String {
+    let mut out = format!("{} is in use", place.shown());
+    if holders.is_empty() {
+        return out + " by processes that you cannot see";
+    }
+    for (i, h) in holders.iter().take(NAMED).enumerate() {
+        let _ = write!(out, "{} {} ({}) {}", if i == 0 { ":" } else { "," }, h.pid, h.name, h.how);
+    }
+    if holders.len() > NAMED {
+        let _ = write!(out, ", and {} more", holders.len() - NAMED);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::units::Bytes;
+    use eke_mount::settings::{Compress, Memory, Settings, Straight};
+    use eke_mount::status::SizeFigures;
+
+    use super::*;
+
+    fn figures() -> Figures {
+        Figures {
+            store: StoreFigures {
+                limit: Bytes::mib(400),
+                held: Bytes::mib(310),
+                queued: Bytes::mib(2),
+                raw: Bytes::mib(812),
+                ratio: Some(2.62),
+                hit_rate: Some(0.921),
+                fast: 9_000,
+                dense: 3_800,
+                zero: 192,
+                hits: 92_100,
+                misses: 7_900,
+                incompressible: 40,
+                evictions: 12,
+                ..StoreFigures::default()
+            },
+            tier: TierFigures {
+                from_store: Bytes::mib(5_800),
+                from_below: Bytes::mib(494),
+                written: Bytes(8192),
+                store_cost_ns: Some(Nanos(21_300)),
+                below_cost_ns: Some(Nanos(5_200_000)),
+                ..TierFigures::default()
+            },
+            worth: WorthFigures {
+                taken_in: 310,
+                not_taken_in: 2,
+                no_passthrough: Some("only root may (CAP_SYS_ADMIN)".into()),
+                reasons: vec!["film.mp4 is not taken in: 12 of 12 blocks do not compress".into()],
+                ..WorthFigures::default()
+            },
+            size: SizeFigures {
+                now: Bytes::mib(400),
+                last_reason: Some("shrank from 600 MiB: 90 MiB of RAM were available".into()),
+                last_s: Some(150),
+                ..SizeFigures::default()
+            },
+            watch: WatchFigures {
+                why: Some("only root may (CAP_SYS_ADMIN)".into()),
+                ..WatchFigures::default()
+            },
+        }
+    }
+
+    fn serving() -> Cache {
+        let settings = Settings {
+            dir: "/srv/www".into(),
+            place: "/srv/www".into(),
+            memory: Memory::Percent(25),
+            compress: Compress::Async,
+            others: true,
+            straight: Straight::Auto,
+            watch: true,
+        };
+        let details = Status {
+            place: settings.place.clone(),
+            dir: settings.dir.clone(),
+            uid: 0,
+            pid: 100,
+            worker_pid: Some(101),
+            restarts: 1,
+            last_death: Some("it was killed by signal 9".into()),
+            up_s: 7300,
+            settings,
+            worker: Some(figures()),
+        };
+        Cache {
+            pid: Some(100),
+            worker_pid: Some(101),
+            details: Some(details.into()),
+            ..bare(CacheState::Serving)
+        }
+    }
+
+    fn bare(state: CacheState) -> Cache {
+        Cache {
+            place: "/srv/www".into(),
+            dir: "/srv/www".into(),
+            uid: 1000,
+            state,
+            why: Some("no supervisor answers: it was killed".into()),
+            pid: None,
+            worker_pid: None,
+            details: None,
+        }
+    }
+
+    #[test]
+    fn a_busy_cache_reads_well() {
+        let young = {
+            let mut cache = serving();
+            if let Some(details) = &mut cache.details {
+                details.worker = Some(Figures::default());
+                details.restarts = 0;
+                details.place = "/mnt/fast".into();
+            }
+            Cache { place: "/mnt/fast".into(), ..cache }
+        };
+        let document = CacheStatus { caches: vec![serving(), young] };
+        insta::assert_snapshot!(status(&document));
+        insta::assert_snapshot!("as_lines", lines(&[serving(), bare(CacheState::Dead)]));
+    }
+
+    #[test]
+    fn what_does_not_serve_says_why_and_what_to_do() {
+        let document = CacheStatus {
+            caches: vec![
+                bare(CacheState::Dead),
+                Cache { why: Some("details are for its user and root".into()), ..bare(CacheState::NotYours) },
+            ],
+        };
+        insta::assert_snapshot!(status(&document));
+    }
+
+    #[test]
+    fn who_holds_it_is_named_in_bounds() {
+        let holder = |pid| Holder { pid, name: "less".into(), how: "has files open" };
+        let place = Path::new("/srv/www");
+        assert_eq!(busy(place, &[]), "/srv/www is in use by processes that you cannot see");
+        assert_eq!(busy(place, &[holder(7)]), "/srv/www is in use: 7 (less) has files open");
+        let many: Vec<Holder> = (1..12).map(holder).collect();
+        assert!(busy(place, &many).ends_with("8 (less) has files open, and 3 more"));
+    }
+}

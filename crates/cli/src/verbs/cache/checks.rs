@@ -1,0 +1,84 @@
+//! Is what is asked for possible? What `eke-cache` could not say as well, or not with the right status; it checks the rest.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use eke_kernel::parse::meminfo;
+use eke_mount::registry::{Mount, mounts};
+use eke_mount::settings::{Memory, Settings};
+use rustix::fs::{Access, access};
+
+use super::fuse::Fuse;
+use crate::exit::{Failure, Outcome, Status};
+
+/// The most of RAM in percent.
+const MOST_PERCENT: u64 = 85;
+
+/// A directory as an absolute path without links.
+pub fn directory(path: &Path) -> Outcome<PathBuf> {
+    let wrong = |why: String| Failure::new(Status::Usage, format!("cannot serve {}: {why}", path.display()));
+    let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => not_permitted(path, "may not be entered by you"),
+        io::ErrorKind::NotConnected => wrong("a cache is mounted there whose process is dead".into())
+            .hint(format!("eke cache umount {}", path.display())),
+        io::ErrorKind::NotFound => wrong("there is no such directory".into()),
+        _ => wrong(e.to_string()),
+    })?;
+    let meta = std::fs::metadata(&real).map_err(|e| wrong(e.to_string()))?;
+    if meta.is_dir() { Ok(real) } else { Err(wrong("it is not a directory".into())) }
+}
+
+/// Is nothing in the way?
+///
+/// # Errors
+/// What is, and what to do about it.
+pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<()> {
+    if mounts::at(mounted, &settings.place).is_some() {
+        return Err(taken(&settings.place));
+    }
+    fits(root, settings.memory)?;
+    let fuse = Fuse::host(root);
+    if let Some(why) = &fuse.no_device {
+        return Err(Failure::new(Status::Failed, format!("cannot mount: {why}"))
+            .hint("`eke doctor` says what this machine has of FUSE"));
+    }
+    if rustix::process::geteuid().is_root() { Ok(()) } else { without_root(settings) }
+}
+
+/// What to say where a cache is mounted.
+pub fn taken(place: &Path) -> Failure {
+    let place = place.display();
+    let there = format!("a compressed page cache is mounted at {place} already");
+    Failure::new(Status::Failed, there)
+        .hint(format!("`eke cache status {place}` shows it, `eke cache umount {place}` ends it"))
+}
+
+fn fits(root: &Root, memory: Memory) -> Outcome<()> {
+    let (Memory::Bytes(asked), Ok(text)) = (memory, root.read("proc/meminfo")) else { return Ok(()) };
+    let ram = meminfo::parse(&text).total;
+    let most = Bytes(ram.0 / 100 * MOST_PERCENT);
+    if ram.0 == 0 || asked <= most {
+        return Ok(());
+    }
+    let much = format!("--memory {asked} is more than {MOST_PERCENT} % of this machine's {ram}");
+    Err(Failure::new(Status::Usage, much).hint(format!("give at most {most}, or a share such as 25%")))
+}
+
+/// fusermount3 says less.
+fn without_root(settings: &Settings) -> Outcome<()> {
+    if access(&settings.dir, Access::READ_OK | Access::EXEC_OK).is_err() {
+        return Err(not_permitted(&settings.dir, "may not be read by you"));
+    }
+    if access(&settings.place, Access::WRITE_OK).is_err() {
+        let why = "may not be written by you, and without root one can mount only over one's own directories";
+        return Err(not_permitted(&settings.place, why));
+    }
+    Ok(())
+}
+
+fn not_permitted(path: &Path, why: &str) -> Failure {
+    Failure::new(Status::NotPermitted, format!("cannot serve {0}: {0} {why}", path.display()))
+        .hint("try again with sudo")
+}

@@ -1,0 +1,92 @@
+//! `eke cache mount`.
+
+use eke_mount::registry::{Dirs, Mount, ask};
+use eke_mount::settings::{Compress, Settings};
+use eke_mount::status::{Kind, Ready, Request, Response};
+
+use super::start::{Started, start, umount_command, wait};
+use super::{UMOUNT_WITHIN, checks, place, refused};
+use crate::args;
+use crate::exit::{Failure, Outcome, Status};
+use crate::say;
+use crate::verbs::{self, Context};
+
+/// The verb.
+pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
+    let stop = verbs::run::stop_flag()?;
+    let settings = settings(wish)?;
+    checks::possible(&context.root, &settings, &place::all()?)?;
+    let Started { mut process, ready } = start(&settings, wish.foreground, &stop)?;
+    context.print(&ready, |r| show(r, &settings, wish.foreground))?;
+    if !wish.foreground {
+        return Ok(Status::Done);
+    }
+    let ended = wait(&mut process, &stop, || end(&ready))?;
+    if ended.success() {
+        return Ok(Status::Done);
+    }
+    Err(Failure::new(Status::Failed, format!("eke-cache ended by itself ({ended})"))
+        .hint(format!("if something is left of it: {}", umount_command(&ready.place))))
+}
+
+fn settings(wish: &args::CacheMount) -> Outcome<Settings> {
+    let mounted = place::all()?;
+    if let Some(there) = place::at(&mounted, wish.place.as_ref().unwrap_or(&wish.dir)) {
+        return Err(checks::taken(&there.place));
+    }
+    let dir = checks::directory(&wish.dir)?;
+    let place = wish.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
+    Ok(Settings {
+        dir,
+        place,
+        memory: wish.memory,
+        compress: wish.compress.into(),
+        others: wish.others(rustix::process::geteuid().is_root()),
+        straight: wish.straight.into(),
+        watch: wish.watch,
+    })
+}
+
+fn show(ready: &Ready, settings: &Settings, foreground: bool) {
+    let when = match settings.compress {
+        Compress::Async => "after",
+        Compress::Sync => "before",
+    };
+    let over =
+        if ready.place == ready.dir { "over itself".into() } else { format!("at {}", ready.place.display()) };
+    say!("{} is served {over}, from at most {} of memory.", ready.dir.display(), ready.memory);
+    say!("  packed   {when} the answer to the reader");
+    say!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
+    say!("  process  {} (worker {})", ready.pid, ready.worker_pid);
+    for note in &ready.notes {
+        say!("  note     {note}");
+    }
+    say!("  shown by eke cache status {}", ready.place.display());
+    let by = umount_command(&ready.place);
+    say!("  undo     {}", if foreground { format!("Ctrl-C, or {by}") } else { by });
+}
+
+/// Ctrl-C in the foreground: what is open there need not keep the terminal.
+fn end(ready: &Ready) -> Outcome<()> {
+    let mounted = place::all()?;
+    let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(()) };
+    match umount(mount, false)? {
+        Some(Response::Refused(r)) if r.kind == Kind::Busy => {
+            eprintln!("eke: files are open there; they go on until they are closed");
+            answered(umount(mount, true)?)
+        }
+        other => answered(other),
+    }
+}
+
+fn umount(mount: &Mount, lazy: bool) -> Outcome<Option<Response>> {
+    let answer = ask(&Dirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
+    answer.map_err(|e| Failure::new(Status::Failed, format!("{}: {e}", mount.place.display())))
+}
+
+fn answered(answer: Option<Response>) -> Outcome<()> {
+    match answer {
+        Some(Response::Refused(refusal)) => Err(refused(&refusal)),
+        _ => Ok(()),
+    }
+}

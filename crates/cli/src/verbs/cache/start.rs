@@ -1,0 +1,183 @@
+//! From a process started to a mount, or to nothing left of it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use eke_mount::registry::line::{ANSWER_MOST, Line, LineError, parse};
+use eke_mount::registry::{Dirs, mounts, unmount};
+use eke_mount::settings::Settings;
+use eke_mount::status::{Ready, Start};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::agent;
+use crate::exit::{Failure, Outcome, Status};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+/// Of the end of what a process said before it died.
+const LAST_WORDS: u64 = 4096;
+
+/// A mount that was started.
+pub struct Started {
+    /// The supervisor.
+    pub process: Child,
+    /// What it said.
+    pub ready: Ready,
+}
+
+/// Where a supervisor's standard error goes.
+struct Log {
+    file: File,
+    path: PathBuf,
+    /// How long the file was before.
+    from: u64,
+}
+
+/// Starts `eke-cache` and waits until it is mounted. If that fails, or `stop` is set meanwhile, nothing of it is left.
+///
+/// # Errors
+/// What the process says, or what became of it.
+pub fn start(settings: &Settings, foreground: bool, stop: &AtomicBool) -> Outcome<Started> {
+    let log = if foreground { None } else { Some(log()?) };
+    let mut process = spawn(log.as_ref())?;
+    let told = tell(&mut process, settings).and_then(|()| listen(&mut process, stop));
+    match told {
+        Ok(Start::Ready(ready)) => Ok(Started { process, ready }),
+        Ok(Start::Error(refusal)) => {
+            undo(&mut process, settings);
+            Err(super::refused(&refusal))
+        }
+        Err(e) => {
+            let ended = undo(&mut process, settings);
+            Err(failure(&e, &ended, log, stop))
+        }
+    }
+}
+
+fn log() -> Outcome<Log> {
+    let opened = Dirs::host().log().and_then(|(file, path)| {
+        let from = file.metadata()?.len();
+        Ok(Log { file, path, from })
+    });
+    opened.map_err(|e| {
+        let own = "cannot make a directory that is only yours for the cache's socket";
+        Failure::new(Status::Failed, format!("{own}: {e}"))
+            .hint("it is /run/eke/caches of root's, or eke/caches in XDG_RUNTIME_DIR, or /tmp/eke-UID: remove what is in the way")
+    })
+}
+
+fn spawn(log: Option<&Log>) -> Outcome<Child> {
+    let program = agent::program("eke-cache");
+    let errors = match log {
+        Some(log) => Stdio::from(log.file.try_clone()?),
+        None => Stdio::inherit(),
+    };
+    let mut command = Command::new(&program);
+    command.arg("serve").current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+    // A group of its own: Ctrl-C in this terminal must not reach it.
+    let process = command.process_group(0).spawn();
+    process.map_err(|e| {
+        Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display()))
+            .hint("eke-cache belongs beside eke: `make install` puts it there")
+    })
+}
+
+fn tell(process: &mut Child, settings: &Settings) -> Result<(), LineError> {
+    let mut line = serde_json::to_vec(settings).map_err(std::io::Error::from)?;
+    line.push(b'\n');
+    let Some(mut input) = process.stdin.take() else { return Err(LineError::Closed) };
+    Ok(input.write_all(&line)?)
+}
+
+fn listen(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
+    let Some(output) = process.stdout.take() else { return Err(LineError::Closed) };
+    let until = Instant::now() + READY_WITHIN;
+    let mut line = Line::new(ANSWER_MOST);
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        if let Some(bytes) = line.advance(&output, PAUSE)? {
+            return parse(&bytes);
+        }
+    }
+    Err(LineError::Late(READY_WITHIN.as_secs_f64()))
+}
+
+/// Ends the process, and its mount if it was that far. Returns how it ended.
+fn undo(process: &mut Child, settings: &Settings) -> String {
+    let _ = kill_process(Pid::from_child(process), Signal::TERM);
+    let until = Instant::now() + ENDS_WITHIN;
+    let status = loop {
+        match process.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if Instant::now() < until => std::thread::sleep(PAUSE),
+            _ => {
+                let _ = process.kill();
+                break process.wait().ok();
+            }
+        }
+    };
+    // What was checked before is that nothing of ours was there.
+    if mounts::read().is_ok_and(|m| mounts::at(&m, &settings.place).is_some()) {
+        let _ = unmount(&settings.place, true);
+    }
+    status.map_or_else(|| "and cannot be waited for".to_owned(), |s| s.to_string())
+}
+
+fn failure(error: &LineError, ended: &str, log: Option<Log>, stop: &AtomicBool) -> Failure {
+    if stop.load(Ordering::Relaxed) {
+        return Failure::new(Status::Failed, "interrupted; nothing is mounted");
+    }
+    let what = if error.is_gone() {
+        format!("eke-cache ended before it had mounted anything ({ended})")
+    } else {
+        format!("eke-cache does not speak as it should: {error}; it was ended")
+    };
+    let Some(log) = log else { return Failure::new(Status::Failed, what) };
+    let path = log.path.clone();
+    match last_words(log) {
+        Some(words) => Failure::new(Status::Failed, format!("{what}; it said: {words}"))
+            .hint(format!("more may be in {}", path.display())),
+        None => Failure::new(Status::Failed, what),
+    }
+}
+
+/// The last line that was said since the start.
+fn last_words(log: Log) -> Option<String> {
+    let mut file = File::open(&log.path).ok()?;
+    let end = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(log.from.max(end.saturating_sub(LAST_WORDS)))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LAST_WORDS).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().rev().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
+}
+
+/// Waits for the supervisor to end; what is done at Ctrl-C is `interrupted`, once for each.
+///
+/// # Errors
+/// It cannot be waited for, or `interrupted` fails.
+pub fn wait(
+    process: &mut Child,
+    stop: &AtomicBool,
+    mut interrupted: impl FnMut() -> Outcome<()>,
+) -> Outcome<std::process::ExitStatus> {
+    loop {
+        if let Some(status) = process.try_wait()? {
+            return Ok(status);
+        }
+        if stop.swap(false, Ordering::Relaxed) {
+            interrupted()?;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// For the text of a hint.
+pub fn umount_command(place: &Path) -> String {
+    format!("eke cache umount {}", place.display())
+}

@@ -1,0 +1,198 @@
+//! Attributes: reading and changing them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    chmodat, chownat, ftruncate, utimensat,
+};
+
+use super::{Asker, Fs};
+use crate::below::at;
+use crate::node::{Access, Node, ROOT};
+
+/// A time to be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// The time when it is done.
+    Now,
+    /// This one, since 1970.
+    At {
+        /// Whole seconds, less than 0 before 1970.
+        seconds: i64,
+        /// And so many nanoseconds after that.
+        nanos: u32,
+    },
+}
+
+impl From<TimeOrNow> for Time {
+    /// fuser 0.18 puts a time before 1970 as far before 1970 as seconds and nanoseconds are, added up. So they come apart
+    /// again as they were.
+    fn from(time: TimeOrNow) -> Self {
+        let TimeOrNow::SpecificTime(time) = time else { return Self::Now };
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => Self::At { seconds: whole(after), nanos: after.subsec_nanos() },
+            Err(e) => Self::At { seconds: -whole(e.duration()), nanos: e.duration().subsec_nanos() },
+        }
+    }
+}
+
+fn whole(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// What is to be changed (`FUSE_SETATTR`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Permissions.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// In bytes.
+    pub size: Option<u64>,
+    /// Last read.
+    pub atime: Option<Time>,
+    /// Last written.
+    pub mtime: Option<Time>,
+}
+
+impl Fs {
+    /// The attributes of a node. The root has its inode's number here.
+    ///
+    /// # Errors
+    /// ESTALE; what statx(2) answers.
+    pub fn getattr(&self, number: u64) -> io::Result<FileAttr> {
+        let node = self.nodes.get(number)?;
+        let path = self.nodes.path(&node)?;
+        attr(&node, &path)
+    }
+
+    /// Changes attributes: the owner first, since that takes setuid and setgid bits away.
+    ///
+    /// # Errors
+    /// What chown(2), chmod(2), ftruncate(2) and utimensat(2) answer.
+    pub fn setattr(&self, asker: &Asker, number: u64, change: &Change) -> io::Result<FileAttr> {
+        let node = self.nodes.get(number)?;
+        let path = self.nodes.path(&node)?;
+        if change.uid.is_some() || change.gid.is_some() {
+            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+            chownat(&path, c"", uid, gid, AtFlags::EMPTY_PATH)?;
+        }
+        if let Some(mode) = change.mode {
+            chmodat(CWD, at::link(&path), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
+        }
+        if let Some(size) = change.size {
+            self.truncate(asker, number, size)?;
+        }
+        if change.atime.is_some() || change.mtime.is_some() {
+            set_times(&path, change)?;
+        }
+        attr(&node, &path)
+    }
+
+    /// Makes a file longer or shorter.
+    ///
+    /// # Errors
+    /// What ftruncate(2) answers.
+    pub(super) fn truncate(&self, asker: &Asker, number: u64, size: u64) -> io::Result<()> {
+        let node = self.nodes.get(number)?;
+        let (file, _) = self.file(&node, Access::Write)?;
+        let from = size.min(file.stamp()?.size);
+        self.tier.change(self.id(&node), from, &file, || asker.changes(|| Ok(ftruncate(&*file, size)?)))
+    }
+}
+
+fn set_times(path: &OwnedFd, change: &Change) -> io::Result<()> {
+    let times = Timestamps { last_access: timespec(change.atime), last_modification: timespec(change.mtime) };
+    Ok(utimensat(CWD, at::link(path), &times, AtFlags::empty())?)
+}
+
+fn timespec(time: Option<Time>) -> Timespec {
+    match time {
+        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Some(Time::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Some(Time::At { seconds, nanos }) => Timespec { tv_sec: seconds, tv_nsec: nanos.into() },
+    }
+}
+
+fn attr(node: &Node, path: &OwnedFd) -> io::Result<FileAttr> {
+    let statx = at::stat(path)?;
+    let number = if node.number == ROOT { node.inode.ino } else { node.number };
+    Ok(attr_of(number, &statx))
+}
+
+/// The attributes of statx(2), for the node with this number.
+pub fn attr_of(number: u64, statx: &Statx) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: statx.stx_size,
+        blocks: statx.stx_blocks,
+        atime: time(statx.stx_atime),
+        mtime: time(statx.stx_mtime),
+        ctime: time(statx.stx_ctime),
+        crtime: time(statx.stx_btime),
+        kind: kind(rustix::fs::FileType::from_raw_mode(statx.stx_mode.into())),
+        perm: statx.stx_mode & 0o7777,
+        nlink: statx.stx_nlink,
+        uid: statx.stx_uid,
+        gid: statx.stx_gid,
+        rdev: device(statx.stx_rdev_major, statx.stx_rdev_minor),
+        blksize: statx.stx_blksize,
+        flags: 0,
+    }
+}
+
+fn time(time: StatxTimestamp) -> SystemTime {
+    let nanos = Duration::from_nanos(time.tv_nsec.into());
+    let whole = Duration::from_secs(time.tv_sec.unsigned_abs());
+    let second = if time.tv_sec < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    second.and_then(|s| s.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+}
+
+/// fuser's word for it.
+pub(super) fn kind(kind: rustix::fs::FileType) -> FileType {
+    use rustix::fs::FileType as Below;
+    match kind {
+        Below::Directory => FileType::Directory,
+        Below::Symlink => FileType::Symlink,
+        Below::Fifo => FileType::NamedPipe,
+        Below::Socket => FileType::Socket,
+        Below::CharacterDevice => FileType::CharDevice,
+        Below::BlockDevice => FileType::BlockDevice,
+        Below::RegularFile | Below::Unknown => FileType::RegularFile,
+    }
+}
+
+/// As the kernel packs a device's number for FUSE (`new_encode_dev`).
+fn device(major: u32, minor: u32) -> u32 {
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
+/// And back: major and minor.
+pub(super) fn halves(rdev: u32) -> (u32, u32) {
+    ((rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_devices_number_is_packed_and_unpacked() {
+        for (major, minor) in [(0, 0), (1, 3), (8, 255), (259, 256), (4095, 0xf_ffff)] {
+            assert_eq!(halves(device(major, minor)), (major, minor));
+        }
+    }
+
+    #[test]
+    fn a_time_before_1970_comes_as_the_kernel_sent_it() {
+        // What fuser makes of seconds -2 and 800,000,000 nanoseconds.
+        let sent = UNIX_EPOCH - Duration::new(2, 800_000_000);
+        assert_eq!(Time::from(TimeOrNow::SpecificTime(sent)), Time::At { seconds: -2, nanos: 800_000_000 });
+    }
+}

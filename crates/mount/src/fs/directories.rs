@@ -1,0 +1,173 @@
+//! Directories: what is in them.
+//!
+//! Nothing is kept between two requests: each opens the directory anew and goes to the place that the file system below
+//! named for it (`d_off` of getdents64(2)), which stays right when names come and go.
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use fuser::{FileAttr, FileType, INodeNo};
+use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
+
+use super::attributes::kind;
+use super::{Asker, Found, Fs};
+use crate::below::at;
+use crate::node::Access;
+
+/// Of getdents64(2) at a time: about what one reply takes.
+const BUFFER: usize = 8192;
+
+/// An entry of a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed<'a> {
+    /// Its name.
+    pub name: &'a OsStr,
+    /// The inode's number below.
+    pub ino: u64,
+    /// What it is.
+    pub kind: FileType,
+    /// Where the next one is.
+    pub next: u64,
+}
+
+impl Listed<'_> {
+    fn is_dots(&self) -> bool {
+        matches!(self.name.as_bytes(), b"." | b"..")
+    }
+}
+
+impl Fs {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// ESTALE.
+    pub fn opendir(&self, number: u64) -> io::Result<()> {
+        self.nodes.opened(&self.nodes.get(number)?, Access::Read)
+    }
+
+    /// It was closed.
+    pub fn releasedir(&self, asker: &Asker, number: u64) {
+        if let Ok(node) = self.nodes.get(number) {
+            self.nodes.released(&node, Access::Read, asker.again);
+        }
+    }
+
+    fn directory(&self, number: u64) -> io::Result<OwnedFd> {
+        at::reopen(self.path(number)?, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// Entries from `offset` on, until `take` says that it is full.
+    ///
+    /// # Errors
+    /// What getdents64(2) answers.
+    pub fn readdir(
+        &self,
+        number: u64,
+        offset: u64,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
+    ) -> io::Result<()> {
+        list(&self.directory(number)?, offset, |dir, listed| {
+            let kind = listed.kind.unwrap_or_else(|| kind_of(dir, listed.name));
+            take(&Listed { name: listed.name, ino: listed.ino, kind, next: listed.next })
+        })
+    }
+
+    /// The same with attributes. The kernel knows each node once more that was taken; `.` and `..` are not counted.
+    ///
+    /// # Errors
+    /// What getdents64(2) answers.
+    pub fn readdirplus(
+        &self,
+        number: u64,
+        offset: u64,
+        mut take: impl FnMut(&Listed<'_>, &Found) -> bool,
+    ) -> io::Result<()> {
+        list(&self.directory(number)?, offset, |dir, raw| {
+            let kind = raw.kind.unwrap_or(FileType::RegularFile);
+            let listed = Listed { name: raw.name, ino: raw.ino, kind, next: raw.next };
+            if listed.is_dots() {
+                return take(&listed, &dots(listed.ino));
+            }
+            // It went between the two calls.
+            let Ok(statx) = at::stat_at(dir, listed.name) else { return false };
+            let found = self.told(number, listed.name, &statx);
+            let full = take(&listed, &found);
+            if full {
+                self.forget(found.attr.ino.0, 1);
+            }
+            full
+        })
+    }
+
+    /// Has the disk below have the directory.
+    ///
+    /// # Errors
+    /// What fsync(2) answers.
+    pub fn fsyncdir(&self, number: u64, data_only: bool) -> io::Result<()> {
+        let dir = self.directory(number)?;
+        if data_only {
+            fdatasync(dir)?
+        } else {
+            fsync(dir)?
+        }
+        Ok(())
+    }
+}
+
+struct Raw<'a> {
+    name: &'a OsStr,
+    ino: u64,
+    kind: Option<FileType>,
+    next: u64,
+}
+
+fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &Raw<'_>) -> bool) -> io::Result<()> {
+    if offset != 0 {
+        seek(dir, SeekFrom::Start(offset))?;
+    }
+    let mut buffer = [MaybeUninit::uninit(); BUFFER];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let kind = match entry.file_type() {
+            rustix::fs::FileType::Unknown => None,
+            known => Some(kind(known)),
+        };
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if take(dir, &Raw { name, ino: entry.ino(), kind, next: entry.next_entry_cookie() }) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn kind_of(dir: &OwnedFd, name: &OsStr) -> FileType {
+    let mode = at::stat_at(dir, name).map_or(0, |s| s.stx_mode);
+    kind(rustix::fs::FileType::from_raw_mode(mode.into()))
+}
+
+/// The kernel takes no more of `.` and `..` than number and kind.
+fn dots(ino: u64) -> Found {
+    let epoch = std::time::UNIX_EPOCH;
+    let attr = FileAttr {
+        ino: INodeNo(ino),
+        size: 0,
+        blocks: 0,
+        atime: epoch,
+        mtime: epoch,
+        ctime: epoch,
+        crtime: epoch,
+        kind: FileType::Directory,
+        perm: 0o755,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 4096,
+        flags: 0,
+    };
+    Found { attr, generation: 0 }
+}

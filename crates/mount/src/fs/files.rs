@@ -1,0 +1,232 @@
+//! Regular files: opening, reading, writing.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fuser::{BackingId, FopenFlags, OpenFlags, WriteFlags};
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
+use rustix::io::Errno;
+
+use super::asker::losing_set_id;
+use super::{Asker, Found, Fs, again};
+use crate::below::{File, at};
+use crate::node::{Access, Node, Writer};
+use crate::tier::{Place, Seen};
+use crate::worth::backing::Register;
+
+fn access(flags: i32) -> Access {
+    if flags & libc::O_ACCMODE == libc::O_RDONLY { Access::Read } else { Access::Write }
+}
+
+/// A file that is read only has nothing to be told at close(2).
+fn fopen(access: Access, seen: Seen) -> FopenFlags {
+    let keep = if seen == Seen::Same { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+    let quiet = if access == Access::Read { FopenFlags::FOPEN_NOFLUSH } else { FopenFlags::empty() };
+    keep | quiet
+}
+
+impl Fs {
+    /// Opens a file. The kernel may keep its pages if nobody changed it since it was last seen.
+    ///
+    /// # Errors
+    /// What open(2) answers; ESTALE.
+    pub fn open(&self, asker: &Asker, number: u64, flags: OpenFlags) -> io::Result<FopenFlags> {
+        let node = self.nodes.get(number)?;
+        let access = access(flags.0);
+        self.nodes.opened(&node, access)?;
+        let opened = self.open_now(asker, &node, flags);
+        if opened.is_err() {
+            self.nodes.released(&node, access, false);
+        }
+        opened
+    }
+
+    fn open_now(&self, asker: &Asker, node: &Arc<Node>, flags: OpenFlags) -> io::Result<FopenFlags> {
+        let access = access(flags.0);
+        let (file, seen) = self.file(node, access)?;
+        let seen = match seen {
+            Some(seen) => seen,
+            None => self.tier.opened(self.id(node), file.stamp()?),
+        };
+        if flags.0 & libc::O_TRUNC != 0 {
+            self.truncate(asker, node.number, 0)?;
+        }
+        Ok(fopen(access, seen))
+    }
+
+    /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself.
+    pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
+        let node = self.nodes.get(number).ok()?;
+        let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
+        self.worth.open(number, self.id(&node), reply, file.as_fd(), || Ok(file.stamp()?.size))
+    }
+
+    /// Makes and opens a file, or opens the one that somebody made meanwhile.
+    ///
+    /// # Errors
+    /// What open(2) answers; ESTALE if something else than a file is there, so that the kernel looks again.
+    pub fn create(
+        &self,
+        asker: &Asker,
+        parent: u64,
+        name: &OsStr,
+        mode: (u32, u32),
+        flags: i32,
+    ) -> io::Result<(Found, FopenFlags)> {
+        let dir = self.path(parent)?;
+        let name = at::name(name)?;
+        let access = access(flags);
+        let fd = create(asker, &dir, name, mode, flags)?;
+        let statx = at::stat(&fd)?;
+        if FileType::from_raw_mode(statx.stx_mode.into()) != FileType::RegularFile {
+            return Err(Errno::STALE.into());
+        }
+        let node = self.nodes.learn(&statx, parent, name);
+        self.nodes.opened(&node, access)?;
+        let seen = self.created(&node, access, File::new(fd))?;
+        Ok((
+            Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
+            fopen(access, seen),
+        ))
+    }
+
+    fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<Seen> {
+        let seen = self.tier.opened(self.id(node), file.stamp()?);
+        let writer = Writer { file: Arc::new(file), readable: true };
+        node.file(access, || Ok(writer))?;
+        Ok(seen)
+    }
+
+    /// Reads, and hands what was read to `take`; less than asked for only at the end.
+    ///
+    /// # Errors
+    /// What the file below answers.
+    pub fn read<T>(
+        &self,
+        number: u64,
+        offset: u64,
+        len: u32,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
+        let node = self.nodes.get(number)?;
+        let (file, _) = self.file(&node, Access::Read)?;
+        self.with_hands(|hands| {
+            Ok(take(self.tier.read(hands, self.id(&node), &file, offset, len as usize)?))
+        })
+    }
+
+    /// Writes at `offset`, or at the file's end below if it was opened with `O_APPEND`. Pages that were changed in memory
+    /// (mmap) have their place in any case.
+    ///
+    /// # Errors
+    /// What the file below answers.
+    pub fn write(
+        &self,
+        asker: &Asker,
+        number: u64,
+        offset: u64,
+        data: &[u8],
+        how: (WriteFlags, OpenFlags),
+    ) -> io::Result<u32> {
+        let node = self.nodes.get(number)?;
+        let (file, _) = self.file(&node, Access::Write)?;
+        let appends = how.1.0 & libc::O_APPEND != 0 && !how.0.contains(WriteFlags::FUSE_WRITE_CACHE);
+        if appends && asker.again && again::appended(&file, offset, data)? {
+            return Ok(count(data.len()));
+        }
+        let place = if appends { Place::End } else { Place::At(offset) };
+        let put = || self.with_hands(|hands| self.tier.write(hands, self.id(&node), &file, place, data));
+        let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let written = if kills { losing_set_id(put)? } else { put()? };
+        if appends {
+            self.check_end(&node, &file, offset + written as u64)?;
+        }
+        Ok(count(written))
+    }
+
+    /// The kernel has what was appended in its pages at the end that it knew. If that was not the end, they are wrong, and
+    /// must not be kept at the next open.
+    fn check_end(&self, node: &Node, file: &File, end: u64) -> io::Result<()> {
+        if file.stamp()?.size != end {
+            self.tier.forget(self.id(node));
+        }
+        Ok(())
+    }
+
+    /// A descriptor of the file was closed. The file system below may say now that it could not write (NFS does).
+    ///
+    /// # Errors
+    /// What close(2) answers.
+    pub fn flush(&self, number: u64) -> io::Result<()> {
+        let node = self.nodes.get(number)?;
+        let Some(file) = node.hold().file(Access::Write) else { return Ok(()) };
+        close(rustix::io::fcntl_dupfd_cloexec(&*file, 0)?)
+    }
+
+    /// The file was closed for good.
+    pub fn release(&self, asker: &Asker, number: u64, flags: OpenFlags) {
+        // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
+        if !asker.again {
+            self.worth.opens.release(number);
+        }
+        let Ok(node) = self.nodes.get(number) else { return };
+        self.nodes.released(&node, access(flags.0), asker.again);
+        if node.is_gone() && !node.is_open() {
+            self.tier.forget(self.id(&node));
+        }
+    }
+
+    /// Has the disk below have it.
+    ///
+    /// # Errors
+    /// What fsync(2) answers.
+    pub fn fsync(&self, number: u64, data_only: bool) -> io::Result<()> {
+        let node = self.nodes.get(number)?;
+        let open = node.hold().file(Access::Write);
+        let file = match open {
+            Some(file) => file,
+            None => self.file(&node, Access::Read)?.0,
+        };
+        if data_only {
+            fdatasync(&*file)?
+        } else {
+            fsync(&*file)?
+        }
+        Ok(())
+    }
+}
+
+fn count(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// A file to write is opened to read as well: see [`Writer`]. `O_NONBLOCK` because a pipe could be there by now.
+fn create(asker: &Asker, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
+    let kept = OFlags::from_bits_truncate((flags & (libc::O_EXCL | libc::O_TRUNC)).cast_unsigned());
+    let rights = if access(flags) == Access::Read { OFlags::RDONLY } else { OFlags::RDWR };
+    let always = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let bits = Mode::from_raw_mode(mode.0 & 0o7777);
+    let open = |more| asker.makes(mode.1, || Ok(openat(dir, name, always | rights | more, bits)?));
+    let opened = open(kept);
+    let is_ours = || {
+        at::stat_at(dir, name).is_ok_and(|s| {
+            s.stx_size == 0 && again::made(&s, FileType::RegularFile, asker, SystemTime::now())
+        })
+    };
+    if asker.again && again::is(&opened, Errno::EXIST) && is_ours() {
+        return open(kept.difference(OFlags::EXCL));
+    }
+    opened
+}
+
+/// close(2), with what it says.
+#[expect(unsafe_code, reason = "dropping a descriptor hides what close(2) says")]
+fn close(fd: OwnedFd) -> io::Result<()> {
+    use std::os::fd::IntoRawFd;
+    // SAFETY: the descriptor is ours and is not used again.
+    let closed = unsafe { libc::close(fd.into_raw_fd()) };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

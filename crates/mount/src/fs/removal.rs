@@ -1,0 +1,131 @@
+//! Names: taking them away and moving them. What is open stays open.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, RenameFlags, renameat_with, unlinkat};
+use rustix::io::Errno;
+
+use super::{Asker, Fs, again};
+use crate::below::at;
+use crate::node::{self, Node};
+
+/// A node that is about to lose a name.
+struct Victim {
+    node: Arc<Node>,
+    /// If the name is its last: a descriptor, since it cannot be opened by name any more.
+    last: Option<Arc<OwnedFd>>,
+    /// The supervisor keeps a descriptor of it for this.
+    kept: bool,
+}
+
+/// One end of a rename.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    /// The directory's number.
+    pub parent: u64,
+    /// The name there.
+    pub name: &'a OsStr,
+}
+
+impl Fs {
+    /// Takes a name away: a directory's, or that of anything else.
+    ///
+    /// # Errors
+    /// What unlink(2) or rmdir(2) answers; EIO if the file is open and nobody can keep it.
+    pub fn unlink(&self, asker: &Asker, parent: u64, name: &OsStr, directory: bool) -> io::Result<()> {
+        let dir = self.path(parent)?;
+        let name = at::name(name)?;
+        let end = End { parent, name };
+        let victim = self.victim(&dir, end)?;
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let removed = again::removed(unlinkat(&dir, name, flags).map_err(io::Error::from), asker);
+        self.settle(victim, end, removed)
+    }
+
+    /// The node that will lose this name, made ready for it.
+    fn victim(&self, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Victim>> {
+        // What is wrong with the name, the call itself will say.
+        let Ok(statx) = at::stat_at(dir, end.name) else { return Ok(None) };
+        let Some(node) = self.nodes.find(&node::inode(&statx)) else { return Ok(None) };
+        let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
+        if !is_dir && statx.stx_nlink > 1 {
+            return Ok(Some(Victim { node, last: None, kept: false }));
+        }
+        self.nodes.named(&node, end.parent, end.name);
+        let last = Some(self.nodes.path(&node)?);
+        let kept = node.is_open() && self.nodes.keep(&node).map_err(|_| io::Error::from(Errno::IO))?;
+        Ok(Some(Victim { node, last, kept }))
+    }
+
+    /// Notes that the name is gone, or that it is not.
+    fn settle(&self, victim: Option<Victim>, end: End<'_>, done: io::Result<()>) -> io::Result<()> {
+        match (victim, done) {
+            (Some(victim), Ok(())) => self.lost_name(&victim, end),
+            (Some(Victim { node, kept: true, .. }), Err(e)) => {
+                self.nodes.unkeep(&node);
+                return Err(e);
+            }
+            (_, done) => return done,
+        }
+        Ok(())
+    }
+
+    fn lost_name(&self, victim: &Victim, end: End<'_>) {
+        let node = &victim.node;
+        if let Some(path) = &victim.last {
+            node.hold().path.get_or_insert_with(|| Arc::clone(path));
+            node.set_gone();
+            if node.is_open() {
+                // Opened since the victim was made ready; a next worker would miss it, nothing else.
+                let _ = self.nodes.keep(node);
+            } else {
+                self.tier.forget(self.id(node));
+            }
+        }
+        self.nodes.unnamed(node, end.parent, end.name);
+    }
+
+    /// Moves a name, over another one if it is there and `flags` (renameat2(2)) allow it.
+    ///
+    /// # Errors
+    /// What renameat2(2) answers; EIO as for [`Self::unlink`], and for an exchange that may have been done already.
+    pub fn rename(&self, asker: &Asker, from: End<'_>, to: End<'_>, flags: RenameFlags) -> io::Result<()> {
+        let (dir, to_dir) = (self.path(from.parent)?, self.path(to.parent)?);
+        let (name, to_name) = (at::name(from.name)?, at::name(to.name)?);
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        if exchange && asker.again {
+            return Err(Errno::IO.into());
+        }
+        let moved = self.known(&dir, name);
+        let other = if exchange { self.known(&to_dir, to_name) } else { None };
+        let same =
+            moved.as_ref().zip(self.known(&to_dir, to_name)).is_some_and(|(m, o)| m.number == o.number);
+        let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
+        let victim = if replaces { self.victim(&to_dir, to)? } else { None };
+        let renamed = renameat_with(&dir, name, &to_dir, to_name, flags).map_err(io::Error::from);
+        let arrived = || at::stat_at(&to_dir, to_name).is_ok();
+        if asker.again && again::is(&renamed, Errno::NOENT) && arrived() {
+            return Ok(());
+        }
+        self.settle(victim, to, renamed)?;
+        if !same {
+            self.moved(moved, from, to);
+            self.moved(other, to, from);
+        }
+        Ok(())
+    }
+
+    fn known(&self, dir: &OwnedFd, name: &OsStr) -> Option<Arc<Node>> {
+        self.nodes.find(&node::inode(&at::stat_at(dir, name).ok()?))
+    }
+
+    fn moved(&self, node: Option<Arc<Node>>, from: End<'_>, to: End<'_>) {
+        if let Some(node) = node {
+            self.nodes.named(&node, to.parent, to.name);
+            self.nodes.unnamed(&node, from.parent, from.name);
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What fuser calls: decodes, calls a plain function, encodes. A trait has one `impl`, so all requests are here, in the
+//! order of the files that do them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use super::removal::End;
+use super::space::At;
+use super::{Asker, Change, Found, Fs, Kind, capabilities};
+
+/// A handle carries nothing.
+const NO_HANDLE: FileHandle = FileHandle(0);
+
+/// The file system as fuser wants it. Clones serve the same, so that each session can have one.
+#[derive(Debug, Clone)]
+pub struct Serve(pub Arc<Fs>);
+
+/// The kernel's word for an error; one without a number is `EIO`.
+fn errno(e: io::Error) -> Errno {
+    e.raw_os_error().map_or(Errno::EIO, |_| Errno::from(e))
+}
+
+fn empty(reply: ReplyEmpty, done: io::Result<()>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(errno(e)),
+    }
+}
+
+fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
+    match value {
+        Ok(value) if most == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(errno(e)),
+    }
+}
+
+impl Serve {
+    fn entry(&self, reply: ReplyEntry, found: io::Result<Found>) {
+        match found {
+            Ok(found) => reply.entry(&self.0.ttl, &found.attr, Generation(found.generation)),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn attr(&self, reply: ReplyAttr, attr: io::Result<fuser::FileAttr>) {
+        match attr {
+            Ok(attr) => reply.attr(&self.0.ttl, &attr),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+}
+
+/// Any other flag makes an open with passthrough an error (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
+const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
+
+impl Filesystem for Serve {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let offered = config.capabilities();
+        let mut wanted = capabilities();
+        if !rustix::process::geteuid().is_root() || config.set_max_stack_depth(1).is_err() {
+            wanted -= InitFlags::FUSE_PASSTHROUGH;
+        }
+        // Only what is offered is asked for, so nothing is refused.
+        let _ = config.add_capabilities(wanted & offered);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, self.0.lookup(parent.0, name));
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        self.0.forget(ino.0, lookups);
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let kind = Kind::Node(mode & libc::S_IFMT, rdev);
+        self.entry(reply, self.0.make(&request.into(), parent.0, name, kind, mode, umask));
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Symlink(target), 0o777, 0));
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.0.readlink(ino.0) {
+            Ok(target) => reply.data(&target),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, self.0.link(&request.into(), ino.0, parent.0, name));
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.unlink(&request.into(), parent.0, name, false));
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.unlink(&request.into(), parent.0, name, true));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        let (from, to) = (End { parent: parent.0, name }, End { parent: new_parent.0, name: new_name });
+        empty(reply, self.0.rename(&request.into(), from, to, flags));
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.attr(reply, self.0.getattr(ino.0));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
+        let change = Change { mode, uid, gid, size, atime, mtime };
+        self.attr(reply, self.0.setattr(&request.into(), ino.0, &change));
+    }
+
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.0.open(&request.into(), ino.0, flags) {
+            Ok(how) => match self.0.straight(ino.0, &reply) {
+                Some(id) => reply.opened_passthrough(NO_HANDLE, how & PASSTHROUGH, &id),
+                None => reply.opened(NO_HANDLE, how),
+            },
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.0.create(&request.into(), parent.0, name, (mode, umask), flags) {
+            Ok((found, how)) => {
+                let (ttl, attr, generation) = (&self.0.ttl, &found.attr, Generation(found.generation));
+                match self.0.straight(attr.ino.0, &reply) {
+                    Some(id) => {
+                        reply.created_passthrough(ttl, attr, generation, NO_HANDLE, how & PASSTHROUGH, &id);
+                    }
+                    None => reply.created(ttl, attr, generation, NO_HANDLE, how),
+                }
+            }
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut reply = Some(reply);
+        let done = self.0.read(ino.0, offset, size, |data| reply.take().map(|r| r.data(data)));
+        if let (Err(e), Some(reply)) = (done, reply) {
+            reply.error(errno(e));
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.0.write(&request.into(), ino.0, offset, data, (write_flags, flags)) {
+            Ok(written) => reply.written(written),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        empty(reply, self.0.flush(ino.0));
+    }
+
+    fn release(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.0.release(&request.into(), ino.0, flags);
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        empty(reply, self.0.fsync(ino.0, data_only));
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.0.opendir(ino.0) {
+            Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.0.readdir(ino.0, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let ttl = self.0.ttl;
+        let listed = self.0.readdirplus(ino.0, offset, |l, f| {
+            reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn releasedir(&self, request: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.0.releasedir(&Asker::from(request), ino.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        empty(reply, self.0.fsyncdir(ino.0, data_only));
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        empty(reply, self.0.setxattr(&request.into(), ino.0, name, value, flags));
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        bytes(reply, size, self.0.getxattr(ino.0, name, size));
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        bytes(reply, size, self.0.listxattr(ino.0, size));
+    }
+
+    fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.removexattr(&request.into(), ino.0, name));
+    }
+
+    fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        match self.0.statfs(ino.0) {
+            Ok(s) => reply.statfs(
+                s.f_blocks,
+                s.f_bfree,
+                s.f_bavail,
+                s.f_files,
+                s.f_ffree,
+                small(s.f_bsize),
+                small(s.f_namemax),
+                small(s.f_frsize),
+            ),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        empty(reply, self.0.fallocate(&request.into(), At { number: ino.0, offset }, len, mode));
+    }
+
+    fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        match self.0.lseek(At { number: ino.0, offset }, whence) {
+            Ok(at) => reply.offset(i64::try_from(at).unwrap_or(i64::MAX)),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_offset: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = (At { number: from.0, offset: from_offset }, At { number: to.0, offset: to_offset });
+        match self.0.copy_file_range(&request.into(), from, to, len) {
+            Ok(copied) => reply.written(copied),
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+}

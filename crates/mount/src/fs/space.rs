@@ -1,0 +1,75 @@
+//! Where a file has data, room for it, and copies inside the kernel.
+
+use std::io;
+
+use rustix::fs::{FallocateFlags, SeekFrom, StatVfs, copy_file_range, fallocate, fstatvfs, seek};
+use rustix::io::Errno;
+
+use super::{Asker, Fs};
+use crate::node::Access;
+
+/// One end of a copy: the node's number, and where in it.
+#[derive(Debug, Clone, Copy)]
+pub struct At {
+    /// The node's number.
+    pub number: u64,
+    /// In bytes.
+    pub offset: u64,
+}
+
+/// At a time; the caller asks again. Keeps one request from holding a thread for long.
+const MOST_COPIED: u64 = 64 << 20;
+
+impl Fs {
+    /// The file system below.
+    ///
+    /// # Errors
+    /// What fstatvfs(3) answers.
+    pub fn statfs(&self, number: u64) -> io::Result<StatVfs> {
+        Ok(fstatvfs(self.path(number)?)?)
+    }
+
+    /// Room for data, or none any more; `mode` as of fallocate(2).
+    ///
+    /// # Errors
+    /// What fallocate(2) answers.
+    pub fn fallocate(&self, asker: &Asker, at: At, len: u64, mode: i32) -> io::Result<()> {
+        let node = self.nodes.get(at.number)?;
+        let (file, _) = self.file(&node, Access::Write)?;
+        let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        let from = at.offset.min(file.stamp()?.size);
+        let allocate = || asker.changes(|| Ok(fallocate(&*file, mode, at.offset, len)?));
+        self.tier.change(self.id(&node), from, &file, allocate)
+    }
+
+    /// Where data or a hole begins from `at` on (`SEEK_DATA`, `SEEK_HOLE`; the kernel does the others itself).
+    ///
+    /// # Errors
+    /// What lseek(2) answers.
+    pub fn lseek(&self, at: At, whence: i32) -> io::Result<u64> {
+        let node = self.nodes.get(at.number)?;
+        let (file, _) = self.file(&node, Access::Read)?;
+        let to = match whence {
+            libc::SEEK_DATA => SeekFrom::Data(at.offset),
+            libc::SEEK_HOLE => SeekFrom::Hole(at.offset),
+            _ => return Err(Errno::INVAL.into()),
+        };
+        Ok(seek(&*file, to)?)
+    }
+
+    /// Copies from one file to another, and returns how much.
+    ///
+    /// # Errors
+    /// What copy_file_range(2) answers.
+    pub fn copy_file_range(&self, asker: &Asker, from: At, to: At, len: u64) -> io::Result<u32> {
+        let (source, target) = (self.nodes.get(from.number)?, self.nodes.get(to.number)?);
+        let (input, _) = self.file(&source, Access::Read)?;
+        let (output, _) = self.file(&target, Access::Write)?;
+        let start = to.offset.min(output.stamp()?.size);
+        let (mut read, mut written) = (from.offset, to.offset);
+        let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);
+        let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
+        let copied = self.tier.change(self.id(&target), start, &output, || asker.changes(copy))?;
+        Ok(u32::try_from(copied).unwrap_or(u32::MAX))
+    }
+}

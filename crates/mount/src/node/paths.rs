@@ -1,0 +1,58 @@
+//! A bounded number of descriptors of paths.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::Node;
+
+/// At least so many, however low the limit is: a path has as many parts.
+const FEWEST: usize = 64;
+/// No more, however high it is.
+const MOST: u64 = 65_536;
+
+/// The nodes whose path has a descriptor, the oldest first; one that was used since gets a second chance.
+#[derive(Debug)]
+pub(super) struct Paths {
+    most: usize,
+    queue: Mutex<VecDeque<Weak<Node>>>,
+}
+
+impl Paths {
+    /// A quarter of what this process may open (`RLIMIT_NOFILE`).
+    pub(super) fn by_limit() -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        Self::new(usize::try_from((limit / 4).min(MOST)).unwrap_or(FEWEST))
+    }
+
+    pub(super) fn new(most: usize) -> Self {
+        Self { most: most.max(FEWEST), queue: Mutex::default() }
+    }
+
+    /// This one has a descriptor now. No hold may be locked.
+    pub(super) fn add(&self, node: &Arc<Node>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back(Arc::downgrade(node));
+        let mut chances = queue.len();
+        while queue.len() > self.most {
+            let Some(weak) = queue.pop_front() else { break };
+            let Some(oldest) = weak.upgrade() else { continue };
+            if chances > 0 && oldest.used.swap(false, Relaxed) {
+                chances -= 1;
+                queue.push_back(weak);
+            } else {
+                close(&oldest);
+            }
+        }
+    }
+}
+
+/// What has no name cannot be opened again, so it stays open.
+fn close(node: &Node) {
+    let mut hold = node.hold();
+    if !node.is_gone() && !node.is_kept() {
+        hold.path = None;
+    }
+}

@@ -1,0 +1,28 @@
+//! Which mounts of `eke-cache` there are, and how their supervisors are reached.
+//!
+//! # Layout
+//! - [`mounts`]: the kernel's list of mounts
+//! - [`dir`]: the directory with a user's sockets
+//! - [`socket`]: listening, connecting, who is at the other end
+//! - [`line`]: one JSON line a message, bounded in size and time
+//! - [`ask`]: a question to the supervisor of a mount
+//! - [`holders`]: which processes keep a mount busy
+//! - [`unmount`](mod@unmount): taking a mount away whose supervisor does not
+//!
+//! # Invariants
+//! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list.
+//! - A socket is reached through a directory that only its user can write to, and the other end's user is checked.
+
+pub mod ask;
+pub mod dir;
+pub mod holders;
+pub mod line;
+pub mod mounts;
+pub mod socket;
+pub mod unmount;
+
+pub use ask::{AskError, ask};
+pub use dir::Dirs;
+pub use mounts::{Device, Mount};
+pub use socket::{Peer, Socket};
+pub use unmount::unmount;

@@ -1,0 +1,53 @@
+//! The connection's device: `/dev/fuse`, its clones, and the order to send again what was not answered.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open as open_file};
+
+/// `FUSE_DEV_IOC_CLONE` of the kernel's `uapi/linux/fuse.h`: `_IOR(229, 0, uint32_t)`.
+const IOC_CLONE: u32 = 0x8004_e500;
+/// `FUSE_NOTIFY_RESEND` there (since Linux 6.9).
+const NOTIFY_RESEND: i32 = 7;
+
+/// A device that belongs to no connection yet.
+///
+/// # Errors
+/// What open(2) answers: ENOENT without the module, EPERM or EACCES without permission.
+pub fn open() -> io::Result<OwnedFd> {
+    Ok(open_file("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// One more device of the connection of `live`, with a queue of its own for requests that are being answered.
+///
+/// The supervisor makes and keeps them: the kernel ends what was read from a device with ECONNABORTED when its last
+/// descriptor closes, so one made by a worker would not outlive it.
+///
+/// # Errors
+/// What open(2) or ioctl(2) answers.
+pub fn another(live: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let new = open()?;
+    attach(new.as_fd(), live)?;
+    Ok(new)
+}
+
+#[expect(unsafe_code, reason = "rustix has no ioctl of FUSE")]
+fn attach(new: BorrowedFd<'_>, live: BorrowedFd<'_>) -> io::Result<()> {
+    let mut number = live.as_raw_fd().unsigned_abs();
+    // SAFETY: FUSE_DEV_IOC_CLONE only reads the u32 that it is given, which lives until the call returns.
+    let answer = unsafe { libc::ioctl(new.as_raw_fd(), IOC_CLONE.into(), &raw mut number) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Every request that was read and not answered is given out again, with the highest bit of its number set. Only while no
+/// process is left that could still answer one.
+///
+/// # Errors
+/// What write(2) answers: EINVAL before Linux 6.9.
+pub fn resend(live: BorrowedFd<'_>) -> io::Result<()> {
+    let mut header = [0u8; 16];
+    header[..4].copy_from_slice(&16u32.to_ne_bytes());
+    header[4..8].copy_from_slice(&NOTIFY_RESEND.to_ne_bytes());
+    rustix::io::write(live, &header)?;
+    Ok(())
+}

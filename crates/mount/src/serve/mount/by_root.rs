@@ -1,0 +1,71 @@
+//! mount(2) as root.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::StatVfsMountFlags;
+use rustix::io::Errno;
+use rustix::mount::MountFlags;
+
+use super::{Checked, Error, MAX_READ};
+use crate::registry::mounts::TYPE;
+use crate::serve::device;
+use crate::settings::Settings;
+
+pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, Error> {
+    let device = open()?;
+    let options = format!(
+        "fd={},rootmode={:o},user_id=0,group_id=0,default_permissions,max_read={MAX_READ}{}",
+        device.as_raw_fd(),
+        checked.mode & libc::S_IFMT,
+        if settings.others { ",allow_other" } else { "" },
+    );
+    let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
+    let options = CString::new(options).unwrap_or_default();
+    let flags = flags(checked.flags);
+    rustix::mount::mount(&source, &checked.place, TYPE, flags, options.as_c_str())
+        .map_err(|e| refused(checked, e))?;
+    Ok(device)
+}
+
+/// `/dev/fuse`, or why not.
+pub(super) fn open() -> Result<OwnedFd, Error> {
+    device::open().map_err(|source| match Errno::from_io_error(&source) {
+        Some(Errno::PERM | Errno::ACCESS) => Error::FuseForbidden { source },
+        _ => Error::NoFuse { source },
+    })
+}
+
+fn refused(checked: &Checked, errno: Errno) -> Error {
+    let place = checked.place.clone();
+    match errno {
+        Errno::PERM | Errno::ACCESS => Error::NotPermitted { place, source: errno.into() },
+        Errno::NODEV => Error::NoFuse { source: errno.into() },
+        other => Error::Refused { place, source: other.into() },
+    }
+}
+
+/// Those of the file system below: who could not run a set-uid program there cannot here, and who could still can.
+fn flags(below: StatVfsMountFlags) -> MountFlags {
+    let pairs = [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+    ];
+    pairs.iter().filter(|(has, _)| below.contains(*has)).map(|(_, flag)| *flag).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_forbids_what_the_one_below_forbids() {
+        let below = StatVfsMountFlags::NOSUID | StatVfsMountFlags::RDONLY | StatVfsMountFlags::RELATIME;
+        assert_eq!(flags(below), MountFlags::NOSUID | MountFlags::RDONLY);
+        assert_eq!(flags(StatVfsMountFlags::empty()), MountFlags::empty());
+    }
+}

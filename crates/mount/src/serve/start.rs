@@ -1,0 +1,166 @@
+//! From settings to a mount with a supervisor.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use eke_kernel::Root;
+use eke_kernel::write::write_value;
+use fuser::InitFlags;
+
+use super::init::{self, Grant};
+use super::ledger::Memfd;
+use super::log::say;
+use super::mount::{self, By, Checked, Error, Mounted};
+use super::supervisor::{Ended, Now, Supervisor};
+use super::{device, worker};
+use crate::registry::{Device, Dirs, Mount, Socket, mounts};
+use crate::settings::Settings;
+use crate::status::{Refusal, Start};
+
+/// Sessions: more than two on a small machine, so that a slow read below does not stop everything; and not too many, for
+/// each has a buffer of 16 MiB in its address space.
+const SESSIONS: std::ops::RangeInclusive<usize> = 2..=8;
+/// In KiB. One reader's sequential misses are 40 % faster than with the kernel's 128, and more gains nothing.
+const READ_AHEAD_KB: &str = "1024";
+
+/// What `eke-cache serve` is given besides the settings.
+#[derive(Debug)]
+pub struct Options {
+    /// A byte for each signal to end.
+    pub shutdown: UnixStream,
+    /// Where the one line of the start goes.
+    pub report: File,
+    /// As on a kernel before 6.9, for tests: no worker follows a dead one.
+    pub no_resend: bool,
+}
+
+/// Mounts and serves until the mount is gone. The process must have one thread, since workers are forks of it.
+pub fn serve(settings: Settings, options: Options) -> ExitCode {
+    worker::raise_open_files();
+    let supervisor = match prepare(settings, &options) {
+        Ok(prepared) => prepared.supervisor(options),
+        Err(refusal) => {
+            say(&refusal.what);
+            tell(&options.report, &Start::Error(refusal));
+            return ExitCode::FAILURE;
+        }
+    };
+    match supervisor.run() {
+        Ended::Worker(parts) => worker::run(*parts),
+        Ended::Unmounted => ExitCode::SUCCESS,
+        Ended::NotStarted(Refusal { what, .. }) | Ended::GaveUp(what) => {
+            say(&what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(mut report: &File, start: &Start) {
+    use std::io::Write as _;
+    let mut line = serde_json::to_vec(start).unwrap_or_default();
+    line.push(b'\n');
+    let _ = report.write_all(&line);
+}
+
+/// A mount that has agreed with the kernel.
+struct Prepared {
+    settings: Settings,
+    dir: OwnedFd,
+    mounted: Mounted,
+    grant: Grant,
+    memfd: Memfd,
+    slots: Memfd,
+    clones: Vec<OwnedFd>,
+}
+
+fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
+    let checked = mount::check(&settings)?;
+    let memfd = || Memfd::new().map_err(|e| failed(&checked, "no memory for what outlives a worker", e));
+    let (ledger, slots) = (memfd()?, memfd()?);
+    let mounted = mount::mount(&settings, &checked)?;
+    match agree(&mounted, options) {
+        Ok(grant) => {
+            let clones = clones(&mounted.device);
+            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones })
+        }
+        Err(e) => {
+            // Nobody has answered anything yet, so nothing can hang once the device is closed.
+            let _ = mount::unmount(&mounted.place, mounted.by, true);
+            Err(failed(&checked, "no agreement with the kernel", e))
+        }
+    }
+}
+
+fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
+    Error::Failed { place: checked.place.clone(), what, source }.into()
+}
+
+fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
+    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
+    if options.no_resend {
+        grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
+    }
+    Ok(grant)
+}
+
+/// As many devices more as there are processors less one. Without them (a device that this user may not open) one session
+/// serves.
+fn clones(device: &OwnedFd) -> Vec<OwnedFd> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let more = processors.clamp(*SESSIONS.start(), *SESSIONS.end()) - 1;
+    let made: io::Result<_> = (0..more).map(|_| device::another(device.as_fd())).collect();
+    made.unwrap_or_else(|e| {
+        say(&format!("one session only: the device cannot be cloned: {e}"));
+        Vec::new()
+    })
+}
+
+impl Prepared {
+    fn supervisor(self, options: Options) -> Supervisor {
+        let shown = shown(&self.mounted);
+        if let (By::Root, Some(shown)) = (self.mounted.by, &shown) {
+            read_ahead(&shown.device.to_string());
+        }
+        let socket = shown.as_ref().and_then(|shown| listen(shown.device));
+        let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
+        Supervisor {
+            settings: self.settings,
+            dir: self.dir,
+            place: self.mounted.place,
+            by: self.mounted.by,
+            shown,
+            devices,
+            grant: self.grant,
+            memfd: self.memfd,
+            slots: self.slots,
+            socket,
+            shutdown: options.shutdown,
+            report: Some(options.report),
+            now: Now::default(),
+        }
+    }
+}
+
+/// The mount as the kernel shows it. A stat(2) of the place would need a worker.
+fn shown(mounted: &Mounted) -> Option<Mount> {
+    mounts::at(&mounts::read().ok()?, &mounted.place).cloned()
+}
+
+/// Without a socket the mount serves all the same; umount(8) ends it.
+fn listen(device: Device) -> Option<Socket> {
+    let listening = Socket::listen(&Dirs::host(), device).and_then(|socket| {
+        socket.listener().set_nonblocking(true)?;
+        Ok(socket)
+    });
+    listening.map_err(|e| say(&format!("nobody can ask for its status: no socket: {e}"))).ok()
+}
+
+/// No intent is written to the journal: the setting is of an object of ours, new with the mount and gone with it.
+fn read_ahead(device: &str) {
+    if let Err(e) = write_value(&Root::host(), "bdi.read_ahead_kb", device, READ_AHEAD_KB) {
+        say(&format!("the mount reads ahead as the kernel does by default: {e}"));
+    }
+}

@@ -1,0 +1,197 @@
+//! The supervisor: one thread that holds what must outlive a worker, and waits.
+
+mod clients;
+mod deaths;
+mod fork;
+mod leave;
+mod run;
+pub mod signals;
+pub mod talk;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::init::Grant;
+use super::ledger::{Kept, Memfd};
+use super::log::say;
+use super::mount::By;
+use super::{device, worker};
+use crate::registry::{Mount, Socket};
+use crate::settings::Settings;
+use crate::status::{Ready, Refusal, Start};
+use clients::Client;
+use deaths::Deaths;
+use leave::Leaving;
+
+/// What it holds.
+#[derive(Debug)]
+pub struct Supervisor {
+    /// As asked for.
+    pub settings: Settings,
+    /// The directory below.
+    pub dir: OwnedFd,
+    /// Where it is mounted.
+    pub place: PathBuf,
+    /// Who mounted it.
+    pub by: By,
+    /// It, as the kernel shows it.
+    pub shown: Option<Mount>,
+    /// `/dev/fuse` as it was mounted, and its clones.
+    pub devices: Vec<OwnedFd>,
+    /// What was agreed on with the kernel.
+    pub grant: Grant,
+    /// The ledger's log.
+    pub memfd: Memfd,
+    /// Which files are open straight, for [`crate::worth`].
+    pub slots: Memfd,
+    /// Where clients come from.
+    pub socket: Option<Socket>,
+    /// A byte for each signal to end.
+    pub shutdown: UnixStream,
+    /// Where the one line of the start goes; none when it is said.
+    pub report: Option<File>,
+    /// Everything that changes.
+    pub now: Now,
+}
+
+/// What changes while it runs.
+#[derive(Debug)]
+pub struct Now {
+    since: Instant,
+    worker: Option<Worker>,
+    kept: Kept,
+    deaths: Deaths,
+    restarts: u64,
+    last_death: Option<String>,
+    clients: Vec<Client>,
+    next_number: u64,
+    leaving: Option<Leaving>,
+    /// A signal asked: if busy, then lazily.
+    must_leave: bool,
+    /// Out of sight; open files may go on.
+    unmounted: bool,
+}
+
+impl Default for Now {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            worker: None,
+            kept: Kept::default(),
+            deaths: Deaths::default(),
+            restarts: 0,
+            last_death: None,
+            clients: Vec::new(),
+            next_number: 0,
+            leaving: None,
+            must_leave: false,
+            unmounted: false,
+        }
+    }
+}
+
+/// The living worker.
+#[derive(Debug)]
+struct Worker {
+    pid: Pid,
+    pidfd: OwnedFd,
+    talk: OwnedFd,
+    keeper: OwnedFd,
+    started: Instant,
+    ready: Option<Instant>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// The mount is gone, as somebody wished.
+    Unmounted,
+    /// It could not go on: a sentence.
+    GaveUp(String),
+    /// It could not even begin.
+    NotStarted(Refusal),
+    /// This process is a worker now.
+    Worker(Box<worker::Parts>),
+}
+
+impl Supervisor {
+    /// Starts a worker; in the worker itself gives the way out.
+    fn start_worker(&mut self) -> io::Result<Option<worker::Ends>> {
+        let (talk, their_talk) = talk::pair()?;
+        let (keeper, their_keeper) = talk::pair()?;
+        let Some(pid) = fork::fork()? else {
+            return Ok(Some(worker::Ends { talk: their_talk, keeper: their_keeper }));
+        };
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        self.now.worker = Some(Worker { pid, pidfd, talk, keeper, started: Instant::now(), ready: None });
+        Ok(None)
+    }
+
+    /// In a worker: what it needs of all this. The rest is closed.
+    fn into_parts(mut self, ends: worker::Ends) -> worker::Parts {
+        // The socket's name stays the supervisor's.
+        self.socket.into_iter().for_each(Socket::let_go);
+        worker::Parts {
+            settings: self.settings,
+            dir: self.dir,
+            place: self.place,
+            by: self.by,
+            devices: self.devices,
+            grant: self.grant,
+            memfd: self.memfd,
+            slots: self.slots,
+            kept: self.now.kept.take(),
+            ends,
+        }
+    }
+
+    /// Unmounts lazily, now, without a worker. Gives up after a few seconds: the end of this process ends the connection.
+    pub fn leave_lazily(&self) {
+        let done =
+            Leaving::start(&self.place, self.by, true).map_err(|e| e.to_string()).and_then(|leaving| {
+                leaving.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what)
+            });
+        if let Err(what) = done {
+            say(&format!("{what}; `eke cache umount {}` takes the dead mount away", self.place.display()));
+        }
+    }
+
+    /// What was unanswered is given out again, to the next worker.
+    fn resend(&self) {
+        if let Some(Err(e)) = self.devices.first().map(|d| device::resend(d.as_fd())) {
+            say(&format!("the kernel does not send again what was unanswered: {e}"));
+        }
+    }
+
+    fn report(&mut self, start: &Start) {
+        if let Some(mut report) = self.report.take() {
+            let mut line = serde_json::to_vec(start).unwrap_or_default();
+            line.push(b'\n');
+            // Who does not listen any more is served all the same.
+            let _ = report.write_all(&line);
+        }
+    }
+
+    fn report_ready(&mut self, notes: Vec<String>) {
+        let worker_pid = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
+        let ready = Ready {
+            place: self.place.clone(),
+            dir: self.settings.dir.clone(),
+            pid: std::process::id(),
+            worker_pid,
+            memory: worker::memory(&self.settings),
+            notes,
+        };
+        self.report(&Start::Ready(ready));
+    }
+}
+
+fn raw(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
+}

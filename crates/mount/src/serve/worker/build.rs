@@ -1,0 +1,145 @@
+//! Puts the worker together: store, tier, file system, and the threads beside the sessions.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use eke_cache::{Store, StoreSpec};
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+use fuser::InitFlags;
+
+use super::figures::Sources;
+use super::tend::Tender;
+use super::watcher::Watcher;
+use crate::fs::{Fs, Options, Serve};
+use crate::node::Ledger;
+use crate::serve::ledger::Replay;
+use crate::serve::log::say;
+use crate::settings::{Compress, Settings};
+use crate::size::{Governor, Reader, decide::resolve};
+use crate::tier::{self, Tier};
+use crate::watch::{Report, Watch};
+use crate::worth::{Worth, judge};
+
+/// With blocks packed beside the sessions, requests come first when processors are scarce.
+const PACKERS_NICE: i32 = 5;
+
+/// What the worker is built from.
+pub(super) struct Plan<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) root: Root,
+    /// The directory below.
+    pub(super) dir: OwnedFd,
+    pub(super) ledger: Arc<dyn Ledger>,
+    /// What earlier workers noted, and had kept.
+    pub(super) replay: Replay,
+    pub(super) kept: HashMap<u64, OwnedFd>,
+    /// Which files earlier workers opened straight.
+    pub(super) slots: OwnedFd,
+}
+
+/// A worker that serves nothing yet.
+pub(super) struct Built {
+    pub(super) fs: Arc<Fs>,
+    pub(super) sources: Sources,
+    pub(super) tender: Tender,
+    pub(super) watcher: Option<Watcher>,
+    root: Root,
+    compress: Compress,
+}
+
+/// `FUSE_*` that are wanted of the kernel.
+pub fn capabilities() -> InitFlags {
+    crate::fs::capabilities()
+}
+
+/// The most memory that the store may have, as asked for; 0 if the machine's memory cannot be read.
+pub fn memory(settings: &Settings) -> Bytes {
+    let signals = Reader::new(Root::host()).read();
+    signals.map_or(Bytes(0), |signals| resolve(settings.memory, &signals))
+}
+
+/// # Errors
+/// In words: the machine's memory cannot be read, there is none for the store, or the directory below is gone.
+pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
+    let Plan { settings, root, dir, ledger, replay, kept, slots } = plan;
+    let governor = Arc::new(Governor::new(settings.memory));
+    let limit = governor.first(&root).map_err(|e| e.to_string())?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let spec = StoreSpec::for_cpus(limit, cpus);
+    let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
+    let worth = Arc::new(Worth::new(settings.straight, Some(File::from(slots))));
+    let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+    let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
+    let watch = watch(settings, &dir);
+    let fs = Fs::new(dir, Arc::clone(&tier), ledger, Options::default())
+        .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
+    let entries = replay.nodes.entries();
+    fs.nodes().restore(entries.iter().map(|e| e.entry()), kept.into_iter().collect());
+    let fs = Arc::new(fs.with_worth(Arc::clone(&worth)));
+    let (watch, report) = match watch {
+        Ok(watch) => (Some(watch), Report::Watched),
+        Err(report) => (None, report),
+    };
+    let sources = Sources::new(&store, &tier, &worth, &governor, report);
+    let watcher = watch.map(|watch| Watcher { watch, fs: Arc::clone(&fs), tier: Arc::clone(&tier), sources: sources.clone() });
+    let tender = Tender { store, worth, governor };
+    Ok(Built { fs, sources, tender, watcher, root, compress: settings.compress })
+}
+
+fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
+    if settings.watch { Watch::new(dir.as_fd()) } else { Err(Report::AtOpens { why: "not asked for".into() }) }
+}
+
+impl Built {
+    /// As fuser wants it.
+    pub(super) fn filesystem(&self) -> Serve {
+        Serve(Arc::clone(&self.fs))
+    }
+
+    /// What it does without, a sentence each.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let why = self.sources.not_watched();
+        why.map(|why| format!("changes made below are seen when a file is opened: {why}")).into_iter().collect()
+    }
+
+    /// Starts the threads beside the sessions. `notify` tells the kernel what its cache must drop.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(super) fn start(self, notify: fuser::Notifier) -> io::Result<()> {
+        let Self { tender, watcher, root, compress, sources, .. } = self;
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        // With sync blocks are packed before the reply, and these do the dense rounds alone.
+        let packers = if compress == Compress::Sync { 1 } else { cpus };
+        for cpu in 0..packers {
+            let tier = sources.tier();
+            thread("pack", move || {
+                let _ = rustix::process::setpriority_process(None, PACKERS_NICE);
+                if let Err(e) = tier.pack(cpu) {
+                    say(&format!("blocks are packed by fewer threads: {e}"));
+                }
+            })?;
+        }
+        let since = Instant::now();
+        let (store, governor) = (Arc::clone(&tender.store), Arc::clone(&tender.governor));
+        let governed = root.clone();
+        thread("size", move || {
+            let wait = |pause| {
+                std::thread::sleep(pause);
+                false
+            };
+            governor.run(&governed, &store, || since.elapsed(), wait);
+        })?;
+        thread("tend", move || tender.run(&root))?;
+        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notify)))
+    }
+}
+
+fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+}

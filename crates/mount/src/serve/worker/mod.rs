@@ -1,0 +1,110 @@
+//! The worker: serves the requests, and may die at any moment.
+
+mod build;
+mod control;
+mod figures;
+mod process;
+mod sessions;
+mod tend;
+mod watcher;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use eke_kernel::Root;
+
+use super::init::Grant;
+use super::ledger::{Ledger, Memfd, Replay};
+use super::log::say;
+use super::mount::By;
+use super::supervisor::talk::{Say, tell};
+use crate::settings::Settings;
+use crate::status::{Kind, Refusal};
+
+pub use build::{capabilities, memory};
+pub(in crate::serve) use process::raise_open_files;
+
+/// A worker's ends of the pairs of sockets to its supervisor.
+#[derive(Debug)]
+pub struct Ends {
+    /// Questions and answers.
+    pub talk: OwnedFd,
+    /// Descriptors to keep.
+    pub keeper: OwnedFd,
+}
+
+/// What a worker begins with, all of it from its supervisor.
+#[derive(Debug)]
+pub struct Parts {
+    /// As asked for.
+    pub settings: Settings,
+    /// The directory below.
+    pub dir: OwnedFd,
+    /// Where it is mounted.
+    pub place: PathBuf,
+    /// Who mounted it.
+    pub by: By,
+    /// `/dev/fuse` as it was mounted, and its clones.
+    pub devices: Vec<OwnedFd>,
+    /// What was agreed on with the kernel.
+    pub grant: Grant,
+    /// The ledger's log.
+    pub memfd: Memfd,
+    /// Which files are open straight: a memfd that outlives workers, too.
+    pub slots: Memfd,
+    /// Open files without a name, by node.
+    pub kept: HashMap<u64, OwnedFd>,
+    /// To the supervisor.
+    pub ends: Ends,
+}
+
+/// Serves until the connection ends (status 0); any other end makes the supervisor start the next worker.
+pub fn run(parts: Parts) -> ExitCode {
+    process::prepare();
+    match serve(parts) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            say(&format!("the worker ends: {e}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(parts: Parts) -> io::Result<()> {
+    let Parts { settings, dir, place, by, devices, grant, memfd, slots, kept, ends } = parts;
+    let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
+    said_foreign(&replay);
+    let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
+    let built = build::build(build::Plan { settings: &settings, root, dir, ledger, replay, kept, slots });
+    let built = match built {
+        Ok(built) => built,
+        Err(what) => {
+            let _ = tell(ends.talk.as_fd(), &Say::Failed(Refusal { what, kind: Kind::Failed }));
+            return Err(io::Error::other("it could not be built"));
+        }
+    };
+    let sessions = sessions::open(&built.filesystem(), &devices, &grant)?;
+    let notifier = sessions.first().map(fuser::Session::notifier);
+    tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
+    let sources = built.sources.clone();
+    control::start(ends.talk, control::Mount { place, by }, Box::new(move || sources.figures()))?;
+    let fs = Arc::clone(&built.fs);
+    notifier.map_or(Ok(()), |notifier| built.start(notifier))?;
+    let ended = sessions::run(sessions);
+    // A fault ends this worker only: what it registered with the kernel is the next one's, and is not closed.
+    std::mem::forget(fs);
+    ended
+}
+
+/// Half a record at the end is what a death leaves; anything else should not be.
+fn said_foreign(replay: &Replay) {
+    if let Some(foreign) = replay.foreign {
+        say(&format!(
+            "the ledger ends with bytes that are no record ({foreign}); what came before them is used"
+        ));
+    }
+}

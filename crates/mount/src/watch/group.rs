@@ -1,0 +1,149 @@
+//! The system calls: a fanotify group, its mark, and which file an event is about.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
+
+/// What is asked for: content that changed, by write(2), truncate(2), fallocate(2), copies and clones; and the end of an
+/// open for writing, because what was written through a mapping tells nothing before that (fanotify(7), "Limitations").
+const CHANGES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
+/// `struct file_handle` with the most bytes that it can have, in words, since it starts with one.
+const WORDS: usize = (8 + libc::MAX_HANDLE_SZ as usize) / 4;
+
+/// How a group's events say which file they are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// By its handle (`FAN_REPORT_FID`, Linux 5.1). Needs a file system with handles and one number: a subvolume of btrfs has
+    /// another than its file system, and the kernel refuses the mark with EXDEV (fanotify_mark(2)).
+    Handle,
+    /// By an open descriptor, on any file system. What truncate(2) does without an open file is not told: it has no path.
+    Descriptor,
+}
+
+/// A group with one mark, on a whole file system.
+#[derive(Debug)]
+pub struct Group {
+    events: OwnedFd,
+    /// Any file there: where open_by_handle_at(2) looks.
+    dir: OwnedFd,
+}
+
+impl Group {
+    /// Marks the file system that `dir` is on.
+    ///
+    /// # Errors
+    /// What the kernel answers, with the call that it answered: not permitted without `CAP_SYS_ADMIN`.
+    pub fn new(dir: BorrowedFd<'_>, by: By) -> io::Result<Self> {
+        // an O_PATH descriptor is none for open_by_handle_at(2)
+        let dir = openat(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        if by == By::Handle {
+            handles_can_be_opened(dir.as_fd())?;
+        }
+        let events = init(by).map_err(|e| of_call("fanotify_init", &e))?;
+        mark(events.as_fd(), dir.as_fd()).map_err(|e| of_call("fanotify_mark", &e))?;
+        Ok(Self { events, dir })
+    }
+
+    /// Readable if there are events.
+    pub fn events(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// The device and inode number of the file with this `struct file_handle`. `None`: it is no more.
+    ///
+    /// # Errors
+    /// What open_by_handle_at(2) or statx(2) answers.
+    pub fn resolve(&self, handle: &[u8]) -> io::Result<Option<(u64, u64)>> {
+        match open(self.dir.as_fd(), handle) {
+            Ok(file) => identity(file.as_fd()).map(Some),
+            Err(e) if e.raw_os_error() == Some(libc::ESTALE) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// The device and inode number of an open file.
+///
+/// # Errors
+/// What statx(2) answers.
+pub fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    let s = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
+    Ok((rustix::fs::makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino))
+}
+
+/// A descriptor that came with an event.
+#[expect(unsafe_code, reason = "the kernel hands a number over")]
+pub fn adopt(fd: i32) -> OwnedFd {
+    // SAFETY: read(2) of a fanotify group made this descriptor for its reader, and each event is adopted once.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+fn of_call(call: &str, e: &io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{call}: {e}"))
+}
+
+fn answered(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[expect(unsafe_code, reason = "rustix has no fanotify_init(2)")]
+fn init(by: By) -> io::Result<OwnedFd> {
+    let by = if by == By::Handle { libc::FAN_REPORT_FID } else { 0 };
+    let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | by;
+    // O_NONBLOCK: what is opened for an event may be a pipe
+    let opened = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_LARGEFILE;
+    // SAFETY: plain numbers; the descriptor that comes back is new and ours.
+    unsafe { Ok(OwnedFd::from_raw_fd(answered(libc::fanotify_init(flags, opened.cast_unsigned()))?)) }
+}
+
+#[expect(unsafe_code, reason = "rustix has no fanotify_mark(2)")]
+fn mark(group: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
+    // SAFETY: the path is a string that lives as long as the program; the rest is plain numbers.
+    let marked =
+        unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, CHANGES, dir.as_raw_fd(), c".".as_ptr()) };
+    answered(marked).map(drop)
+}
+
+/// A group may be had without the right to open by handles (`CAP_DAC_READ_SEARCH`); then its events would say nothing.
+fn handles_can_be_opened(dir: BorrowedFd<'_>) -> io::Result<()> {
+    let handle = handle_of(dir).map_err(|e| of_call("name_to_handle_at", &e))?;
+    open(dir, &handle).map(drop).map_err(|e| of_call("open_by_handle_at", &e))
+}
+
+#[expect(unsafe_code, reason = "rustix has no name_to_handle_at(2)")]
+fn handle_of(dir: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let mut words = [0u32; WORDS];
+    words[0] = libc::MAX_HANDLE_SZ.cast_unsigned();
+    let mut mount = 0;
+    // SAFETY: the array is a `struct file_handle` with room for as many bytes as its first word says.
+    let made = unsafe {
+        let handle = words.as_mut_ptr().cast();
+        libc::name_to_handle_at(dir.as_raw_fd(), c".".as_ptr(), handle, &raw mut mount, 0)
+    };
+    answered(made)?;
+    let len = 8 + words[0] as usize;
+    Ok(words.iter().flat_map(|w| w.to_ne_bytes()).take(len).collect())
+}
+
+#[expect(unsafe_code, reason = "rustix has no open_by_handle_at(2)")]
+fn open(mount: BorrowedFd<'_>, handle: &[u8]) -> io::Result<OwnedFd> {
+    let mut words = [0u32; WORDS];
+    if handle.len() < 8 || handle.len() > size_of_val(&words) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (word, bytes) in words.iter_mut().zip(handle.chunks(4)) {
+        let mut four = [0; 4];
+        four[..bytes.len()].copy_from_slice(bytes);
+        *word = u32::from_ne_bytes(four);
+    }
+    words[0] = words[0].min(libc::MAX_HANDLE_SZ.cast_unsigned());
+    // SAFETY: the array is a `struct file_handle` and has room for the bytes that its first word says; the descriptor that
+    // comes back is new and ours.
+    unsafe {
+        let flags = libc::O_PATH | libc::O_CLOEXEC;
+        let fd = libc::open_by_handle_at(mount.as_raw_fd(), words.as_mut_ptr().cast(), flags);
+        Ok(OwnedFd::from_raw_fd(answered(fd)?))
+    }
+}

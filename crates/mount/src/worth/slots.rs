@@ -1,0 +1,101 @@
+//! Which nodes are open straight, and by which backing id, in a file that outlives the worker: the ids live as long as the
+//! connection, and an open of a node that is open straight with any other id, or with none, is an error (EIO,
+//! `fuse_file_io_open` in fs/fuse/iomode.c). A slot is 16 bytes, written by one pwrite(2): node, id, 1 if in use.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The most nodes that are open straight at once.
+pub(super) const SLOTS: u64 = 4096;
+
+const BYTES: usize = 16;
+
+/// The file, or none where no worker can follow this one.
+#[derive(Debug)]
+pub(super) struct Slots {
+    file: Option<File>,
+    free: Vec<u64>,
+}
+
+/// What a slot says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub slot: u64,
+    pub node: u64,
+    pub id: u32,
+}
+
+impl Slots {
+    /// With what an earlier worker left in the file.
+    pub fn new(file: Option<File>) -> (Self, Vec<Kept>) {
+        let kept = file.as_ref().map(read_all).unwrap_or_default();
+        let mut free: Vec<u64> = (0..SLOTS).rev().collect();
+        free.retain(|slot| !kept.iter().any(|k| k.slot == *slot));
+        (Self { file, free }, kept)
+    }
+
+    /// Notes a node's id; `None` if there is no room, or it cannot be written.
+    pub fn put(&mut self, node: u64, id: u32) -> Option<u64> {
+        let slot = self.free.pop()?;
+        let mut bytes = [0; BYTES];
+        bytes[..8].copy_from_slice(&node.to_le_bytes());
+        bytes[8..12].copy_from_slice(&id.to_le_bytes());
+        bytes[12] = 1;
+        if self.write(slot, &bytes) {
+            return Some(slot);
+        }
+        self.free.push(slot);
+        None
+    }
+
+    /// The node is straight no more.
+    pub fn clear(&mut self, slot: u64) {
+        if self.write(slot, &[0; BYTES]) {
+            self.free.push(slot);
+        }
+    }
+
+    fn write(&self, slot: u64, bytes: &[u8; BYTES]) -> bool {
+        self.file.as_ref().is_none_or(|file| file.write_all_at(bytes, slot * BYTES as u64).is_ok())
+    }
+}
+
+/// A file that is shorter than all slots has none there.
+fn read_all(file: &File) -> Vec<Kept> {
+    let mut bytes = vec![0; SLOTS as usize * BYTES];
+    let mut len = 0;
+    while let Ok(read @ 1..) = file.read_at(&mut bytes[len..], len as u64) {
+        len += read;
+    }
+    bytes.chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
+}
+
+fn decode(bytes: &[u8], slot: u64) -> Option<Kept> {
+    let node = u64::from_le_bytes(bytes[..8].try_into().ok()?);
+    let id = u32::from_le_bytes(bytes[8..12].try_into().ok()?);
+    (bytes[12] == 1).then_some(Kept { slot, node, id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_is_there_for_the_next_worker_and_what_was_cleared_is_not() {
+        let file = tempfile::tempfile().unwrap();
+        let (mut slots, kept) = Slots::new(Some(file.try_clone().unwrap()));
+        assert!(kept.is_empty());
+        let (a, b) = (slots.put(u64::MAX, 7).unwrap(), slots.put(12, 8).unwrap());
+        slots.clear(a);
+        let (mut next, kept) = Slots::new(Some(file));
+        assert_eq!(kept, [Kept { slot: b, node: 12, id: 8 }]);
+        assert_ne!(next.put(13, 9), Some(b));
+    }
+
+    #[test]
+    fn there_is_an_end_to_slots() {
+        let (mut slots, _) = Slots::new(None);
+        assert!((0..SLOTS).all(|n| slots.put(n, 1).is_some()));
+        assert_eq!(slots.put(1, 1), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! What is known of each file: a table of fixed size, a row to a file, the newest file by hash wins. It may forget, and updates
+//! that meet may lose one; either costs some blocks until the same is known again.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use eke_cache::FileId;
+
+use super::cost::{Seen, Verdict, running};
+
+/// Blocks after which half is forgotten, so that what a file is now counts.
+const OLD: u32 = 4096;
+
+/// A run that begins at most so many blocks after the last one, or before it, goes on with it: the kernel's readahead may
+/// overtake itself, and blocks that were held are not read.
+const NEAR: u64 = 64;
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct Table {
+    rows: Box<[Row]>,
+}
+
+/// One file's.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    /// The file's hash, never 0.
+    tag: AtomicU64,
+    size: AtomicU64,
+    last_block: AtomicU64,
+    verdict: AtomicU32,
+    below: AtomicU32,
+    hits: AtomicU32,
+    runs: AtomicU32,
+    sequential: AtomicU32,
+    below_us: AtomicU32,
+    turns: AtomicU32,
+    straight_opens: AtomicU32,
+}
+
+impl Table {
+    pub fn new(files: usize) -> Self {
+        Self { rows: (0..files.max(1)).map(|_| Row::default()).collect() }
+    }
+
+    /// The file's row; if it was another's it is cleared.
+    pub fn row(&self, file: FileId) -> &Row {
+        let hash = file.hash() | 1;
+        let row = &self.rows[((hash >> 1) % self.rows.len() as u64) as usize];
+        if row.tag.load(Relaxed) != hash {
+            row.clear();
+            row.tag.store(hash, Relaxed);
+        }
+        row
+    }
+
+    /// Files known, by verdict.
+    pub fn count(&self) -> [u64; 3] {
+        let mut counts = [0; 3];
+        for row in self.rows.iter().filter(|row| row.tag.load(Relaxed) != 0) {
+            counts[row.verdict() as usize] += 1;
+        }
+        counts
+    }
+}
+
+impl Row {
+    pub fn verdict(&self) -> Verdict {
+        match self.verdict.load(Relaxed) {
+            0 => Verdict::TakenIn,
+            1 => Verdict::NotTakenIn,
+            _ => Verdict::Straight,
+        }
+    }
+
+    pub fn seen(&self) -> Seen {
+        Seen {
+            size: self.size.load(Relaxed),
+            below: self.below.load(Relaxed),
+            hits: self.hits.load(Relaxed),
+            runs: self.runs.load(Relaxed),
+            sequential: self.sequential.load(Relaxed),
+            below_us: f32::from_bits(self.below_us.load(Relaxed)),
+        }
+    }
+
+    /// From now on; what was seen before was under another verdict.
+    pub fn decide(&self, verdict: Verdict) {
+        for count in [&self.below, &self.hits, &self.runs, &self.sequential, &self.straight_opens] {
+            count.store(0, Relaxed);
+        }
+        self.verdict.store(verdict as u32, Relaxed);
+    }
+
+    pub fn set_size(&self, blocks: u64) {
+        self.size.store(blocks, Relaxed);
+    }
+
+    /// A run of blocks was read below from `block` on; the runs before it, in a number that wraps.
+    pub fn read_at(&self, block: u64) -> u32 {
+        let near = block.abs_diff(self.last_block.swap(block, Relaxed)) <= NEAR;
+        self.runs.fetch_add(1, Relaxed);
+        self.sequential.fetch_add(u32::from(near), Relaxed);
+        self.turns.fetch_add(1, Relaxed)
+    }
+
+    pub fn note_below(&self, blocks: u32, us: f32) {
+        let old = f32::from_bits(self.below_us.load(Relaxed));
+        self.below_us.store(running(old, us).to_bits(), Relaxed);
+        if self.below.fetch_add(blocks, Relaxed) > OLD.max(self.old_enough()) {
+            self.forget_half();
+        }
+    }
+
+    pub fn note_hit(&self, blocks: u32) {
+        if self.hits.fetch_add(blocks, Relaxed) > OLD {
+            self.forget_half();
+        }
+    }
+
+    /// First opens while the verdict was that it goes straight, before this one.
+    pub fn opened_straight(&self) -> u32 {
+        self.straight_opens.fetch_add(1, Relaxed)
+    }
+
+    /// A large file must be read twice over before anything can be said.
+    fn old_enough(&self) -> u32 {
+        u32::try_from(self.size.load(Relaxed).saturating_mul(3)).unwrap_or(u32::MAX / 2)
+    }
+
+    fn forget_half(&self) {
+        for count in [&self.below, &self.hits, &self.runs, &self.sequential] {
+            count.store(count.load(Relaxed) / 2, Relaxed);
+        }
+    }
+
+    fn clear(&self) {
+        self.decide(Verdict::TakenIn);
+        for count in [&self.below_us, &self.turns] {
+            count.store(0, Relaxed);
+        }
+        for count in [&self.size, &self.last_block] {
+            count.store(0, Relaxed);
+        }
+    }
+}

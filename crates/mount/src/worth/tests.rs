@@ -1,0 +1,87 @@
+use super::*;
+
+const FILE: FileId = FileId(7);
+
+/// `passes` times through a file of so many blocks, in runs of eight, with every block that was taken in a hit.
+fn read(worth: &Worth, blocks: u64, passes: u32, below_us: u64, compresses: bool) -> u64 {
+    let mut held = std::collections::BTreeSet::new();
+    let mut hits = 0;
+    for _ in 0..passes {
+        for run in (0..blocks).step_by(8) {
+            let missing: Vec<u64> = (run..(run + 8).min(blocks)).filter(|b| !held.contains(b)).collect();
+            let there = 8 - missing.len() as u64;
+            (0..there).for_each(|_| worth.note_hit(FILE, 64 << 10, Duration::from_micros(25)));
+            hits += there;
+            let Some(first) = missing.first() else { continue };
+            worth.note_below(
+                FILE,
+                missing.len() << 16,
+                Duration::from_micros(below_us * missing.len() as u64),
+            );
+            if worth.admit(FILE, *first) {
+                worth.note_packed(missing.len(), Duration::from_micros(90 * missing.len() as u64));
+                held.extend(missing.into_iter().filter(|_| compresses));
+            }
+        }
+    }
+    hits
+}
+
+#[test]
+fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
+    let worth = Worth::new(Straight::Auto, None);
+    assert_eq!(worth.way(FILE, 512 << 16, false), Way::Cached);
+    read(&worth, 512, 4, 1500, false);
+    let report = worth.report();
+    assert_eq!((report.taken_in, report.not_taken_in), (0, 1), "{report:?}");
+    let taken = (0..640).filter(|n| worth.admit(FILE, n * 100)).count();
+    assert_eq!(taken, 10);
+    read(&worth, 512, 40, 1500, true);
+    let report = worth.report();
+    assert_eq!((report.taken_in, report.not_taken_in), (1, 0), "{report:?}");
+    assert!(matches!(report.reasons.back(), Some(Reason::Pays { .. })), "{report:?}");
+}
+
+#[test]
+fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
+    let worth = Worth::new(Straight::Auto, None);
+    worth.has_room_for(Bytes::mib(64));
+    assert_eq!(worth.way(FILE, 4096 << 16, false), Way::Cached);
+    read(&worth, 2048, 1, 1500, true);
+    assert!(matches!(worth.report().reasons.front(), Some(Reason::Stream { .. })), "{:?}", worth.report());
+}
+
+#[test]
+fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
+    let worth = Worth::new(Straight::Auto, None);
+    read(&worth, 512, 3, 30, true);
+    let ways: Vec<Way> = (0..32).map(|_| worth.way(FILE, 512 << 16, false)).collect();
+    assert_eq!(ways.iter().filter(|way| **way == Way::Cached).count(), 2, "{ways:?} {:?}", worth.report());
+    assert_eq!(worth.way(FILE, 512 << 16, true), Way::Cached, "open elsewhere");
+    // The disk gets slow: what probes read shows it.
+    read(&worth, 512, 20, 3000, true);
+    assert_eq!(worth.way(FILE, 512 << 16, false), Way::Cached, "{:?}", worth.report());
+}
+
+#[test]
+fn what_was_asked_for_is_done_but_where_there_is_no_passthrough() {
+    let always = Worth::new(Straight::Always, None);
+    assert_eq!(always.way(FILE, 1, false), Way::Straight);
+    always.no_passthrough("not root".to_owned());
+    assert_eq!(always.way(FILE, 1, false), Way::Cached);
+    let never = Worth::new(Straight::Never, None);
+    read(&never, 512, 3, 30, true);
+    assert_eq!(never.way(FILE, 1, false), Way::Cached);
+}
+
+#[test]
+fn reasons_are_sentences_and_bounded() {
+    let worth = Worth::new(Straight::Auto, None);
+    for n in 0..20 {
+        let row = worth.table.row(FileId(n));
+        worth.change(row, Some(Reason::FasterBelow { through_us: 65.4, below_us: 40.0 }));
+    }
+    let report = worth.report();
+    assert_eq!((report.reasons.len(), report.straight), (REASONS, 20));
+    assert_eq!(report.reasons[0].sentence(), "straight: 40 µs a block below, 65 µs through the cache");
+}

@@ -1,0 +1,178 @@
+//! A mount for one test, by the real `eke-cache`; gone when dropped, also when the test fails.
+
+use std::fs::{File, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use eke_core::units::Bytes;
+use eke_mount::settings::{Compress, Memory, Settings, Straight};
+use rustix::mount::{UnmountFlags, unmount};
+use tempfile::TempDir;
+
+use super::LONG;
+
+/// What a mounted file system needs of this machine.
+pub const NEEDS: [&str; 1] = ["/dev/fuse"];
+
+/// A directory tree that is served.
+pub struct Mount {
+    below: PathBuf,
+    place: PathBuf,
+    server: Child,
+    log: PathBuf,
+    /// Removed after all else.
+    scratch: TempDir,
+}
+
+impl Mount {
+    /// Of a new directory on the disk of this machine's temporary files.
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// The same, with other settings.
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let scratch = scratch();
+        let below = directory(scratch.path(), "below");
+        Self::start(scratch, &below, change)
+    }
+
+    /// Of a directory that is there.
+    pub fn of(below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::start(scratch(), below, change)
+    }
+
+    fn start(scratch: TempDir, below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
+        let place = directory(scratch.path(), "place");
+        let mut settings = settings(below, &place);
+        change(&mut settings);
+        let log = scratch.path().join("log");
+        let program = std::env::var("EKE_STANDIN").unwrap_or(env!("CARGO_BIN_EXE_eke-cache").to_owned());
+        let mut command = Command::new(program);
+        command.args(["serve", "--foreground"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
+        serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
+        let mount = Self { below: below.to_owned(), place, server, log, scratch };
+        mount.ready()
+    }
+
+    fn ready(mut self) -> Self {
+        let said = first_line(self.server.stdout.take().unwrap());
+        assert!(said.as_ref().is_some_and(|s| s.contains("\"ready\"")), "{said:?}: {}", self.said());
+        assert!(is_mounted(&self.place), "{said:?} but nothing is mounted: {}", self.said());
+        self
+    }
+
+    /// The directory below.
+    pub fn below(&self) -> &Path {
+        &self.below
+    }
+
+    /// Where it is served.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// A directory beside both, on the same file system as [`Mount::new`]'s directory below.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        directory(self.scratch.path(), name)
+    }
+
+    /// What the server wrote to its standard error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        while is_mounted(&self.place) {
+            if unmount(&self.place, UnmountFlags::DETACH).is_err() {
+                let _ = Command::new("fusermount3").arg("-uz").arg(&self.place).status();
+                break;
+            }
+        }
+        let ended = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            matches!(self.server.try_wait(), Ok(Some(_)))
+        });
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let said = self.said();
+        if std::thread::panicking() {
+            eprintln!("eke-cache said:\n{said}");
+        } else {
+            assert!(ended, "eke-cache did not end with its mount: {said}");
+        }
+    }
+}
+
+/// A file system of memory for one test, gone when dropped.
+pub struct InMemory(pub PathBuf);
+
+impl InMemory {
+    /// With room for so much.
+    pub fn new(place: &Path, kib: u32) -> Self {
+        run("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs", place.to_str().unwrap()]);
+        Self(place.to_owned())
+    }
+}
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// Runs one of the machine's programs.
+pub fn run(program: &str, args: &[&str]) {
+    let output = Command::new(program).args(args).output().unwrap();
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A directory that every user may enter.
+pub fn scratch() -> TempDir {
+    let dir = tempfile::Builder::new().prefix("eke-mount-").tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+fn directory(parent: &Path, name: &str) -> PathBuf {
+    let path = parent.join(name);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn settings(below: &Path, place: &Path) -> Settings {
+    Settings {
+        dir: below.to_owned(),
+        place: place.to_owned(),
+        memory: Memory::Bytes(Bytes::mib(64)),
+        compress: Compress::Sync,
+        others: true,
+        straight: Straight::Never,
+        watch: false,
+    }
+}
+
+fn first_line(from: impl std::io::Read + Send + 'static) -> Option<String> {
+    let (told, line) = channel();
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = String::new();
+        let read = from.read_line(&mut line);
+        let _ = told.send(read.is_ok_and(|n| n > 0).then_some(line));
+        // what else it says must not block it
+        let _ = std::io::copy(&mut from, &mut std::io::sink());
+    });
+    line.recv_timeout(LONG).ok().flatten()
+}
+
+fn is_mounted(place: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().any(|line| line.split(' ').nth(1) == place.to_str())
+}
