@@ -104,7 +104,11 @@ fn check(root: &Root, content: &Content, fs: FileSystem) {
     let disk = Disk::set(root, &content.image(fs), fs, None).unwrap();
     for (spec, hash) in content.files.iter().zip(&content.seen.hashes) {
         let bytes = std::fs::read(disk.dir().join(&spec.path)).unwrap();
-        assert_eq!((bytes.len() as u64, XxHash64::oneshot(0, &bytes)), (spec.bytes, *hash), "{fs:?} {spec:?}");
+        assert_eq!(
+            (bytes.len() as u64, XxHash64::oneshot(0, &bytes)),
+            (spec.bytes, *hash),
+            "{fs:?} {spec:?}"
+        );
     }
     assert!(disk.reads().bytes > 1_000_000, "{fs:?}: {:?}", disk.reads());
     disk.strike().unwrap();

@@ -195,7 +195,11 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     }
     let clean = Clean::start();
     for (args, status, said) in [
-        (&["--variants", "ext5"][..], 2, "there is no variant \"ext5\" in this experiment; there are: ext4, ext4x2"),
+        (
+            &["--variants", "ext5"][..],
+            2,
+            "there is no variant \"ext5\" in this experiment; there are: ext4, ext4x2",
+        ),
         (&["--axes", "time"], 2, "there is no axis \"time\" in this experiment; there are: base, load"),
         (&["--requests", "zipf"], 2, "neither `uniform` nor `zipf:EXPONENT`"),
         (&["--share", "90"], 2, "90 is not in 1..=85"),

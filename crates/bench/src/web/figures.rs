@@ -205,7 +205,10 @@ fn all() -> Vec<Metric> {
             KERNEL,
             "of all CPUs, by the kernel's threads on the whole machine: block layer, btrfs' unpacking",
         ),
-        less(PACKING, "of all CPUs, by the threads of eke-cache that pack"),
+        less(
+            PACKING,
+            "of all CPUs, by the threads of eke-cache that pack; with sync they pack again only, and the first packing is in the row below",
+        ),
         less(UNPACKING, "of all CPUs, by the other threads of eke-cache outside the kernel, which unpack"),
         less(super::report::WARM_UP, "until the caches were full"),
         less(CLIENTS, "of all CPUs, by what measures: it runs on the same machine"),

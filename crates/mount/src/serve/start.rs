@@ -99,7 +99,8 @@ fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
 }
 
 fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
-    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
+    let mut grant =
+        init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
     if options.no_resend {
         grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
     }

@@ -16,8 +16,8 @@ const PLACES: [&str; 4] = ["/usr/share", "/usr/lib", "/usr/bin", "/usr/sbin"];
 const ENOUGH: u64 = 256 * MIB;
 /// Of this machine's files, smaller ones are mostly a head, and larger ones would be all there is.
 const SIZES: std::ops::RangeInclusive<u64> = 32 << 10..=32 << 20;
-/// Of this machine's files, those that pack less are packed already.
-const LEAST_RATIO: f64 = 1.2;
+/// Of this machine's files, those that pack less are left out: all together pack 1.9 to 1 on a Debian, these 2.5, as text and tables do.
+const LEAST_RATIO: f64 = 2.3;
 
 /// Files to cut pieces from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Corpus {
             Some(dir) => (own(dir)?, format!("the files below {}", dir.display())),
             None => {
                 let about = format!(
-                    "files of this machine ({}) that everybody may read and that are not packed already",
+                    "files of this machine ({}) that everybody may read and whose beginnings pack at least {LEAST_RATIO} to 1",
                     PLACES.join(", ")
                 );
                 (of_this_machine(), about)

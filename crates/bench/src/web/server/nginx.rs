@@ -11,7 +11,8 @@ pub(super) const ABOUT: &str =
     "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
 pub(super) fn program() -> Result<PathBuf> {
-    let missing = || Error::Missing { program: "nginx", needs: "this experiment needs".into(), package: "nginx" };
+    let missing =
+        || Error::Missing { program: "nginx", needs: "this experiment needs".into(), package: "nginx" };
     find("nginx").ok_or_else(missing)
 }
 

@@ -22,7 +22,8 @@ pub(super) fn about() -> String {
 
 /// Java, and Tomcat's directory.
 pub(super) fn programs() -> Result<(PathBuf, PathBuf)> {
-    let missing = |program, package| Error::Missing { program, needs: "this experiment needs".into(), package };
+    let missing =
+        |program, package| Error::Missing { program, needs: "this experiment needs".into(), package };
     let home = HOMES.iter().map(Path::new).find(|home| home.join("bin/bootstrap.jar").is_file());
     let home = home.ok_or_else(|| missing("tomcat10", "tomcat10"))?;
     let java = find("java").ok_or_else(|| missing("java", "default-jre-headless"))?;

@@ -86,13 +86,22 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         Err(report) => (None, report),
     };
     let sources = Sources::new(&store, &tier, &worth, &governor, report);
-    let watcher = watch.map(|watch| Watcher { watch, fs: Arc::clone(&fs), tier: Arc::clone(&tier), sources: sources.clone() });
+    let watcher = watch.map(|watch| Watcher {
+        watch,
+        fs: Arc::clone(&fs),
+        tier: Arc::clone(&tier),
+        sources: sources.clone(),
+    });
     let tender = Tender { store, worth, governor };
     Ok(Built { fs, sources, tender, watcher, root, compress: settings.compress })
 }
 
 fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
-    if settings.watch { Watch::new(dir.as_fd()) } else { Err(Report::AtOpens { why: "not asked for".into() }) }
+    if settings.watch {
+        Watch::new(dir.as_fd())
+    } else {
+        Err(Report::AtOpens { why: "not asked for".into() })
+    }
 }
 
 impl Built {
@@ -104,7 +113,9 @@ impl Built {
     /// What it does without, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
         let why = self.sources.not_watched();
-        why.map(|why| format!("changes made below are seen when a file is opened: {why}")).into_iter().collect()
+        why.map(|why| format!("changes made below are seen when a file is opened: {why}"))
+            .into_iter()
+            .collect()
     }
 
     /// Starts the threads beside the sessions. `notify` tells the kernel what its cache must drop.

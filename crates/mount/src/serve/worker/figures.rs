@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
-        let report = tier::Report { hit_us: 42.5, below_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
+        let report =
+            tier::Report { hit_us: 42.5, below_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
         let figures = of_tier(&report);
         assert_eq!(figures.store_cost_ns, Some(Nanos(42_500)));
         assert_eq!(figures.below_cost_ns, Some(Nanos(90_000)));

@@ -2,8 +2,8 @@
 //!
 //! It may wait for the kernel, which may wait for a reply to a read: hence a thread of its own, and never a session's.
 
-use std::os::unix::net::UnixStream;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use fuser::{INodeNo, Notifier};
