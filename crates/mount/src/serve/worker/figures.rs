@@ -13,10 +13,9 @@ use crate::watch::{Report, Told};
 use crate::worth::{self, Worth};
 
 /// Where they come from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Sources(Arc<Inside>);
 
-#[derive(Debug)]
 struct Inside {
     store: Arc<Store>,
     tier: Arc<Tier>,
