@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Ran, command, eke};
+use common::{Ran, build_cache, command, eke};
 use eke_kernel::cgroup::name;
 use eke_testkit::real::{MachineLock, disks, lacking, lock_machine, no_program, skip};
 use rustix::process::{Pid, Signal, kill_process};
@@ -62,16 +62,15 @@ fn traces() -> String {
     format!("{}\n{}\n{}", disks().join("\n"), groups.join("\n"), servers().len())
 }
 
-/// Processes with `/run/eke/stage` on their command line, and workers of nginx that have lost theirs.
+/// Processes in boxes of this experiment: servers with their workers, and eke-cache.
 fn servers() -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|e| e.file_name().to_str()?.parse().ok());
-    let is_server = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        line.contains("/run/eke/stage") || line.starts_with("nginx: worker")
+    let is_in_a_box = |pid: &u32| {
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        groups.contains("/eke/web-")
     };
-    pids.filter(is_server).collect()
+    pids.filter(is_in_a_box).collect()
 }
 
 /// Files to cut from.
@@ -87,7 +86,7 @@ fn corpus() -> PathBuf {
 /// `eke bench web` of 8.6 MB on a quick disk, for 2 s each.
 fn web(args: &[&str]) -> Command {
     let mut command = command(&["bench", "web", "--clients", "5", "--memory", "200M", "--connections", "4"]);
-    command.args(["--disk", "sd", "--warm-up", "1", "--seconds", "2", "--axes", "base", "--corpus"]);
+    command.args(["--disk", "sd", "--warm-up", "2", "--seconds", "2", "--axes", "base", "--corpus"]);
     command.arg(corpus()).args(args).env("XDG_CACHE_HOME", CACHE);
     command
 }
@@ -125,14 +124,39 @@ fn an_experiment_has_figures_and_leaves_nothing() {
     assert!(report["command"].as_str().unwrap().contains("--variants ext4,ext4x2 --axes base"));
 }
 
-/// An experiment whose server runs.
-fn begun() -> (std::process::Child, Vec<u32>) {
-    let mut command = web(&["--variants", "ext4", "--seconds", "60"]);
+#[test]
+fn eke_serves_the_same_files_from_its_store() {
+    if let Some(why) = lacks() {
+        return skip("eke_serves_the_same_files", &why);
+    }
+    build_cache();
+    let clean = Clean::start();
+    let ran = ran(web(&["--variants", "ext4,eke,eke-sync", "--json"]));
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    clean.is_as_before();
+    let report = ran.json();
+    for variant in ["eke over ext4", "eke over ext4, sync"] {
+        assert!(sample(&report, "throughput", variant) > 0.1, "{report}");
+        let (held, raw) =
+            (sample(&report, "store", variant), sample(&report, "content in the store", variant));
+        assert!(held > 0.0 && raw > 1.0, "{variant}: {held} of {raw} MiB");
+        let share = sample(&report, "compressed share", variant);
+        assert!((0.0..=100.0).contains(&share), "{variant}: {share} %");
+        assert!(sample(&report, "CPU, decompression", variant) >= 0.0);
+    }
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("could not be held"), "{notes}");
+}
+
+/// An experiment whose server runs: nginx with two workers, and before them eke's supervisor and worker.
+fn begun(variant: &str) -> (std::process::Child, Vec<u32>) {
+    let mut command = web(&["--variants", variant]);
+
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(120);
     loop {
         let servers = servers();
-        if servers.len() >= 3 {
+        if servers.len() >= if variant == "eke" { 5 } else { 3 } {
             return (child, servers);
         }
         if child.try_wait().unwrap().is_some() || Instant::now() > until {
@@ -157,7 +181,8 @@ fn ctrl_c_leaves_nothing() {
         return skip("ctrl_c_leaves_nothing", &why);
     }
     let clean = Clean::start();
-    let (child, _) = begun();
+    build_cache();
+    let (child, _) = begun("eke");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran: Ran = child.wait_with_output().unwrap().into();
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
@@ -170,19 +195,20 @@ fn after_a_kill_the_server_ends_and_the_rest_goes_with_down_or_the_next_one() {
     if let Some(why) = lacks() {
         return skip("after_a_kill_the_server_ends", &why);
     }
+    build_cache();
     let clean = Clean::start();
-    let killed = || {
-        let (mut child, servers) = begun();
+    let killed = |variant| {
+        let (mut child, servers) = begun(variant);
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         are_gone(&servers);
         assert_ne!(traces(), clean.before, "a test that cannot fail");
     };
-    killed();
+    killed("eke");
     let down = eke(&["down"]);
     assert_eq!(down.status, Some(0), "{}", down.shown());
     clean.is_as_before();
-    killed();
+    killed("ext4");
     let next = ran(web(&["--variants", "ext4"]));
     assert_eq!(next.status, Some(0), "{}", next.shown());
     clean.is_as_before();
