@@ -230,11 +230,10 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         (&["--requests", "zipf"], 2, "neither `uniform` nor `zipf:EXPONENT`"),
         (&["--share", "90"], 2, "90 is not in 1..=85"),
         (&["--clients", "0"], 2, "0 is not in 1..=100000"),
-        (&["--memory", "8M"], 2, "a box of 8 MiB is too small for a web server"),
+        (&["--memory", "8M"], 2, "a box of 8.0 MiB is too small for a web server"),
         (&["--corpus", "/nonexistent"], 1, "cannot read /nonexistent: No such file or directory"),
         (&["--corpus", "/proc/sys"], 1, "nothing to cut the content from"),
     ] {
-        // The last of an option that is given twice counts for no one: the line has each once.
         let mut line = command(&["bench", "web"]);
         line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
         let ran = ran(line);

@@ -55,7 +55,8 @@ const MEDIAN: &str = "response time, median";
 const P99: &str = "response time, 99th percentile";
 /// What is to be less by half.
 pub const READS: &str = "disk reads per request";
-const READ: &str = "read from the disk per request";
+/// The same in bytes.
+pub const READ: &str = "read from the disk per request";
 const FOUND: &str = "found in memory";
 const CACHE: &str = "cache";
 const PAGE_CACHE: &str = "page cache";
