@@ -62,13 +62,15 @@ fn traces() -> String {
     format!("{}\n{}\n{}", disks().join("\n"), groups.join("\n"), servers().len())
 }
 
-/// Processes in boxes of this experiment: servers with their workers, and eke-cache.
+/// Processes in boxes of this experiment: servers with their workers, and eke-cache. One that is dead, and that the machine's first
+/// process has not yet taken note of, has no command line.
 fn servers() -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|e| e.file_name().to_str()?.parse().ok());
     let is_in_a_box = |pid: &u32| {
         let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        groups.contains("/eke/web-")
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        groups.contains("/eke/web-") && !line.is_empty()
     };
     pids.filter(is_in_a_box).collect()
 }
