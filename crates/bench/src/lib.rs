@@ -9,6 +9,7 @@
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
 //! - [`tabs`]: pages of a local web server in a browser
+//! - [`web`]: files of a web server from a slow disk, in little memory
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
@@ -37,3 +38,4 @@ pub mod store;
 pub mod switch;
 pub mod tabs;
 pub mod trace;
+pub mod web;

@@ -24,6 +24,7 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Show(options) => show(context, options),
         Bench::Store(options) => super::bench_cache::store(context, options),
         Bench::Trace(options) => super::bench_cache::trace(context, options),
+        Bench::Web(options) => super::bench_web::run(context, options),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -160,8 +161,10 @@ fn repeats(bench: &Bench, options: &Experiment) -> u32 {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(bench: &Bench) -> String {
     let (name, options) = match bench {
-        // These two make their own.
-        Bench::Agent { .. } | Bench::Show(_) | Bench::Store(_) | Bench::Trace(_) => return String::new(),
+        // Those of the cache make their own.
+        Bench::Agent { .. } | Bench::Show(_) | Bench::Store(_) | Bench::Trace(_) | Bench::Web(_) => {
+            return String::new();
+        }
         Bench::Paging(options) => ("paging".to_owned(), options),
         Bench::Switch(options) => ("switch".to_owned(), options),
         Bench::Capacity(Capacity { of, place, experiment }) => {

@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod bench_cache;
+mod bench_web;
 mod boot_config;
 mod cache;
 mod demo;
