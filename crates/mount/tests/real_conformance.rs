@@ -15,7 +15,10 @@ use model::mount::{Mount, NEEDS};
 use model::tools::{self, End};
 
 /// What of pjdfstest cannot pass on a mount, with the reason. One that passes must be taken off.
-const KNOWN: [(&str, &str); 0] = [];
+const KNOWN: [(&str, &str); 1] = [(
+    "link::link_count_max",
+    "pathconf(_PC_LINK_MAX) goes by the file system's name, and FUSE has no limit of its own",
+)];
 
 /// The optional features that Linux's usual file systems have; `-l` lists all.
 const FEATURES: [&str; 5] =

@@ -51,6 +51,9 @@ impl Fs {
             Some(seen) => seen,
             None => self.tier.opened(self.id(node), file.stamp()?),
         };
+        if seen == Seen::Changed {
+            self.attributes_are_old(node);
+        }
         if flags.0 & libc::O_TRUNC != 0 {
             self.truncate(asker, node.number, 0)?;
         }

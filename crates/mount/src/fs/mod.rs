@@ -26,11 +26,11 @@ mod xattrs;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use eke_cache::FileId;
-use fuser::{FileAttr, InitFlags};
+use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
 use crate::below::File;
 use crate::node::{Access, Ledger, Node, Nodes};
@@ -91,6 +91,7 @@ pub struct Fs {
     ttl: Duration,
     hands: Mutex<Vec<Hands>>,
     worth: Arc<Worth>,
+    notifier: OnceLock<Notifier>,
 }
 
 /// What a name turned out to be.
@@ -115,7 +116,7 @@ impl Fs {
     ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?;
         let worth = Arc::new(Worth::new(Straight::Never, None));
-        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth })
+        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth, notifier: OnceLock::new() })
     }
 
     /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
@@ -124,6 +125,20 @@ impl Fs {
         worth.opens.adopt(self.nodes.open());
         self.worth = worth;
         self
+    }
+
+    /// Lets the kernel be told when an open finds a file changed that the attributes which it holds are old. Without it a file
+    /// that grew below is read up to its old end for the rest of their time.
+    pub fn notify_by(&self, notifier: Notifier) {
+        let _ = self.notifier.set(notifier);
+    }
+
+    /// An offset below 0 stands for attributes alone: no page is waited for, so that this is safe on a session's own thread
+    /// (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
+    fn attributes_are_old(&self, node: &Node) {
+        if let Some(notifier) = self.notifier.get() {
+            let _ = notifier.inval_inode(INodeNo(node.number), -1, 0);
+        }
     }
 
     /// The nodes: to take over from a dead worker, and to know which one a file below is.

@@ -51,9 +51,8 @@ impl Mount {
         let mut settings = settings(below, &place);
         change(&mut settings);
         let log = scratch.path().join("log");
-        let program = std::env::var("EKE_STANDIN").unwrap_or(env!("CARGO_BIN_EXE_eke-cache").to_owned());
-        let mut command = Command::new(program);
-        command.args(["serve", "--foreground"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eke-cache"));
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
         let mount = Self { below: below.to_owned(), place, server, log, scratch };
@@ -65,6 +64,17 @@ impl Mount {
         assert!(said.as_ref().is_some_and(|s| s.contains("\"ready\"")), "{said:?}: {}", self.said());
         assert!(is_mounted(&self.place), "{said:?} but nothing is mounted: {}", self.said());
         self
+    }
+
+    fn ends_within(&mut self, hundredths: u32) -> bool {
+        (0..hundredths).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            matches!(self.server.try_wait(), Ok(Some(_)))
+        })
+    }
+
+    fn process(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_raw(self.server.id().cast_signed()).unwrap()
     }
 
     /// The directory below.
@@ -96,10 +106,11 @@ impl Drop for Mount {
                 break;
             }
         }
-        let ended = (0..500).any(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            matches!(self.server.try_wait(), Ok(Some(_)))
-        });
+        // A mount namespace that was copied meanwhile holds the mount too, and the server serves it until it is told to end.
+        if !self.ends_within(200) {
+            let _ = rustix::process::kill_process(self.process(), rustix::process::Signal::TERM);
+        }
+        let ended = self.ends_within(3000);
         let _ = self.server.kill();
         let _ = self.server.wait();
         let said = self.said();

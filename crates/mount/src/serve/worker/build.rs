@@ -15,6 +15,7 @@ use fuser::InitFlags;
 use super::figures::Sources;
 use super::tend::Tender;
 use super::watcher::Watcher;
+use crate::below::tick;
 use crate::fs::{Fs, Options, Serve};
 use crate::node::Ledger;
 use crate::serve::ledger::Replay;
@@ -73,7 +74,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let spec = StoreSpec::for_cpus(limit, cpus);
     let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
     let worth = Arc::new(Worth::new(settings.straight, Some(File::from(slots))));
-    let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+    let options = tier::Options { judge: judge(&worth), tick: tick(&dir), ..tier::Options::default() };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, Options::default())

@@ -90,6 +90,9 @@ fn serve(parts: Parts) -> io::Result<()> {
         }
     };
     let sessions = sessions::open(&built.filesystem(), &devices, &grant)?;
+    if let Some(first) = sessions.first() {
+        built.fs.notify_by(first.notifier());
+    }
     tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
     let sources = built.sources.clone();
     control::start(ends.talk, by, shown, Box::new(move || sources.figures()))?;
