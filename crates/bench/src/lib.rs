@@ -9,10 +9,12 @@
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
 //! - [`tabs`]: pages of a local web server in a browser
+//! - [`web`]: files of a web server from a slow disk, in little memory
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
 
@@ -32,5 +34,8 @@ pub mod report;
 pub mod rows;
 pub mod session;
 pub mod stage;
+pub mod store;
 pub mod switch;
 pub mod tabs;
+pub mod trace;
+pub mod web;

@@ -1,6 +1,8 @@
 //! Every verb and option. Help, completions and the man page come from here.
 
 mod bench;
+mod bench_cache;
+mod bench_web;
 mod cache;
 
 use std::ffi::OsString;
@@ -11,6 +13,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
+pub use bench_cache::{StoreBench, TraceBench};
+pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use common::{Ran, build_cache, is_root};
 use eke_testkit::real::{lacking, no_program, skip};
@@ -27,6 +27,8 @@ const NOBODY: u32 = 65534;
 struct Ground {
     dir: tempfile::TempDir,
     nobody: bool,
+    /// A process with mounts of its own, where all is run.
+    inside: Option<Child>,
 }
 
 impl Ground {
@@ -49,7 +51,7 @@ impl Ground {
 
     fn new(nobody: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let ground = Self { dir, nobody };
+        let ground = Self { dir, nobody, inside: None };
         for name in ["bin", "run", "data", "data/sub", "fast"] {
             std::fs::create_dir(ground.path(name)).unwrap();
         }
@@ -74,13 +76,43 @@ impl Ground {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(self.path("bin/eke"));
-        command.arg("cache").args(args).stdin(Stdio::null()).current_dir("/");
-        command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
-        if self.nobody {
-            command.uid(NOBODY).gid(NOBODY);
-        }
+        let mut command = self.program();
+        command.arg(self.path("bin/eke")).arg("cache").args(args);
         command
+    }
+
+    /// Runs what its arguments say, as the user and among the mounts of this ground.
+    fn program(&self) -> Command {
+        let mut command = Command::new(if self.inside.is_some() { "nsenter" } else { "env" });
+        if let Some(inside) = &self.inside {
+            command.args(["-t", &inside.id().to_string(), "-m", "--"]);
+        }
+        if self.nobody {
+            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        }
+        command.stdin(Stdio::null()).current_dir("/");
+        command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
+        command
+    }
+
+    /// Among mounts of its own, where anybody may open /dev/fuse, as udev has it.
+    fn with_open_device(mut self) -> Self {
+        let script =
+            "mknod -m 666 \"$0\" c 10 229 && mount --bind \"$0\" /dev/fuse && echo ready && exec sleep 600";
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "--propagation", "private", "sh", "-c", script]).arg(self.path("device"));
+        let mut inside = unshare.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(inside.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        self.inside = Some(inside);
+        assert_eq!(ready, "ready\n");
+        self
+    }
+
+    fn is_mounted(&self, place: &str) -> bool {
+        let whose = self.inside.as_ref().map_or("self".to_owned(), |c| c.id().to_string());
+        let list = std::fs::read_to_string(format!("/proc/{whose}/mountinfo")).unwrap();
+        list.lines().any(|l| l.split(' ').nth(4) == Some(place))
     }
 
     /// `eke cache ...`.
@@ -113,6 +145,11 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
+        if let Some(inside) = &mut self.inside {
+            // Its mounts go with it.
+            let _ = inside.kill();
+            let _ = inside.wait();
+        }
         for name in ["data", "fast"] {
             for _ in 0..3 {
                 let _ = rustix::mount::unmount(self.path(name), rustix::mount::UnmountFlags::DETACH);
@@ -157,11 +194,6 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < until, "waited 30 s for {what}");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-}
-
-fn is_mounted(place: &str) -> bool {
-    let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    list.lines().any(|l| l.split(' ').nth(4) == Some(place))
 }
 
 /// Root with FUSE, or the reason.
@@ -218,7 +250,7 @@ fn a_start_that_fails_says_what_became_of_it() {
             r#"cat >/dev/null; echo '{"error":{"what":"you may not","kind":"not_permitted"}}'"#,
             4,
         ),
-        ("says_nonsense", "cat >/dev/null; echo 'GET / HTTP/1.1'; sleep 60", 1),
+        ("says_nonsense", "cat >/dev/null; echo 'GET / HTTP/1.1'; exec sleep 60", 1),
         ("dies", "cat >/dev/null; echo 'first words' >&2; echo 'out of luck' >&2; exit 3", 1),
         ("dies_deaf", "exit 7", 1),
     ] {
@@ -329,7 +361,7 @@ fn from_start_to_end(ground: &Ground) {
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     assert_eq!(mounted.json()["place"], data.as_str());
     let pid = mounted.json()["pid"].as_u64().unwrap();
-    assert!(is_mounted(&data));
+    assert!(ground.is_mounted(&data));
     again_is_refused(ground, &data);
     let read = ground.read("data/file");
     assert_eq!(read.len(), 900_000);
@@ -348,7 +380,7 @@ fn from_start_to_end(ground: &Ground) {
     busy_is_explained(ground, &data);
     let umount = ground.cache(&["umount", &data]);
     insta::assert_snapshot!("umount", ground.shown(&umount));
-    assert!(!is_mounted(&data));
+    assert!(!ground.is_mounted(&data));
     wait_for("the supervisor to end", || !Path::new(&format!("/proc/{pid}")).exists());
     assert_eq!(ground.read("data/file"), read);
     assert_eq!(ground.sockets(), Vec::<String>::new());
@@ -359,14 +391,12 @@ fn again_is_refused(ground: &Ground, data: &str) {
 }
 
 fn busy_is_explained(ground: &Ground, data: &str) {
-    let mut holds = Command::new("sleep");
-    holds.arg("600").current_dir(data);
-    if ground.nobody {
-        holds.uid(NOBODY).gid(NOBODY);
-    }
-    let mut holds = holds.spawn().unwrap();
+    let mut program = ground.program();
+    let holds = program.args(["sh", "-c", "cd \"$0\" && echo there && exec sleep 600", data]);
+    let mut holds = holds.stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(holds.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     insta::assert_snapshot!("busy", ground.shown(&ground.cache(&["umount", data])));
-    assert!(is_mounted(data));
+    assert!(ground.is_mounted(data));
     holds.kill().unwrap();
     holds.wait().unwrap();
 }
@@ -374,12 +404,7 @@ fn busy_is_explained(ground: &Ground, data: &str) {
 impl Ground {
     /// As the user who mounts: without allow_other the mount is that one's alone.
     fn read(&self, name: &str) -> Vec<u8> {
-        let mut cat = Command::new("cat");
-        cat.arg(self.path(name));
-        if self.nobody {
-            cat.uid(NOBODY).gid(NOBODY);
-        }
-        cat.output().unwrap().stdout
+        self.program().arg("cat").arg(self.path(name)).output().unwrap().stdout
     }
 
     /// What is left of sockets; root's lie where they do for all.
@@ -400,10 +425,11 @@ fn root_mounts_looks_and_unmounts() {
 
 #[test]
 fn a_user_mounts_looks_and_unmounts() {
-    if let Some(why) = no_fuse().or_else(|| no_program(&["fusermount3"])) {
+    let needs = || no_program(&["fusermount3", "unshare", "nsenter", "setpriv"]);
+    if let Some(why) = no_fuse().or_else(needs) {
         return skip("a_user_mounts", &why);
     }
-    from_start_to_end(&Ground::real(true));
+    from_start_to_end(&Ground::real(true).with_open_device());
 }
 
 #[test]
@@ -442,12 +468,12 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     signal(pid, Signal::KILL);
     signal(worker, Signal::KILL);
     wait_for("both to end", || [pid, worker].iter().all(|p| !Path::new(&format!("/proc/{p}/fd/0")).exists()));
-    assert!(is_mounted(&data));
+    assert!(ground.is_mounted(&data));
     insta::assert_snapshot!("dead_status", ground.shown(&ground.cache(&["status", &data])));
     assert_eq!(ground.cache(&["status", &data, "--json"]).json()["caches"][0]["state"], "dead");
     insta::assert_snapshot!("dead_mount", ground.shown(&ground.cache(&["mount", &data])));
     insta::assert_snapshot!("dead_umount", ground.shown(&ground.cache(&["umount", &data])));
-    assert!(!is_mounted(&data));
+    assert!(!ground.is_mounted(&data));
     assert_eq!(ground.read("data/file").len(), 900_000);
 }
 
@@ -464,15 +490,17 @@ fn in_the_foreground_ctrl_c_ends_it() {
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
     assert!(first.contains("is served over itself"), "{first}");
-    assert!(is_mounted(&data));
+    assert!(ground.is_mounted(&data));
     // Kept open, so that it is busy: Ctrl-C ends it all the same.
     let open = std::fs::File::open(ground.path("data/file")).unwrap();
     signal(eke.id().into(), Signal::INT);
-    let mut errors = String::new();
-    eke.stderr.take().unwrap().take(4096).read_to_string(&mut errors).ok();
-    wait_for("the mount to go", || !is_mounted(&data));
+    let status = eke.wait().unwrap();
+    assert!(!ground.is_mounted(&data));
     drop(open);
-    assert_eq!(eke.wait().unwrap().code(), Some(0), "{errors}");
+    // The supervisor writes there, too, until it ends.
+    let mut errors = String::new();
+    eke.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(status.code(), Some(0), "{errors}");
     assert!(errors.contains("files are open there"), "{errors}");
 }
 

@@ -32,7 +32,8 @@ fn cold() -> std::fs::File {
     file
 }
 
-/// Does the kernel hold the page at this offset? `RWF_NOWAIT` reads only what needs no disk.
+/// Does the kernel hold the page at this offset? `RWF_NOWAIT` reads only what needs no disk; but what it does not find, and
+/// what follows, is read ahead then.
 fn is_cached(file: impl AsFd, offset: u64) -> bool {
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
@@ -54,13 +55,18 @@ fn what_is_read_here_and_there_is_not_left_in_the_kernels_cache() {
         return;
     }
     let (below, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
-    for at in [0, 3 << 20, 6 << 20] {
-        assert!(!is_cached(&file, at as u64), "it was not cold");
+    let places = [0, 3 << 20, 6 << 20];
+    for at in places {
         let out = aligned(&mut memory, BLOCK);
         assert_eq!(below.read_at(out, at as u64).unwrap(), BLOCK);
         assert!(out == &content(SIZE)[at..at + BLOCK]);
+    }
+    for at in places.into_iter().rev() {
         assert!(!is_cached(&file, at as u64), "{at}");
     }
+    let usual = cold();
+    usual.read_at(aligned(&mut memory, BLOCK), 0).unwrap();
+    assert!(is_cached(&usual, 0), "it shows where pages stay");
 }
 
 #[test]

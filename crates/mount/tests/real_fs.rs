@@ -1,5 +1,5 @@
 //! The file system on the real kernel: every group of requests, over a disk and over a tmpfs, as root and as nobody.
-#![expect(clippy::disallowed_methods, reason = "tests write plain files")]
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
 #[path = "real_fs/directories.rs"]
 mod directories;

@@ -87,8 +87,9 @@ fn a_mount_without_any_process_answers() {
     }
     let mount = Mount::new(fill);
     let open = File::open(mount.place.join("large0")).unwrap();
-    let worker = mount.worker();
+    let (worker, guard) = (mount.worker(), mount.guard());
     kill(worker, Signal::STOP);
+    kill(guard, Signal::KILL);
     kill(mount.supervisor(), Signal::KILL);
     kill(worker, Signal::KILL);
     let errno = |e: std::io::Error| e.raw_os_error();
@@ -99,6 +100,22 @@ fn a_mount_without_any_process_answers() {
     });
     assert!(open.read_at(&mut [0; 8], 1 << 20).is_err());
     assert!(mount.is_mounted());
+}
+
+/// What is left takes the mount away: nobody else would.
+#[test]
+fn the_guard_takes_the_mount_away_when_both_others_are_killed() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("the_guard_takes_the_mount_away_when_both_others_are_killed", &why);
+    }
+    let mut mount = Mount::with("below", &[], fill);
+    let (worker, guard) = (mount.worker(), mount.guard());
+    kill(worker, Signal::STOP);
+    kill(mount.supervisor(), Signal::KILL);
+    kill(worker, Signal::KILL);
+    until("the mount's end", || (!mount.is_mounted()).then_some(()));
+    assert!(shows_below(&mount) && !mount.ended().success());
+    until("the guard's end", || is_gone(guard).then_some(()));
 }
 
 fn is_taken_away(mut mount: Mount, hit: impl Fn(&Mount)) {

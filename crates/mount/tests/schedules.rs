@@ -197,17 +197,17 @@ fn readers_and_a_writer(compress: Compress) {
 
 #[test]
 fn no_read_is_older_than_an_acknowledged_write_with_sync() {
-    check(700, || readers_and_a_writer(Compress::Sync));
+    check(200, || readers_and_a_writer(Compress::Sync));
 }
 
 #[test]
 fn no_read_is_older_than_an_acknowledged_write_with_async() {
-    check(700, || readers_and_a_writer(Compress::Async));
+    check(200, || readers_and_a_writer(Compress::Async));
 }
 
 #[test]
 fn a_missing_block_is_read_once() {
-    check(700, || {
+    check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
         let readers = [(0, BLOCK), (0, BLOCK), (500, 10)].map(|(offset, len)| {
             spawn(&set, move |set| assert!(set.read(offset, len).unwrap() == vec![7; len]))
@@ -219,7 +219,7 @@ fn a_missing_block_is_read_once() {
 
 #[test]
 fn those_who_wait_for_each_others_blocks_all_go_on() {
-    check(300, || {
+    check(100, || {
         let set = set(Compress::Async, File::of(vec![7; 4 * BLOCK], 0));
         let windows = [(0, 3), (1, 3), (2, 2), (0, 4)];
         let readers = windows.map(|(block, count)| {
@@ -234,7 +234,7 @@ fn those_who_wait_for_each_others_blocks_all_go_on() {
 
 #[test]
 fn an_error_is_the_leaders_own_and_the_others_read_themselves() {
-    check(700, || {
+    check(200, || {
         // Both attempts of whoever leads: the whole block, then what was asked for.
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
         let readers = [(); 3].map(|()| spawn(&set, |set| set.read(0, BLOCK)));
@@ -246,7 +246,7 @@ fn an_error_is_the_leaders_own_and_the_others_read_themselves() {
 
 #[test]
 fn a_block_at_the_end_is_as_long_as_the_appends_that_were_acknowledged() {
-    check(700, || {
+    check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; 100], 0));
         let acknowledged = Arc::new(AtomicUsize::new(100));
         let readers = [(); 2].map(|()| {
@@ -270,7 +270,7 @@ fn a_block_at_the_end_is_as_long_as_the_appends_that_were_acknowledged() {
 
 #[test]
 fn two_writers_of_our_own_are_not_somebody_else() {
-    check(700, || {
+    check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; 2 * BLOCK], 0));
         set.open();
         let writers = [0, 1]
@@ -285,7 +285,7 @@ fn two_writers_of_our_own_are_not_somebody_else() {
 
 #[test]
 fn who_opens_after_a_change_by_others_reads_it() {
-    check(700, || {
+    check(200, || {
         let set = set(Compress::Async, File::of(vec![1; BLOCK], 0));
         set.open();
         let readers = [(0, BLOCK), (4000, 10)].map(|(offset, len)| {

@@ -262,7 +262,7 @@ fn a_file_that_grew_below_is_not_served_short() {
 struct Never;
 
 impl Judge for Never {
-    fn admit(&self, _: FileId) -> bool {
+    fn admit(&self, _: FileId, _: u64) -> bool {
         false
     }
 }

@@ -79,12 +79,12 @@ impl<'s, 'a> Desktop<'s, 'a> {
     fn open(&mut self, document: usize) -> Result<(), Stop> {
         let file = self.spec.documents.get(document).ok_or_else(|| unknown(document))?;
         if self.open[document].is_some() {
-            return Err(failed(format!("document {document} is open already")));
+            return Err(failed(format!("document {} is open already", document + 1)));
         }
         if !file.is_file() {
             return Err(failed(format!("there is no document {}", file.display())));
         }
-        let what = || format!("the first page of document {document}");
+        let what = || format!("the first page of document {}", document + 1);
         let known = self.windows.clients()?;
         let (asked, until) = (Instant::now(), self.until());
         let pid = self.start_viewer(document, file)?;
@@ -125,7 +125,7 @@ impl<'s, 'a> Desktop<'s, 'a> {
         let program = needs::find(programs).ok_or_else(|| display::missing(name, programs, package))?;
         let mut command = self.room.command(program);
         command.args(*arguments).arg(file).env("DISPLAY", &self.display);
-        let what = format!("viewer of document {document}");
+        let what = format!("viewer of document {}", document + 1);
         Ok(self.room.children.start(&what, &mut command, Signal::KILL)?.id())
     }
 
@@ -145,7 +145,7 @@ impl<'s, 'a> Desktop<'s, 'a> {
     fn browse(&mut self, document: usize, pages: u32, back: bool) -> Result<(), Stop> {
         let window = self.document(document)?.window;
         let until = self.until();
-        self.bring_to_front(window, until, &|| format!("the window of document {document}"))?;
+        self.bring_to_front(window, until, &|| format!("the window of document {}", document + 1))?;
         self.settle(document)?;
         for _ in 0..pages {
             self.turn(document, back)?;
@@ -172,7 +172,7 @@ impl<'s, 'a> Desktop<'s, 'a> {
         first_damage: Option<Duration>,
     ) -> Result<Drawn, Stop> {
         let Document { window, pid, content, .. } = self.document(document)?;
-        let (until, what) = (self.until(), || format!("the window of document {document}"));
+        let (until, what) = (self.until(), || format!("the window of document {}", document + 1));
         let wanted = Wanted {
             window,
             pid,
@@ -191,8 +191,9 @@ impl<'s, 'a> Desktop<'s, 'a> {
     fn turn(&mut self, document: usize, back: bool) -> Result<(), Stop> {
         let Document { window, pid, page, content, .. } = self.document(document)?;
         let page = if back { page.checked_sub(1) } else { page.checked_add(1) };
-        let page = page.ok_or_else(|| failed(format!("document {document} has no page before its first")))?;
-        let what = || format!("page {page} of document {document}");
+        let page =
+            page.ok_or_else(|| failed(format!("document {} has no page before its first", document + 1)))?;
+        let what = || format!("page {page} of document {}", document + 1);
         // What was damaged by the page before is no news.
         self.windows.damage(window)?;
         let (asked, until) = (Instant::now(), self.until());
@@ -343,7 +344,7 @@ pub(super) fn patience(spec: &Spec) -> Duration {
 }
 
 fn unknown(document: usize) -> Stop {
-    failed(format!("document {document} is not open, or not in the session's list"))
+    failed(format!("document {} is not open, or not in the session's list", document + 1))
 }
 
 fn activity(pid: u32) -> Activity {

@@ -181,7 +181,20 @@ impl<'a> Field<'a> {
             }
             heard(event);
         })?;
-        if bench.shutdown.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(run) }
+        if self.is_interrupted() { Err(Error::Interrupted) } else { Ok(run) }
+    }
+
+    /// Has the user had enough?
+    pub fn is_interrupted(&self) -> bool {
+        self.bench.shutdown.load(Ordering::Relaxed)
+    }
+
+    /// Says that no more runs follow the `done` ones, and why.
+    pub fn ended_early(&mut self, done: usize, entrant: &Entrant, error: &Error) {
+        let name = entrant.name();
+        let note = format!("The experiment ended after {done} runs, in one of {name}, because {error}.");
+        self.bench.progress.say(&note);
+        self.notes.push(note);
     }
 
     /// What all runs together show.
@@ -201,6 +214,7 @@ impl<'a> Field<'a> {
             rows,
             notes: self.notes,
         }
+        .beside_the_study()
     }
 }
 

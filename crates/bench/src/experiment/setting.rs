@@ -93,15 +93,21 @@ impl<'a> Setting<'a> {
         self.field.chosen(spare.into_iter().chain(others).collect())
     }
 
-    /// All runs.
+    /// All runs. One that fails after a whole round ends the experiment, and what was measured before it stands.
     pub fn trials(
         &mut self,
         entrants: &[Entrant],
         add: &mut dyn FnMut(&Trial, &mut Rows),
     ) -> Result<Rows, Error> {
         let mut rows = Rows::default();
-        for entrant in self.field.rounds(entrants) {
-            self.trial(entrant, &mut |trial| add(trial, &mut rows))?;
+        for (done, entrant) in self.field.rounds(entrants).enumerate() {
+            match self.trial(entrant, &mut |trial| add(trial, &mut rows)) {
+                Err(e) if done >= entrants.len() && !self.field.is_interrupted() => {
+                    self.field.ended_early(done, entrant, &e);
+                    break;
+                }
+                ended => ended?,
+            }
         }
         Ok(rows)
     }

@@ -2,10 +2,11 @@
 //!
 //! - [`groups`]: which rows belong beside each other, and what is compared with what
 //! - [`saved`]: a report from the text of a file
-//! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal
+//! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal; `study`: beside the study's figures
 
 pub mod groups;
 pub mod saved;
+mod study;
 mod table;
 mod verdict;
 pub mod words;
@@ -162,6 +163,14 @@ impl Row {
             samples,
             median,
         }
+    }
+}
+
+impl Report {
+    /// With a note first on what the study saw, where it has such a figure.
+    pub(crate) fn beside_the_study(mut self) -> Self {
+        self.notes.splice(0..0, study::note(&self));
+        self
     }
 }
 

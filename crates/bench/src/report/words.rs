@@ -42,8 +42,15 @@ pub fn parameter(key: &str, value: &Value) -> String {
 
 /// What a parameter's key says: its name, and the unit at its end.
 pub fn key_words(key: &str) -> (String, &'static str) {
-    const UNITS: [(&str, &str); 6] =
-        [("_mib", "MiB"), ("_gib", "GiB"), ("_percent", "%"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s")];
+    const UNITS: [(&str, &str); 7] = [
+        ("_kib", "KiB"),
+        ("_mib", "MiB"),
+        ("_gib", "GiB"),
+        ("_percent", "%"),
+        ("_ms", "ms"),
+        ("_us", "µs"),
+        ("_s", "s"),
+    ];
     let mut units = UNITS.iter().filter_map(|(ending, unit)| Some((key.strip_suffix(ending)?, *unit)));
     let (name, unit) = units.next().unwrap_or((key, ""));
     (name.replace('_', " "), unit)

@@ -88,7 +88,7 @@ fn make(tree: &Tree, contents: &Path, image: &Path) -> Result<()> {
 }
 
 /// Runs a program to its end, with the directories that a service's or an ordinary user's path may lack.
-pub(super) fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin").stdin(Stdio::null());

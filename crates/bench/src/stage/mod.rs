@@ -21,9 +21,11 @@ mod tree;
 
 pub use copy::to as copy_to;
 pub use error::{Error, Result};
-pub(crate) use image::cached;
+pub(crate) use image::{cached, run};
 pub use image::{default_cache, ensure};
 pub use mount::{Stage, StageSpec};
+pub(crate) use mount::{attach, profile, source};
 pub use parts::{DOCUMENTS, Parts, Placed};
 pub use place::sweep;
+pub(crate) use place::{Scratch, mount_point, sweep_dir};
 pub use tree::Tree;

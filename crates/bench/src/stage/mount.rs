@@ -15,7 +15,7 @@ use super::image::run;
 use super::place::{Scratch, mount_point, sweep};
 
 /// How long processes of a session that ended may take to be gone.
-const PATIENCE: u32 = 100;
+const PATIENCE: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Read at once when the image is brought to memory.
 const CHUNK: usize = 1 << 20;
@@ -156,7 +156,7 @@ impl Stage {
 }
 
 /// What is mounted at `target`, by the text of `/proc/mounts`; our own paths have no characters that are escaped there.
-fn source(mounts: &str, target: &Path) -> Option<PathBuf> {
+pub(crate) fn source(mounts: &str, target: &Path) -> Option<PathBuf> {
     let fields = mounts.lines().rev().map(|line| line.split(' '));
     fields
         .filter_map(|mut f| Some((f.next()?, f.next()?)))
@@ -164,11 +164,11 @@ fn source(mounts: &str, target: &Path) -> Option<PathBuf> {
         .map(|(s, _)| s.into())
 }
 
-fn profile(name: &str) -> Result<Profile> {
+pub(crate) fn profile(name: &str) -> Result<Profile> {
     Profile::named(name).ok_or_else(|| Error::Profile { name: name.to_owned() })
 }
 
-fn attach(root: &Root, image: &Path, profile: Profile) -> Result<SlowDisk> {
+pub(crate) fn attach(root: &Root, image: &Path, profile: Profile) -> Result<SlowDisk> {
     let size = warm(image).map_err(on("read", image))?;
     Ok(SlowDisk::attach(root, SlowDiskSpec::new(Image::File(image.to_owned()), size, profile))?)
 }

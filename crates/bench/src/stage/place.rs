@@ -17,16 +17,16 @@ const LABEL: &str = "stage";
 
 /// A directory or a file of this process's own, removed when dropped with everything in it and mounted on it.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// A directory in `parent`.
-    pub(super) fn directory(root: &Root, parent: &Path) -> Result<Self> {
+    pub(crate) fn directory(root: &Root, parent: &Path) -> Result<Self> {
         Self::new(root, parent, |path| rustix::fs::mkdir(path, rustix::fs::Mode::RWXU).map_err(Into::into))
     }
 
     /// A directory in `/run/eke`.
-    pub(super) fn in_run(root: &Root) -> Result<Self> {
+    pub(crate) fn in_run(root: &Root) -> Result<Self> {
         let run = root.path(RUN_DIR);
         root.sys().create_dir(&run, 0o755).map_err(on("make", &run))?;
         Self::directory(root, &run)
@@ -54,7 +54,7 @@ impl Scratch {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -78,7 +78,7 @@ pub fn sweep(root: &Root) -> Result<Vec<String>> {
 }
 
 /// The same for what is in one directory.
-pub(super) fn sweep_dir(root: &Root, dir: &Path) -> Result<Vec<String>> {
+pub(crate) fn sweep_dir(root: &Root, dir: &Path) -> Result<Vec<String>> {
     let (mut swept, mut failed) = (Vec::new(), None);
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for name in entries.map(|e| e.file_name().to_string_lossy().into_owned()) {
@@ -120,7 +120,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Where a stage's tree is mounted below its directory.
-pub(super) fn mount_point(dir: &Path) -> PathBuf {
+pub(crate) fn mount_point(dir: &Path) -> PathBuf {
     dir.join("root")
 }
 

@@ -11,8 +11,9 @@ use super::{Policy, Slot};
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
 
-/// The small queue's share of the capacity; the paper's 10 %.
-const SMALL_SHARE: f64 = 0.1;
+/// The small queue's share of the capacity. The paper has 10 %; behind a page cache, which has had the quick repeats already,
+/// less is better: 1 to 4 points more hits on Zipf and launches, half a point fewer on launches in very small stores.
+const SMALL_SHARE: f64 = 0.03;
 
 /// S3-FIFO, weighed in bytes. `MAX` is the highest count of requests that is remembered: 1 is the one-bit form (one
 /// request while in the small queue is enough for the main one), 3 the paper's (it takes two).

@@ -7,6 +7,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
+use super::bench_cache::{StoreBench, TraceBench};
+use super::bench_web::WebBench;
+
 const PEERS: &str = "Beside eke: nothing, and what people use today (zram-tools, zram-generator, Fedora, ChromeOS), interleaved.\n\
                      What cannot be set up here is left out, and the result says why.";
 
@@ -34,6 +37,19 @@ pub enum Bench {
         after_help = format!("Example:\n  sudo eke bench capacity --quick\n  sudo eke bench capacity --of tabs --html tabs.html\n  sudo eke bench capacity --in machine --output machine.json\n\n{PEERS}")
     )]
     Capacity(Capacity),
+    /// The block store of the compressed page cache: hits, misses and insertions, beside memcpy, LZ4 and quick_cache
+    #[command(
+        after_help = "Example:\n  eke bench store --quick\n  eke bench store --corpus ~/files --html store.html"
+    )]
+    Store(StoreBench),
+    /// Which blocks should go: hit rates by policy, on traces by law or on recorded ones
+    #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
+    Trace(TraceBench),
+    /// A web server with too little memory for its files, on a disk of 2008: throughput, response times, disk reads
+    #[command(
+        after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n\nBeside eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content are kept in\n~/.cache/eke-bench/web for the next time; for 1.7 GB they take 4 GB, and 8 GB more where the content is varied too."
+    )]
+    Web(Box<WebBench>),
     /// A saved result as a table, or as a page with plots
     #[command(
         after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"

@@ -1,4 +1,4 @@
-//! How far an experiment is: a bar on a terminal.
+//! How far an experiment is: a bar on a terminal, a line for each run in a log.
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const TEMPLATE: &str = "[{bar:24}] {pos} of {len} runs, {elapsed} so far{prefix}\n{wide_msg}";
 const REDRAWN_EVERY: Duration = Duration::from_millis(500);
 
-/// On standard error if that is a terminal; otherwise only the lines that stay are printed.
+/// On standard error: redrawn if that is a terminal, otherwise a line when a run begins.
 pub struct Shown {
     bar: Option<ProgressBar>,
     runs: RefCell<Runs>,
@@ -66,8 +66,12 @@ impl Progress for Shown {
     }
 
     fn begins(&self, run: &str) {
-        self.runs.borrow_mut().begin(Some(run), Instant::now());
+        let now = Instant::now();
+        self.runs.borrow_mut().begin(Some(run), now);
         self.draw("");
+        if self.bar.is_none() {
+            eprintln!("{}", self.runs.borrow().line(run, now));
+        }
     }
 
     fn doing(&self, what: &str) {
@@ -93,6 +97,12 @@ impl Runs {
         let over = self.current.take().map(|(_, since)| now.saturating_duration_since(since));
         self.finished.extend(over);
         self.current = next.map(|run| (run.to_owned(), now));
+    }
+
+    /// Which of them begins, for a log.
+    fn line(&self, run: &str, now: Instant) -> String {
+        let left = self.left(now).map_or(String::new(), |left| format!(", about {} left", time(left)));
+        format!("Run {} of {}: {run}{left}.", self.finished.len() + 1, self.planned)
     }
 
     /// By the median of the finished runs; `None` before the first.
@@ -140,6 +150,7 @@ mod tests {
         runs.begin(Some("eke, 2 of 2"), at(40));
         runs.begin(Some("a peer"), at(52));
         assert_eq!(runs.left(at(55)), Some(Duration::from_secs(12 + 9)));
+        assert_eq!(runs.line("a peer", at(55)), "Run 4 of 5: a peer, about 21 s left.");
         runs.begin(None, at(100));
         assert_eq!(runs.finished.len(), 4);
         assert_eq!([30, 1800, 9000].map(|s| time(Duration::from_secs(s))), ["30 s", "30 min", "2.5 h"]);

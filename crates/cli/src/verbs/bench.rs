@@ -22,6 +22,9 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
     match bench {
         Bench::Agent { seconds } => agent(context, *seconds),
         Bench::Show(options) => show(context, options),
+        Bench::Store(options) => super::bench_cache::store(context, options),
+        Bench::Trace(options) => super::bench_cache::trace(context, options),
+        Bench::Web(options) => super::bench_web::run(context, options),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -121,7 +124,7 @@ fn asked(bench: &Bench, options: &Experiment) -> experiment::Options {
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
-fn refuse_existing(files: &Files) -> Outcome<()> {
+pub(super) fn refuse_existing(files: &Files) -> Outcome<()> {
     for path in files.output.iter().chain(&files.html) {
         output::may_write(path, files.force).map_err(super::record::failure)?;
     }
@@ -129,7 +132,7 @@ fn refuse_existing(files: &Files) -> Outcome<()> {
 }
 
 /// The table or the JSON, and the files.
-fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
+pub(super) fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
     let mut written = Vec::new();
     if let Some(path) = &files.output {
         written.push((path, serde_json::to_string_pretty(report)? + "\n"));
@@ -158,7 +161,10 @@ fn repeats(bench: &Bench, options: &Experiment) -> u32 {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(bench: &Bench) -> String {
     let (name, options) = match bench {
-        Bench::Agent { .. } | Bench::Show(_) => return String::new(),
+        // Those of the cache make their own.
+        Bench::Agent { .. } | Bench::Show(_) | Bench::Store(_) | Bench::Trace(_) | Bench::Web(_) => {
+            return String::new();
+        }
         Bench::Paging(options) => ("paging".to_owned(), options),
         Bench::Switch(options) => ("switch".to_owned(), options),
         Bench::Capacity(Capacity { of, place, experiment }) => {
@@ -185,14 +191,14 @@ fn command(bench: &Bench) -> String {
 }
 
 /// Exactly, in the largest unit that is whole.
-fn size(size: eke_core::units::Bytes) -> String {
+pub(super) fn size(size: eke_core::units::Bytes) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
     let whole = units.iter().find(|(shift, _)| size.0 > 0 && size.0 % (1 << shift) == 0);
     whole.map_or(size.0.to_string(), |(shift, unit)| format!("{}{unit}", size.0 >> shift))
 }
 
 /// One word for a shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,+=:@".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

@@ -2,6 +2,8 @@
 
 mod advise;
 mod bench;
+mod bench_cache;
+mod bench_web;
 mod boot_config;
 mod cache;
 mod demo;

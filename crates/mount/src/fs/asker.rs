@@ -119,7 +119,7 @@ fn set_fs_uid(uid: u32) -> u32 {
     // SAFETY: no memory is passed. An id of -1 changes nothing and tells the one in force (setfsuid(2)).
     unsafe {
         libc::setfsuid(uid);
-        libc::setfsuid(u32::MAX).cast_unsigned()
+        libc::setfsuid(u32::MAX) as u32
     }
 }
 
@@ -129,7 +129,7 @@ fn set_fs_gid(gid: u32) -> u32 {
     // SAFETY: as for setfsuid(2).
     unsafe {
         libc::setfsgid(gid);
-        libc::setfsgid(u32::MAX).cast_unsigned()
+        libc::setfsgid(u32::MAX) as u32
     }
 }
 

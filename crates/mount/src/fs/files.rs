@@ -89,7 +89,12 @@ impl Fs {
         }
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
-        let seen = self.created(&node, access, File::new(fd))?;
+        let created = self.created(&node, access, File::new(fd));
+        if created.is_err() {
+            self.nodes.released(&node, access, false);
+            self.forget(node.number, 1);
+        }
+        let seen = created?;
         Ok((
             Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
             fopen(access, seen),
@@ -208,7 +213,7 @@ fn count(bytes: usize) -> u32 {
 
 /// A file to write is opened to read as well: see [`Writer`]. `O_NONBLOCK` because a pipe could be there by now.
 fn create(asker: &Asker, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
-    let kept = OFlags::from_bits_truncate((flags & (libc::O_EXCL | libc::O_TRUNC)).cast_unsigned());
+    let kept = OFlags::from_bits_truncate((flags & (libc::O_EXCL | libc::O_TRUNC)) as u32);
     let rights = if access(flags) == Access::Read { OFlags::RDONLY } else { OFlags::RDWR };
     let always = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode.0 & 0o7777);

@@ -10,6 +10,7 @@
 //! # Limits
 //! - Supplementary groups of who asks are not known (FUSE sends one group). The kernel has checked permissions with all of
 //!   them; only `S_ISGID` on what is made may be lost for a group that is a supplementary one.
+//! - For the same reason an ACL that is set by another user leaves `S_ISGID`, also where chmod(2) would take it away.
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
 
 mod again;
@@ -40,6 +41,7 @@ use crate::worth::Worth;
 pub use asker::Asker;
 pub use attributes::{Change, Time, attr_of};
 pub use names::Kind;
+pub use removal::End;
 pub use serve::Serve;
 
 /// How a mount serves.

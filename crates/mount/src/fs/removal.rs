@@ -75,7 +75,7 @@ impl Fs {
 
     fn lost_name(&self, victim: &Victim, end: End<'_>) {
         let node = &victim.node;
-        if let Some(path) = &victim.last {
+        if let Some(path) = victim.last.as_ref().filter(|p| is_gone(p)) {
             node.hold().path.get_or_insert_with(|| Arc::clone(path));
             node.set_gone();
             if node.is_open() {
@@ -128,4 +128,10 @@ impl Fs {
             self.nodes.unnamed(&node, from.parent, from.name);
         }
     }
+}
+
+/// A directory has no second name; another file may have got one below, a moment ago.
+fn is_gone(path: &OwnedFd) -> bool {
+    let is_dir = |mode: u16| FileType::from_raw_mode(mode.into()) == FileType::Directory;
+    at::stat(path).is_ok_and(|s| s.stx_nlink == 0 || is_dir(s.stx_mode))
 }

@@ -36,7 +36,7 @@ impl Fs {
     pub fn fallocate(&self, asker: &Asker, at: At, len: u64, mode: i32) -> io::Result<()> {
         let node = self.nodes.get(at.number)?;
         let (file, _) = self.file(&node, Access::Write)?;
-        let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        let mode = FallocateFlags::from_bits_retain(mode as u32);
         let from = at.offset.min(file.stamp()?.size);
         let allocate = || asker.changes(|| Ok(fallocate(&*file, mode, at.offset, len)?));
         self.tier.change(self.id(&node), from, &file, allocate)

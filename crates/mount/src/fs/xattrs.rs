@@ -47,7 +47,7 @@ impl Fs {
         flags: i32,
     ) -> io::Result<()> {
         let path = self.path(number)?;
-        let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
+        let flags = XattrFlags::from_bits_retain(flags as u32);
         let set = setxattr(at::link(&path), name, value, flags).map_err(io::Error::from);
         let is_set = || self.getxattr(number, name, 0).is_ok_and(|v| v == value);
         if asker.again && again::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }

@@ -27,6 +27,9 @@ pub struct Nodes {
     ledger: Shared,
 }
 
+/// The way down to a node, the last step first.
+type Steps = Vec<(Arc<Node>, Place)>;
+
 /// The ledger, which says nothing of itself.
 struct Shared(Arc<dyn Ledger>);
 
@@ -128,6 +131,17 @@ impl Nodes {
     /// # Errors
     /// ESTALE if it is not where it was last seen; what openat(2) answers.
     pub fn path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
+        match self.find_path(node) {
+            // Others moved it below, but it is open.
+            Err(e) if is_elsewhere(&e) => match open_file(node) {
+                Some(file) => Ok(self.put(node, rustix::io::fcntl_dupfd_cloexec(&*file, 0)?)),
+                None => Err(e),
+            },
+            found => found,
+        }
+    }
+
+    fn find_path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
         for _ in 0..TRIES {
             match self.walk(node)? {
                 Ok(path) => return Ok(path),
@@ -159,7 +173,7 @@ impl Nodes {
         Ok(Ok(path))
     }
 
-    fn climb(&self, node: &Arc<Node>) -> io::Result<(Arc<OwnedFd>, Vec<(Arc<Node>, Place)>)> {
+    fn climb(&self, node: &Arc<Node>) -> io::Result<(Arc<OwnedFd>, Steps)> {
         let mut steps = Vec::new();
         let mut node = Arc::clone(node);
         loop {
@@ -207,7 +221,14 @@ impl Nodes {
             node.count_writer(true);
         }
         self.read().note(Entry::Opened { node: node.number });
-        if node.is_gone() { self.keep(node).map(drop) } else { Ok(()) }
+        if !node.is_gone() {
+            return Ok(());
+        }
+        let kept = self.keep(node).map(drop);
+        if kept.is_err() {
+            self.released(node, access, false);
+        }
+        kept
     }
 
     /// It was released once. `again`: an earlier worker may have counted it already, so it stays.
@@ -231,11 +252,7 @@ impl Nodes {
         if node.set_kept(true) {
             return Ok(false);
         }
-        let file = {
-            let hold = node.hold();
-            hold.file(Access::Write).or_else(|| hold.file(Access::Read))
-        };
-        let kept = match file {
+        let kept = match open_file(node) {
             Some(file) => self.ledger.0.keep(node.number, file.as_fd()),
             None => self.path(node).and_then(|path| self.ledger.0.keep(node.number, path.as_fd())),
         };
@@ -251,6 +268,11 @@ impl Nodes {
             self.ledger.0.drop_kept(node.number);
         }
     }
+}
+
+fn open_file(node: &Node) -> Option<Arc<File>> {
+    let hold = node.hold();
+    hold.file(Access::Write).or_else(|| hold.file(Access::Read))
 }
 
 fn stale() -> io::Error {
@@ -292,3 +314,7 @@ fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
     };
     Ok(Writer { file: Arc::new(File::new(fd)), readable })
 }
+
+#[cfg(test)]
+#[path = "nodes_tests.rs"]
+mod tests;

@@ -349,3 +349,7 @@ impl Table {
         self.ledger.record(entry);
     }
 }
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

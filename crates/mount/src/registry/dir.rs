@@ -68,9 +68,12 @@ impl Dirs {
     pub fn log(&self) -> io::Result<(std::fs::File, PathBuf)> {
         let dir = self.make()?;
         let flags = OFlags::CREATE | OFlags::APPEND | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&dir, LOG, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = std::fs::File::from(openat(&dir, LOG, flags, Mode::RUSR | Mode::WUSR)?);
+        if file.metadata()?.len() > LOG_MOST {
+            file.set_len(0)?;
+        }
         let path = std::fs::read_link(inside(dir.as_fd(), LOG).parent().unwrap_or(Path::new("/")))?;
-        Ok((file.into(), path.join(LOG)))
+        Ok((file, path.join(LOG)))
     }
 
     fn chains(&self, uid: u32) -> Vec<Chain> {
@@ -89,6 +92,8 @@ impl Dirs {
 }
 
 const LOG: &str = "log";
+/// In bytes. A longer one is emptied at the next start: /run is memory.
+const LOG_MOST: u64 = 1 << 20;
 const FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::PATH).union(OFlags::CLOEXEC);
 
 impl Chain {

@@ -24,5 +24,5 @@ pub mod unmount;
 pub use ask::{AskError, ask};
 pub use dir::Dirs;
 pub use mounts::{Device, Mount};
-pub use socket::{Peer, Socket};
+pub use socket::{Peer, Socket, remove_dead};
 pub use unmount::unmount;

@@ -64,6 +64,13 @@ pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixS
     Ok(None)
 }
 
+/// Removes the socket that the dead supervisor of a file system of the user `uid` left.
+pub fn remove_dead(dirs: &Dirs, device: Device, uid: u32) {
+    for dir in dirs.of(uid) {
+        let _ = removed(&dir, &name(device));
+    }
+}
+
 fn theirs(stream: UnixStream, uid: u32) -> io::Result<UnixStream> {
     if Peer::of(&stream)?.uid == uid { Ok(stream) } else { Err(Errno::PERM.into()) }
 }

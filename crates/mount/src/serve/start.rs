@@ -13,7 +13,7 @@ use fuser::InitFlags;
 use super::init::{self, Grant};
 use super::ledger::Memfd;
 use super::log::say;
-use super::mount::{self, By, Checked, Error, Mounted};
+use super::mount::{self, By, Checked, Error, How, Mounted};
 use super::supervisor::{Ended, Now, Supervisor};
 use super::{device, worker};
 use crate::registry::{Device, Dirs, Mount, Socket, mounts};
@@ -88,7 +88,7 @@ fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
         }
         Err(e) => {
             // Nobody has answered anything yet, so nothing can hang once the device is closed.
-            let _ = mount::unmount(&mounted.place, mounted.by, true);
+            let _ = mount::unmount(&mounted.place, mounted.by, How::Force);
             Err(failed(&checked, "no agreement with the kernel", e))
         }
     }

@@ -32,30 +32,39 @@ impl<'t> Run<'t> {
     }
 }
 
-impl Reading<'_, '_> {
-    /// Reads what nobody else is reading, and lists what others read.
+impl<'t> Reading<'t, '_> {
+    /// Reads what nobody else is reading, and lists what others read. Of a file that is not worth it, only what was asked for,
+    /// and without waiting for others: they leave nothing.
     pub fn fetch(&mut self) -> io::Result<()> {
-        let tier = self.tier;
+        let missing = |piece: &Piece| matches!(piece.found, Found::Missing(_));
+        let Some(first) = self.hands.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
+        let worth = self.tier.judge.admit(self.file, first.block);
         let mut run = Run::default();
         for index in 0..self.hands.pieces.len() {
             let Found::Missing(ticket) = self.hands.pieces[index].found else { continue };
-            let lead = match tier.flights.claim(ticket) {
-                Claim::Wait(wait) => {
-                    self.hands.waits.push((index, wait));
-                    continue;
-                }
-                Claim::Lead(lead) => Some(lead),
-                Claim::Alone => None,
-            };
-            if lead.is_some() && self.came_in(index, ticket) {
-                continue;
-            }
+            let Some(lead) = self.claim(index, ticket, worth) else { continue };
             if !run.has_room_for(index) {
-                self.read_run(std::mem::take(&mut run))?;
+                self.read_run(std::mem::take(&mut run), worth)?;
             }
             run.push(index, lead);
         }
-        self.read_run(run)
+        self.read_run(run, worth)
+    }
+
+    /// Is this piece ours to read, and do others wait for it? `None`: it is not.
+    fn claim(&mut self, index: usize, ticket: Ticket, worth: bool) -> Option<Option<Lead<'t>>> {
+        if !worth {
+            return Some(None);
+        }
+        match self.tier.flights.claim(ticket) {
+            Claim::Lead(_) if self.came_in(index, ticket) => None,
+            Claim::Lead(lead) => Some(Some(lead)),
+            Claim::Alone => Some(None),
+            Claim::Wait(wait) => {
+                self.hands.waits.push((index, wait));
+                None
+            }
+        }
     }
 
     /// Has another read the block and landed, between our look and our claim?
@@ -73,33 +82,45 @@ impl Reading<'_, '_> {
         if matches!(self.hands.pieces[index].found, Found::Missing(_)) {
             run.push(index, None);
         }
-        self.read_run(run)
+        self.read_run(run, true)
     }
 
-    /// Reads whole blocks, fills the reply, and takes them in. Where that fails, only what was asked for is read: the rest of
-    /// a block may be what cannot be.
-    fn read_run(&mut self, run: Run<'_>) -> io::Result<()> {
-        let Some(first) = self.hands.pieces[run.pieces.clone()].first() else { return Ok(()) };
+    /// Reads neighbouring blocks from below, fills the reply, and takes them in. Where whole blocks cannot be read, only what
+    /// was asked for is: the rest of a block may be what is bad.
+    fn read_run(&mut self, run: Run<'_>, worth: bool) -> io::Result<()> {
+        if run.pieces.is_empty() {
+            return Ok(());
+        }
         self.tier.counters.misses.add(run.pieces.len());
-        let (size, began, first_block) = (self.store.block_size(), self.tier.clock.now(), first.block);
-        let offset = first.block * size as u64;
-        let room = self.hands.below.room(run.pieces.len() * size);
-        let Some(read) = room.and_then(|room| self.below.read_at(room, offset).ok()) else {
+        if !worth {
+            self.tier.counters.not_worth.add(run.pieces.len());
+        }
+        let read = if worth { self.read_blocks(run.pieces.clone()) } else { None };
+        let Some(read) = read else {
             return self.read_asked(run.pieces);
         };
-        self.tier.note_below(self.file, read, began);
-        let worth = self.tier.judge.admit(self.file, first_block);
+        let size = self.store.block_size();
         for (turn, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
-            let block = (turn * size).min(read)..((turn + 1) * size).min(read);
-            self.bring_in(index, block, worth, lead);
+            self.bring_in(index, (turn * size).min(read)..((turn + 1) * size).min(read), lead);
         }
         Ok(())
+    }
+
+    /// Reads whole blocks; how many bytes. `None`: there is no memory, or an error.
+    fn read_blocks(&mut self, pieces: Range<usize>) -> Option<usize> {
+        let (size, began) = (self.store.block_size(), self.tier.clock.now());
+        let offset = self.hands.pieces.get(pieces.start)?.block * size as u64;
+        let room = self.hands.below.room(pieces.len() * size)?;
+        let read = self.below.read_at(room, offset).ok()?;
+        self.tier.note_below(self.file, read, began);
+        Some(read)
     }
 
     /// Reads neighbouring pieces straight into the reply.
     fn read_asked(&mut self, pieces: Range<usize>) -> io::Result<()> {
         let asked = &self.hands.pieces[pieces.clone()];
-        let (from, to) = (asked[0].at, asked[asked.len() - 1].reply().end);
+        let (Some(first), Some(last)) = (asked.first(), asked.last()) else { return Ok(()) };
+        let (from, to) = (first.at, last.reply().end);
         let end = from + self.straight(from..to)?;
         for piece in &mut self.hands.pieces[pieces] {
             piece.found = Found::Bytes(end.saturating_sub(piece.at).min(piece.len()));
@@ -109,17 +130,16 @@ impl Reading<'_, '_> {
 
     /// Fills a piece in from its block, which lies so in what was read, and takes the block in. Lands the flight last: who
     /// waited looks then.
-    fn bring_in(&mut self, index: usize, block: Range<usize>, worth: bool, lead: Option<Lead<'_>>) {
+    fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
         let Hands { reply, below, pieces, spare, scratch, .. } = &mut *self.hands;
         let piece = &mut pieces[index];
         let Found::Missing(ticket) = piece.found else { return };
         let block = below.bytes(block.end).get(block).unwrap_or_default();
         piece.copy(block, reply.bytes_mut(self.len));
         piece.found = Found::Bytes(piece.bytes_of(block.len()));
-        if worth && !block.is_empty() {
+        if !block.is_empty() {
             self.tier.admit(self.store, scratch.as_mut(), ticket, block);
         }
-        self.tier.counters.not_worth.add(usize::from(!worth));
         let mut keep = || self.tier.keep(ticket, block, spare);
         if is_partial(piece, block) {
             keep();

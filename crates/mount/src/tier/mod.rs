@@ -27,6 +27,7 @@ mod recent;
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -233,16 +234,15 @@ impl Tier {
         place: Place,
         data: &[u8],
     ) -> io::Result<usize> {
-        let write = || match place {
-            Place::At(offset) => below.write_at(data, offset),
-            Place::End => below.append(data),
-        };
         let written = match place {
             Place::At(offset) => {
-                self.around(file, below, offset..offset.saturating_add(data.len() as u64), write)
+                let bytes = offset..offset.saturating_add(data.len() as u64);
+                self.around(file, below, || below.write_at(data, offset), |_| bytes)
             }
-            // At least from where the end is now: a truncation meanwhile drops from its own end on.
-            Place::End => self.around(file, below, below.stamp()?.size..u64::MAX, write),
+            Place::End => {
+                let before = below.stamp()?.size;
+                self.around(file, below, || below.append(data), |done| appended(below, before, done))
+            }
         }?;
         self.counters.bytes_written.add(written);
         Ok(written)
@@ -261,23 +261,23 @@ impl Tier {
         below: &File,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        self.around(file, below, from..u64::MAX, change)
+        self.around(file, below, change, |_| from..u64::MAX)
     }
 
-    /// Does `change` to these bytes of the file; also what failed may have changed some.
+    /// Does `change` to those bytes of the file that `changed` says then; also what failed may have changed some.
     fn around<T>(
         &self,
         file: FileId,
         below: &File,
-        bytes: std::ops::Range<u64>,
         change: impl FnOnce() -> io::Result<T>,
+        changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
     ) -> io::Result<T> {
         let begun = self.known.begin(file, || below.stamp());
         if begun.foreign {
             self.drop_file(file);
         }
         let done = change();
-        self.drop_bytes(file, bytes);
+        self.drop_bytes(file, changed(&done));
         self.known.end(file, begun, || below.stamp(), || self.clock.wall_ns());
         done
     }
@@ -312,7 +312,7 @@ impl Tier {
         }
     }
 
-    fn drop_bytes(&self, file: FileId, bytes: std::ops::Range<u64>) {
+    fn drop_bytes(&self, file: FileId, bytes: Range<u64>) {
         if let Some(store) = self.store.as_ref().filter(|_| bytes.start < bytes.end) {
             let size = store.block_size() as u64;
             store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
@@ -354,4 +354,10 @@ impl Tier {
         self.counters.pack.note(blocks * store.block_size(), took);
         self.judge.note_packed(blocks, took);
     }
+}
+
+/// Which bytes of the file an append has changed: all of them, if the file was cut meanwhile.
+fn appended(below: &File, before: u64, done: &io::Result<usize>) -> Range<u64> {
+    let least = before + done.as_ref().map_or(0, |&written| written as u64);
+    below.stamp().ok().filter(|now| now.size >= least).map_or(0..u64::MAX, |now| before..now.size)
 }

@@ -43,9 +43,9 @@ impl Reading<'_, '_> {
 
     /// Reads a part of the reply from below, and nothing else; how much.
     pub fn straight(&mut self, reply: Range<usize>) -> io::Result<usize> {
-        let offset = self.offset + reply.start as u64;
+        let (offset, began) = (self.offset + reply.start as u64, self.tier.clock.now());
         let read = self.below.read_at(&mut self.hands.reply.bytes_mut(self.len)[reply], offset)?;
-        self.tier.counters.bytes_from_below.add(read);
+        self.tier.note_below(self.file, read, began);
         Ok(read)
     }
 

@@ -49,7 +49,7 @@ fn flags_of_open_mean_what_they_say() {
         let exclusive = update().create_new(true).open(m.at("file")).unwrap_err();
         assert_eq!(exclusive.raw_os_error(), Some(libc::EEXIST));
         let mut write_only =
-            OpenOptions::new().write(true).create(true).mode(0o200).open(m.at("secret")).unwrap();
+            OpenOptions::new().write(true).create_new(true).mode(0o200).open(m.at("secret")).unwrap();
         write_only.write_all(b"x").unwrap();
         assert_eq!(fs::metadata(m.below("secret")).unwrap().size(), 1);
     });

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use eke_cache::{Store, StoreSpec};
+use eke_core::units::Bytes;
 use eke_mount::fs::{Fs, Options, Serve};
 use eke_mount::node::Nobody;
-use eke_mount::tier::Tier;
+use eke_mount::settings::Compress;
+use eke_mount::tier::{self, Tier};
 use eke_testkit::real::skip;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{Mode, OFlags, open};
@@ -31,7 +34,9 @@ impl Mounted {
         }
         let root =
             open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options { ttl }).unwrap();
+        let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
+        let tier = Arc::new(Tier::new(store, Compress::Sync, tier::Options::default()));
+        let fs = Fs::new(root, tier, Arc::new(Nobody), Options { ttl }).unwrap();
         let mut config = Config::default();
         let name = MountOption::FSName("eke-test".to_owned());
         config.mount_options = vec![name, MountOption::DefaultPermissions];

@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use super::mounted::{Mounted, each, each_for};
 
 /// What stat(2) says but for the device, which differs.
-fn stat(path: &Path) -> (u64, u32, u64, u32, u32, u64, (i64, i64), (i64, i64), u64) {
+fn stat(path: &Path) -> (Vec<u64>, Vec<i64>) {
     let m: Metadata = fs::symlink_metadata(path).unwrap();
-    let times = ((m.mtime(), m.mtime_nsec()), (m.ctime(), m.ctime_nsec()));
-    (m.ino(), m.mode(), m.nlink(), m.uid(), m.gid(), m.size(), times.0, times.1, m.rdev())
+    let whole = vec![m.ino(), m.mode().into(), m.nlink(), m.uid().into(), m.gid().into(), m.size(), m.rdev()];
+    (whole, vec![m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec()])
 }
 
 fn same(mount: &Mounted, name: &str) {

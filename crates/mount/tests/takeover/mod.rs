@@ -52,6 +52,13 @@ impl Mount {
         self.ready.pid
     }
 
+    /// The process that is there for when the others are not.
+    pub fn guard(&self) -> u32 {
+        let (supervisor, worker) = (self.supervisor(), self.worker());
+        let others = |pid: &u32| session(*pid) == Some(supervisor) && ![supervisor, worker].contains(pid);
+        until("the guard", || pids().find(others))
+    }
+
     pub fn is_mounted(&self) -> bool {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         mounts.lines().any(|line| line.split(' ').nth(1) == self.place.to_str())
@@ -129,7 +136,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 pub fn kill(pid: u32, signal: Signal) {
-    let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
 }
 
 /// The process is gone, or a zombie.
@@ -138,9 +145,18 @@ pub fn is_gone(pid: u32) -> bool {
 }
 
 fn child_of(parent: u32) -> Option<u32> {
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut pids = pids.filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.find(|pid| state(*pid).is_some_and(|(state, ppid)| ppid == parent && state != 'Z'))
+    pids().find(|pid| state(*pid).is_some_and(|(state, ppid)| ppid == parent && state != 'Z'))
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok())
+}
+
+/// The supervisor begins a session of its own.
+fn session(pid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
 /// State and parent from `/proc/PID/stat`.

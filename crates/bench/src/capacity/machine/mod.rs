@@ -150,6 +150,7 @@ impl Trials<'_> {
             rows: self.rows.done(),
             notes,
         }
+        .beside_the_study()
     }
 }
 

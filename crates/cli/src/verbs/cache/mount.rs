@@ -21,10 +21,10 @@ pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
     if !wish.foreground {
         return Ok(Status::Done);
     }
-    let ended = wait(&mut process, &stop, || end(&ready))?;
-    if ended.success() {
-        return Ok(Status::Done);
-    }
+    let ended = match wait(&mut process, &stop, || end(&ready))? {
+        Some(ended) if !ended.success() => ended,
+        _ => return Ok(Status::Done),
+    };
     Err(Failure::new(Status::Failed, format!("eke-cache ended by itself ({ended})"))
         .hint(format!("if something is left of it: {}", umount_command(&ready.place))))
 }
@@ -66,16 +66,17 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     say!("  undo     {}", if foreground { format!("Ctrl-C, or {by}") } else { by });
 }
 
-/// Ctrl-C in the foreground: what is open there need not keep the terminal.
-fn end(ready: &Ready) -> Outcome<()> {
+/// Ctrl-C in the foreground. True: what is open there goes on, and need not keep the terminal.
+fn end(ready: &Ready) -> Outcome<bool> {
     let mounted = place::all()?;
-    let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(()) };
+    let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(true) };
     match umount(mount, false)? {
         Some(Response::Refused(r)) if r.kind == Kind::Busy => {
             eprintln!("eke: files are open there; they go on until they are closed");
-            answered(umount(mount, true)?)
+            answered(umount(mount, true)?)?;
+            Ok(true)
         }
-        other => answered(other),
+        other => answered(other).map(|()| false),
     }
 }
 

@@ -157,21 +157,22 @@ fn last_words(log: Log) -> Option<String> {
     text.lines().rev().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
 }
 
-/// Waits for the supervisor to end; what is done at Ctrl-C is `interrupted`, once for each.
+/// Waits for the supervisor to end, or until `interrupted`, which is done at each Ctrl-C, says that it need not be waited
+/// for: then there is no status.
 ///
 /// # Errors
 /// It cannot be waited for, or `interrupted` fails.
 pub fn wait(
     process: &mut Child,
     stop: &AtomicBool,
-    mut interrupted: impl FnMut() -> Outcome<()>,
-) -> Outcome<std::process::ExitStatus> {
+    mut interrupted: impl FnMut() -> Outcome<bool>,
+) -> Outcome<Option<std::process::ExitStatus>> {
     loop {
         if let Some(status) = process.try_wait()? {
-            return Ok(status);
+            return Ok(Some(status));
         }
-        if stop.swap(false, Ordering::Relaxed) {
-            interrupted()?;
+        if stop.swap(false, Ordering::Relaxed) && interrupted()? {
+            return Ok(None);
         }
         std::thread::sleep(PAUSE);
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use eke_mount::registry::holders::holders;
-use eke_mount::registry::{Dirs, Mount, ask, mounts, unmount};
+use eke_mount::registry::{Dirs, Mount, ask, mounts, remove_dead, unmount};
 use eke_mount::status::{Kind, Refusal, Request, Response};
 
 use super::start::umount_command;
@@ -51,7 +51,10 @@ fn is_yours(mount: &Mount) -> Outcome<()> {
 /// Returns false: no supervisor did it.
 fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
     match unmount(&mount.place, lazy) {
-        Ok(()) => Ok(false),
+        Ok(()) => {
+            remove_dead(&Dirs::host(), mount.device, mount.uid);
+            Ok(false)
+        }
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Err(busy(mount)),
         Err(e) => {
             let status = match e.kind() {

@@ -13,6 +13,8 @@ use crate::node::Entry;
 /// `EKELEDG1`.
 const MAGIC: u64 = 0x3147_4445_4c45_4b45;
 const HEADER: usize = 24;
+/// Where the headers of the halves are: each is valid or not, and the later valid one says which half counts.
+const HEADERS: [u64; 2] = [0, 64];
 /// Where the halves start. Between them is room for more than any machine's memory, and none of it is taken.
 const HALVES: [u64; 2] = [4096, 1 << 40];
 /// A log below this is not worth rewriting, in bytes.
@@ -100,7 +102,7 @@ impl<M: Medium> Log<M> {
         let (_, since) = records(&self.medium, old.generation, old.len, tail.len)?;
         self.append_all(&mut new, &since)?;
         new.rewritten = new.len;
-        self.medium.write_at(&header(new.generation), 0)?;
+        self.medium.write_at(&header(new.generation), HEADERS[side(new.generation)])?;
         let old = std::mem::replace(&mut *tail, new);
         drop(tail);
         self.medium.punch(half(old.generation), old.len)
@@ -117,7 +119,11 @@ impl<M: Medium> Log<M> {
 }
 
 fn half(generation: u64) -> u64 {
-    HALVES[usize::from(generation % 2 == 1)]
+    HALVES[side(generation)]
+}
+
+fn side(generation: u64) -> usize {
+    usize::from(generation % 2 == 1)
 }
 
 fn header(generation: u64) -> [u8; HEADER] {
@@ -130,13 +136,15 @@ fn header(generation: u64) -> [u8; HEADER] {
 
 /// That of the half that counts: 0 if nothing was ever rewritten.
 fn generation<M: Medium>(medium: &M) -> io::Result<u64> {
-    let bytes = medium.read_at(0, HEADER)?;
-    let number = bytes.get(8..16).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    if bytes == header(number) || bytes.iter().all(|b| *b == 0) {
-        return Ok(number);
+    let mut found = 0;
+    for at in HEADERS {
+        let bytes = medium.read_at(at, HEADER)?;
+        let number = bytes.get(8..16).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        if bytes == header(number) {
+            found = found.max(number);
+        }
     }
-    // A header is one write within one page, so nothing but a foreign hand leaves this.
-    Err(io::Error::other("the ledger's header is foreign"))
+    Ok(found)
 }
 
 fn replay<M: Medium>(medium: &M, generation: u64) -> io::Result<(Nodes, u64, Option<Foreign>)> {

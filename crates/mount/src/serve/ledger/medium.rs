@@ -93,9 +93,10 @@ impl Medium for Memfd {
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(if len > 0 {
-            fallocate(&self.0, flags, offset, len)?
-        })
+        if len > 0 {
+            fallocate(&self.0, flags, offset, len)?;
+        }
+        Ok(())
     }
 
     fn end(&self) -> io::Result<u64> {

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 pub use check::{Checked, check};
 pub use error::Error;
-pub use unmount::unmount;
+pub use unmount::{How, unmount};
 
 /// The part of the mount's type after `fuse.`.
 const SUBTYPE: &str = "eke-cache";

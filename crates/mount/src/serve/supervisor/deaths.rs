@@ -1,4 +1,4 @@
-//! How a worker died, and whether another one is worth a try. Pure.
+//! Death a worker died, and whether another one is worth a try. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,9 +14,9 @@ const OWN_FAULTS: u32 = 5;
 const TIME_TO_ANSWER: Duration = Duration::from_millis(20);
 const QUARTERS: u32 = 4;
 
-/// How a process ended.
+/// Death a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum Death {
     /// Every session saw the end of the connection: unmounted, or aborted by somebody.
     Disconnected,
     /// With this status.
@@ -25,7 +25,7 @@ pub enum How {
     Signal(i32),
 }
 
-impl How {
+impl Death {
     /// Of what waitpid(2) says.
     pub fn of(status: WaitStatus) -> Self {
         Self::from(status.terminating_signal(), status.exit_status())
@@ -40,7 +40,7 @@ impl How {
     }
 }
 
-impl fmt::Display for How {
+impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disconnected => write!(f, "the connection ended"),
@@ -58,8 +58,8 @@ pub struct Deaths(Vec<(Duration, u32)>);
 
 impl Deaths {
     /// One more, `at` a time since the mount, of a worker that was ready for `lived`. Is another one worth a try?
-    pub fn another_try(&mut self, at: Duration, lived: Option<Duration>, how: How) -> bool {
-        let killed = how == How::Signal(Signal::KILL.as_raw());
+    pub fn another_try(&mut self, at: Duration, lived: Option<Duration>, how: Death) -> bool {
+        let killed = how == Death::Signal(Signal::KILL.as_raw());
         let quarters = match (killed, lived.is_some_and(|l| l >= TIME_TO_ANSWER)) {
             (true, true) => 0,
             (true, false) => 1,
@@ -75,7 +75,7 @@ impl Deaths {
 mod tests {
     use super::*;
 
-    fn tries(step_ms: u64, lived_ms: Option<u64>, how: How) -> usize {
+    fn tries(step_ms: u64, lived_ms: Option<u64>, how: Death) -> usize {
         let mut deaths = Deaths::default();
         let lived = lived_ms.map(Duration::from_millis);
         let mut times = (0..1000).map(|n| Duration::from_millis(n * step_ms));
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn faults_at_once_end_it_and_kills_from_outside_do_not() {
         for (step, lived, how, expected) in [
-            (1, Some(1), How::Signal(11), 4),
-            (1, None, How::Exit(1), 4),
-            (1, Some(500), How::Signal(6), 4),
-            (2600, Some(2500), How::Signal(6), 1000),
-            (40, Some(35), How::Signal(9), 1000),
-            (1, None, How::Signal(9), 19),
+            (1, Some(1), Death::Signal(11), 4),
+            (1, None, Death::Exit(1), 4),
+            (1, Some(500), Death::Signal(6), 4),
+            (2600, Some(2500), Death::Signal(6), 1000),
+            (40, Some(35), Death::Signal(9), 1000),
+            (1, None, Death::Signal(9), 19),
         ] {
             assert_eq!(tries(step, lived, how), expected, "{step} ms, {lived:?}, {how}");
         }
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_way_of_an_end_is_told_by_its_status() {
-        assert_eq!(How::from(None, Some(0)), How::Disconnected);
-        assert_eq!(How::from(None, Some(1)), How::Exit(1));
-        assert_eq!(How::from(Some(9), None), How::Signal(9));
+        assert_eq!(Death::from(None, Some(0)), Death::Disconnected);
+        assert_eq!(Death::from(None, Some(1)), Death::Exit(1));
+        assert_eq!(Death::from(Some(9), None), Death::Signal(9));
     }
 }

@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use super::fork::fork;
-use crate::serve::mount::{By, unmount};
+use crate::serve::mount::{By, How, unmount};
 use crate::status::{Kind, Refusal};
 
 /// An attempt under way.
@@ -22,21 +22,21 @@ pub(super) struct Leaving {
     pid: Pid,
     pidfd: OwnedFd,
     said: UnixStream,
-    /// Is it the lazy one?
-    pub(super) lazy: bool,
+    /// Which one.
+    pub(super) how: How,
 }
 
 impl Leaving {
     /// Starts to unmount.
-    pub(super) fn start(place: &Path, by: By, lazy: bool) -> io::Result<Self> {
+    pub(super) fn start(place: &Path, by: By, how: How) -> io::Result<Self> {
         let (said, say) = UnixStream::pair()?;
         let Some(pid) = fork()? else {
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            let result = unmount(place, by, lazy);
+            let result = unmount(place, by, how);
             let _ = (&say).write_all(&serde_json::to_vec(&result).unwrap_or_default());
             std::process::exit(0)
         };
-        Ok(Self { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, said, lazy })
+        Ok(Self { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, said, how })
     }
 
     /// Readable when it came to an end.

@@ -3,6 +3,7 @@
 mod clients;
 mod deaths;
 mod fork;
+pub mod guard;
 mod leave;
 mod run;
 pub mod signals;
@@ -20,13 +21,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::init::Grant;
 use super::ledger::{Kept, Memfd};
 use super::log::say;
-use super::mount::By;
+use super::mount::{By, How};
 use super::{device, worker};
 use crate::registry::{Mount, Socket};
 use crate::settings::Settings;
 use crate::status::{Ready, Refusal, Start};
 use clients::Client;
 use deaths::Deaths;
+use guard::Guard;
 use leave::Leaving;
 
 /// What it holds.
@@ -65,6 +67,7 @@ pub struct Supervisor {
 pub struct Now {
     since: Instant,
     worker: Option<Worker>,
+    guard: Option<Guard>,
     kept: Kept,
     deaths: Deaths,
     restarts: u64,
@@ -83,6 +86,7 @@ impl Default for Now {
         Self {
             since: Instant::now(),
             worker: None,
+            guard: None,
             kept: Kept::default(),
             deaths: Deaths::default(),
             restarts: 0,
@@ -123,14 +127,32 @@ pub enum Ended {
 impl Supervisor {
     /// Starts a worker; in the worker itself gives the way out.
     fn start_worker(&mut self) -> io::Result<Option<worker::Ends>> {
+        self.guard();
+        let notes = self.now.guard.as_ref().and_then(|guard| guard.notes().ok());
         let (talk, their_talk) = talk::pair()?;
         let (keeper, their_keeper) = talk::pair()?;
         let Some(pid) = fork::fork()? else {
-            return Ok(Some(worker::Ends { talk: their_talk, keeper: their_keeper }));
+            return Ok(Some(worker::Ends { talk: their_talk, keeper: their_keeper, notes }));
         };
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         self.now.worker = Some(Worker { pid, pidfd, talk, keeper, started: Instant::now(), ready: None });
         Ok(None)
+    }
+
+    /// There is one while there are workers.
+    fn guard(&mut self) {
+        if self.now.guard.as_ref().is_some_and(Guard::is_alive) {
+            return;
+        }
+        let device = self.devices.first().map(|d| Guard::start(d, self.by, self.shown.as_ref()));
+        self.now.guard = match device {
+            Some(Ok(guard)) => Some(guard),
+            Some(Err(e)) => {
+                say(&format!("no guard can be started ({e}): open files do not show changes made below"));
+                None
+            }
+            None => None,
+        };
     }
 
     /// In a worker: what it needs of all this. The rest is closed.
@@ -140,8 +162,8 @@ impl Supervisor {
         worker::Parts {
             settings: self.settings,
             dir: self.dir,
-            place: self.place,
             by: self.by,
+            shown: self.shown,
             devices: self.devices,
             grant: self.grant,
             memfd: self.memfd,
@@ -151,10 +173,10 @@ impl Supervisor {
         }
     }
 
-    /// Unmounts lazily, now, without a worker. Gives up after a few seconds: the end of this process ends the connection.
-    pub fn leave_lazily(&self) {
+    /// Takes the mount away now, without a worker. Gives up after a few seconds: the end of this process ends the connection.
+    fn leave_by_force(&self) {
         let done =
-            Leaving::start(&self.place, self.by, true).map_err(|e| e.to_string()).and_then(|leaving| {
+            Leaving::start(&self.place, self.by, How::Force).map_err(|e| e.to_string()).and_then(|leaving| {
                 leaving.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what)
             });
         if let Err(what) = done {

@@ -9,13 +9,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
 use super::clients::{Client, Waits};
-use super::deaths::How;
+use super::deaths::Death;
+use super::guard::Guard;
 use super::leave::Leaving;
 use super::talk::{Ask, Say, hear, tell};
 use super::{Ended, Supervisor, Worker, raw};
 use crate::registry::holders::holders;
 use crate::registry::mounts;
 use crate::serve::log::say;
+use crate::serve::mount::How;
 use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
 
 /// How long a worker may take to answer; then it is said to be busy.
@@ -52,15 +54,17 @@ impl Supervisor {
                 }
             },
         };
+        if !matches!(ended, End::Worker(_) | End::Unmounted) {
+            self.leave_by_force();
+        }
+        if !matches!(ended, End::Worker(_)) {
+            self.now.guard.iter().for_each(Guard::dismiss);
+        }
         match ended {
             End::Worker(ends) => Ended::Worker(Box::new(self.into_parts(ends))),
             End::Unmounted => Ended::Unmounted,
-            End::GaveUp(why) => {
-                self.leave_lazily();
-                Ended::GaveUp(why)
-            }
+            End::GaveUp(why) => Ended::GaveUp(why),
             End::NotStarted(refusal) => {
-                self.leave_lazily();
                 self.report(&Start::Error(refusal.clone()));
                 Ended::NotStarted(refusal)
             }
@@ -174,8 +178,8 @@ impl Supervisor {
         self.keep();
         let worker = self.now.worker.take()?;
         let status = waitpid(Some(worker.pid), WaitOptions::empty()).ok().flatten();
-        let how = status.map_or(How::Exit(-1), |(_, status)| How::of(status));
-        if how == How::Disconnected {
+        let how = status.map_or(Death::Exit(-1), |(_, status)| Death::of(status));
+        if how == Death::Disconnected {
             // Somebody may wait for the word that it is unmounted, which the kernel did before that process ended.
             self.left();
             return Some(self.disconnected());
@@ -186,7 +190,7 @@ impl Supervisor {
     /// Unmounted; or aborted by somebody (`/sys/fs/fuse/connections`), and the dead mount still stands there.
     fn disconnected(&self) -> End {
         if !self.now.unmounted && self.is_mounted() {
-            self.leave_lazily();
+            self.leave_by_force();
         }
         End::Unmounted
     }
@@ -196,7 +200,7 @@ impl Supervisor {
         self.shown.as_ref().is_some_and(|shown| mounts.iter().any(|m| m.id == shown.id))
     }
 
-    fn after_death(&mut self, worker: &Worker, how: How) -> Option<End> {
+    fn after_death(&mut self, worker: &Worker, how: Death) -> Option<End> {
         let what = format!("the worker died: {how}");
         say(&what);
         if self.report.is_some() {
@@ -228,13 +232,13 @@ impl Supervisor {
             });
         }
         self.now.must_leave = true;
-        self.leave(false);
+        self.leave(How::IfUnused);
         None
     }
 
-    fn leave(&mut self, lazy: bool) {
+    fn leave(&mut self, how: How) {
         if self.now.leaving.is_none() {
-            match Leaving::start(&self.place, self.by, lazy) {
+            match Leaving::start(&self.place, self.by, how) {
                 Ok(leaving) => self.now.leaving = Some(leaving),
                 Err(e) => self.answer_unmount(&Response::Refused(Refusal {
                     what: format!("no process can be started that unmounts: {e}"),
@@ -246,15 +250,15 @@ impl Supervisor {
 
     fn left(&mut self) -> Option<End> {
         let leaving = self.now.leaving.take()?;
-        let lazy = leaving.lazy;
+        let how = leaving.how;
         match leaving.result() {
             Ok(()) => {
                 self.now.unmounted = true;
                 self.answer_unmount(&Response::Done);
             }
-            Err(refusal) if self.now.must_leave && !lazy => {
+            Err(refusal) if self.now.must_leave && how == How::IfUnused => {
                 say(&self.with_holders(refusal).what);
-                self.leave(true);
+                self.leave(How::Lazily);
             }
             Err(refusal) => {
                 let refusal = self.with_holders(refusal);
@@ -294,7 +298,7 @@ impl Supervisor {
             Ok(Some(Request::Status)) => self.ask_figures(index),
             Ok(Some(Request::Umount { lazy })) if client.may_unmount() => {
                 client.waits = Waits::Unmount;
-                self.leave(lazy);
+                self.leave(if lazy { How::Lazily } else { How::IfUnused });
             }
             Ok(Some(Request::Umount { .. })) => {
                 let what = "only who mounted it, or root, may unmount it".to_owned();

@@ -15,6 +15,7 @@ use fuser::InitFlags;
 use super::figures::Sources;
 use super::tend::Tender;
 use super::watcher::Watcher;
+use crate::below::tick;
 use crate::fs::{Fs, Options, Serve};
 use crate::node::Ledger;
 use crate::serve::ledger::Replay;
@@ -73,7 +74,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let spec = StoreSpec::for_cpus(limit, cpus);
     let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
     let worth = Arc::new(Worth::new(settings.straight, Some(File::from(slots))));
-    let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+    let options = tier::Options { judge: judge(&worth), tick: tick(&dir), ..tier::Options::default() };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, Options::default())
@@ -118,13 +119,12 @@ impl Built {
             .collect()
     }
 
-    /// Starts the threads beside the sessions. `notify` tells the kernel what its cache must drop.
+    /// Starts the threads beside the sessions. Through `notes` the kernel is told what its cache must drop.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(self, notify: fuser::Notifier) -> io::Result<()> {
-        let Self { fs, tender, watcher, root, compress, sources } = self;
-        fs.notify_by(notify.clone());
+    pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
+        let Self { tender, watcher, root, compress, sources, .. } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         // With sync blocks are packed before the reply, and these do the dense rounds alone.
         let packers = if compress == Compress::Sync { 1 } else { cpus };
@@ -148,7 +148,7 @@ impl Built {
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
         thread("tend", move || tender.run(&root))?;
-        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notify)))
+        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(notes.as_ref())))
     }
 }
 

@@ -2,18 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 
+use crate::registry::Mount;
 use crate::serve::log::say;
-use crate::serve::mount::{By, unmount};
+use crate::serve::mount::{By, How, unmount};
+use crate::serve::supervisor::guard::is_there;
 use crate::serve::supervisor::talk::{Ask, Say, hear, tell};
 use crate::status::Figures;
-
-/// Where the worker serves.
-pub(super) struct Mount {
-    pub(super) place: PathBuf,
-    pub(super) by: By,
-}
 
 /// What the worker knows, at any moment.
 pub(super) type Known = Box<dyn Fn() -> Figures + Send>;
@@ -22,14 +17,12 @@ pub(super) type Known = Box<dyn Fn() -> Figures + Send>;
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(talk: OwnedFd, mount: Mount, figures: Known) -> io::Result<()> {
+pub(super) fn start(talk: OwnedFd, by: By, shown: Option<Mount>, figures: Known) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
         let why = answer(&talk, &figures);
-        say(&format!(
-            "the supervisor is gone ({why}): the mount is taken away, and the directory below shows again"
-        ));
-        leave(&mount);
+        say(&format!("the supervisor is gone ({why}), so the worker ends"));
+        leave(by, shown.as_ref())
     })?;
     Ok(())
 }
@@ -46,12 +39,10 @@ fn answer(talk: &OwnedFd, figures: &Known) -> io::Error {
     }
 }
 
-/// Without a supervisor nobody would follow this worker. The mount goes while it can still answer; then its end closes the
-/// last descriptors, and the kernel ends the connection. If both die at once, the mount stays and answers ENOTCONN, until
-/// `eke cache umount` or umount(8) takes it away.
-fn leave(mount: &Mount) -> ! {
-    if let Err(refusal) = unmount(&mount.place, mount.by, true) {
-        say(&refusal.what);
+/// Without a supervisor nobody would follow this worker. The guard takes the mount away; if it is gone as well, this does.
+fn leave(by: By, shown: Option<&Mount>) {
+    if let Some(shown) = shown.filter(|shown| is_there(shown)) {
+        let _ = unmount(&shown.place, by, How::Lazily);
     }
     std::process::exit(1)
 }

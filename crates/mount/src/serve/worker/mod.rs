@@ -11,7 +11,6 @@ mod watcher;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use super::ledger::{Ledger, Memfd, Replay};
 use super::log::say;
 use super::mount::By;
 use super::supervisor::talk::{Say, tell};
+use crate::registry::Mount;
 use crate::settings::Settings;
 use crate::status::{Kind, Refusal};
 
@@ -35,6 +35,8 @@ pub struct Ends {
     pub talk: OwnedFd,
     /// Descriptors to keep.
     pub keeper: OwnedFd,
+    /// To the guard, which tells the kernel what its cache must drop.
+    pub notes: Option<OwnedFd>,
 }
 
 /// What a worker begins with, all of it from its supervisor.
@@ -44,10 +46,10 @@ pub struct Parts {
     pub settings: Settings,
     /// The directory below.
     pub dir: OwnedFd,
-    /// Where it is mounted.
-    pub place: PathBuf,
     /// Who mounted it.
     pub by: By,
+    /// The mount, as the kernel shows it.
+    pub shown: Option<Mount>,
     /// `/dev/fuse` as it was mounted, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
@@ -75,7 +77,7 @@ pub fn run(parts: Parts) -> ExitCode {
 }
 
 fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { settings, dir, place, by, devices, grant, memfd, slots, kept, ends } = parts;
+    let Parts { settings, dir, by, shown, devices, grant, memfd, slots, kept, ends } = parts;
     let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
     said_foreign(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
@@ -88,12 +90,14 @@ fn serve(parts: Parts) -> io::Result<()> {
         }
     };
     let sessions = sessions::open(&built.filesystem(), &devices, &grant)?;
-    let notifier = sessions.first().map(fuser::Session::notifier);
+    if let Some(first) = sessions.first() {
+        built.fs.notify_by(first.notifier());
+    }
     tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
     let sources = built.sources.clone();
-    control::start(ends.talk, control::Mount { place, by }, Box::new(move || sources.figures()))?;
+    control::start(ends.talk, by, shown, Box::new(move || sources.figures()))?;
     let fs = Arc::clone(&built.fs);
-    notifier.map_or(Ok(()), |notifier| built.start(notifier))?;
+    built.start(ends.notes)?;
     let ended = sessions::run(sessions);
     // A fault ends this worker only: what it registered with the kernel is the next one's, and is not closed.
     std::mem::forget(fs);

@@ -1,17 +1,16 @@
 //! The thread that hears of changes below: what is held of the file is dropped, and the kernel told to drop its pages.
 //!
-//! It may wait for the kernel, which may wait for a reply to a read: hence a thread of its own, and never a session's.
+//! The kernel is told by the guard, because that may wait for pages that this worker has to bring.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-
-use fuser::{INodeNo, Notifier};
 
 use super::figures::Sources;
 use crate::fs::Fs;
 use crate::node::Inode;
 use crate::serve::log::say;
+use crate::serve::supervisor::guard;
 use crate::tier::Tier;
 use crate::watch::{Told, Watch};
 
@@ -25,40 +24,40 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// For as long as the worker lives.
-    pub(super) fn run(&self, notify: &Notifier) {
+    pub(super) fn run(&self, notes: Option<&OwnedFd>) {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
-        let ended = self.watch.run(stop.as_fd(), |told| self.told(told, notify));
+        let ended = self.watch.run(stop.as_fd(), |told| self.told(told, notes));
         if let Err(e) = ended {
             say(&format!("changes below are seen at opens only from now on: {e}"));
             self.sources.watch_ended(e.to_string());
         }
     }
 
-    fn told(&self, told: Told, notify: &Notifier) {
+    fn told(&self, told: Told, notes: Option<&OwnedFd>) {
         self.sources.note_told(told);
         match told {
             Told::File { dev, ino } => {
                 self.tier.forget(self.tier.id(dev, ino));
                 if let Some(node) = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 }) {
-                    drop_pages(notify, node.number);
+                    drop_pages(notes, node.number);
                 }
             }
-            Told::Everything => self.drop_all(notify),
+            Told::Everything => self.drop_all(notes),
         }
     }
 
     /// Files that are not open are compared with what they were when they are opened next.
-    fn drop_all(&self, notify: &Notifier) {
+    fn drop_all(&self, notes: Option<&OwnedFd>) {
         for (number, _) in self.fs.nodes().open() {
             if let Ok(node) = self.fs.nodes().get(number) {
                 self.tier.forget(self.tier.id(node.inode.dev, node.inode.ino));
-                drop_pages(notify, number);
+                drop_pages(notes, number);
             }
         }
     }
 }
 
-/// Attributes and all pages. An error means that the kernel does not know the node, or that the connection ends.
-fn drop_pages(notify: &Notifier, number: u64) {
-    let _ = notify.inval_inode(INodeNo(number), 0, 0);
+/// Attributes and all pages. Without a guard they go at the next open.
+fn drop_pages(notes: Option<&OwnedFd>, number: u64) {
+    let _ = notes.map(|notes| guard::drop_pages(notes.as_fd(), number));
 }

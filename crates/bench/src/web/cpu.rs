@@ -1,0 +1,176 @@
+//! CPU time by program, and within eke's by the names of threads.
+
+use std::collections::BTreeMap;
+
+use eke_kernel::{Root, read};
+
+/// Clock ticks (`USER_HZ`, 100 a second on all that eke runs on).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ticks {
+    /// In programs.
+    pub user: u64,
+    /// In the kernel for them.
+    pub system: u64,
+}
+
+impl Ticks {
+    /// All.
+    pub fn sum(self) -> u64 {
+        self.user + self.system
+    }
+}
+
+impl std::ops::AddAssign for Ticks {
+    fn add_assign(&mut self, other: Self) {
+        self.user += other.user;
+        self.system += other.system;
+    }
+}
+
+impl std::ops::Sub for Ticks {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+        }
+    }
+}
+
+/// CPU time of a box so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cpu {
+    /// By the name of the process.
+    pub programs: BTreeMap<String, Ticks>,
+    /// By the name of the thread, in processes whose names begin with [`OURS`].
+    pub threads: BTreeMap<String, Ticks>,
+    /// Of the kernel's own threads, on the whole machine: block layer, btrfs' unpacking.
+    pub kernel: Ticks,
+}
+
+/// How the names of processes of eke's file server begin; its threads have names by what they do.
+pub const OURS: &str = "eke-cache";
+
+impl Cpu {
+    /// Of these processes. Those that end while it is read count nothing.
+    pub fn of(root: &Root, pids: &[u32]) -> Self {
+        let mut cpu = Self::default();
+        for pid in pids {
+            let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
+            let Some(process) = parse(&text) else { continue };
+            *cpu.programs.entry(process.name.to_owned()).or_default() += process.own;
+            if process.name.starts_with(OURS) {
+                cpu.add_threads(root, *pid);
+            }
+        }
+        cpu.kernel = of_the_kernel(root);
+        cpu
+    }
+
+    /// Of this process alone.
+    pub fn of_this_process() -> Ticks {
+        let text = Root::host().read("proc/self/stat").unwrap_or_default();
+        parse(&text).map(|p| p.own).unwrap_or_default()
+    }
+
+    fn add_threads(&mut self, root: &Root, pid: u32) {
+        for tid in root.list(format!("proc/{pid}/task")).unwrap_or_default() {
+            let text = root.read(format!("proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+            if let Some(thread) = parse(&text) {
+                *self.threads.entry(kind(thread.name).to_owned()).or_default() += thread.own;
+            }
+        }
+    }
+
+    /// All programs together.
+    pub fn box_ticks(&self) -> Ticks {
+        let mut all = Ticks::default();
+        self.programs.values().for_each(|ticks| all += *ticks);
+        all
+    }
+
+    /// Between two readings.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            programs: difference(&self.programs, &before.programs),
+            threads: difference(&self.threads, &before.threads),
+            kernel: self.kernel - before.kernel,
+        }
+    }
+}
+
+fn difference(now: &BTreeMap<String, Ticks>, before: &BTreeMap<String, Ticks>) -> BTreeMap<String, Ticks> {
+    let of = |(name, ticks): (&String, &Ticks)| {
+        (name.clone(), *ticks - before.get(name).copied().unwrap_or_default())
+    };
+    now.iter().map(of).collect()
+}
+
+/// `pack-3` and `pack-4` do the same.
+fn kind(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == ' ')
+}
+
+/// The children of kthreadd (process 2).
+fn of_the_kernel(root: &Root) -> Ticks {
+    let mut all = Ticks::default();
+    for pid in read::pids(root) {
+        let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
+        if let Some(process) = parse(&text).filter(|p| p.parent == 2) {
+            all += process.own;
+        }
+    }
+    all
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stat<'a> {
+    name: &'a str,
+    parent: u32,
+    own: Ticks,
+}
+
+/// `/proc/PID/stat` (proc_pid_stat(5)): fields 2, 4, 14 and 15.
+fn parse(text: &str) -> Option<Stat<'_>> {
+    let (before, after) = text.rsplit_once(')')?;
+    let name = before.split_once('(')?.1;
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
+    let own = Ticks { user: fields.get(11)?.parse().ok()?, system: fields.get(12)?.parse().ok()? };
+    Some(Stat { name, parent, own })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "42 (a) b) S 7 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 1 1 1";
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_is() {
+        let own = Ticks { user: 30, system: 12 };
+        assert_eq!(parse(STAT), Some(Stat { name: "a) b", parent: 7, own }));
+        assert_eq!(parse("42 (a"), None);
+        assert_eq!(parse("42 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn threads_of_one_kind_are_one_and_differences_are_of_what_was_there() {
+        assert_eq!(["pack-0", "pack-12", "fuse", "0"].map(kind), ["pack", "pack", "fuse", ""]);
+        let of = |user| Cpu {
+            programs: [("nginx".to_owned(), Ticks { user, system: 1 })].into(),
+            ..Cpu::default()
+        };
+        let since = of(7).since(&of(5));
+        assert_eq!(since.box_ticks(), Ticks { user: 2, system: 0 });
+        assert_eq!(of(7).since(&Cpu::default()).box_ticks().sum(), 8);
+    }
+
+    #[test]
+    fn this_process_has_a_name_and_time() {
+        let cpu = Cpu::of(&Root::host(), &[std::process::id()]);
+        assert_eq!(cpu.programs.len(), 1, "{cpu:?}");
+    }
+}

@@ -1,0 +1,45 @@
+//! `eke bench store` and `eke bench trace`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use eke_core::units::Bytes;
+
+use super::bench::Files;
+
+/// `eke bench store`.
+#[derive(Debug, Clone, Args)]
+pub struct StoreBench {
+    /// Fill the blocks from the files below this directory, instead of files of this machine (up to 256 MiB are read)
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
+    /// The most threads; without it one for each CPU
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// How long each measurement takes; without it 0.25, with --quick 0.05
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+    /// The size of a block: a power of two from 4K to 256K
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub block: Bytes,
+    /// Little content, and each measurement once instead of 3 times
+    #[arg(long)]
+    pub quick: bool,
+    /// Where the result goes
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// `eke bench trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceBench {
+    /// Recorded traces instead of those by law: lines of "KEY WEIGHT" (bytes, packed) or of "OFFSET,SIZE" (bytes)
+    #[arg(value_name = "FILE")]
+    pub traces: Vec<PathBuf>,
+    /// Fewer sizes, one seed
+    #[arg(long)]
+    pub quick: bool,
+    /// Where the result goes
+    #[command(flatten)]
+    pub files: Files,
+}

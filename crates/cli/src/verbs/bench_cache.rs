@@ -1,0 +1,109 @@
+//! `eke bench store` and `eke bench trace`: the block store's figures. They change nothing of the machine.
+
+use eke_bench::{store, trace};
+
+use super::Context;
+use super::bench::{finish, quoted, refuse_existing, size};
+use crate::args::{StoreBench, TraceBench};
+use crate::exit::{Failure, Outcome, Status};
+use crate::show::progress::Shown;
+
+/// How long a measurement takes if nothing is said, seconds.
+const SECONDS: f64 = 0.25;
+const SECONDS_IF_QUICK: f64 = 0.05;
+
+/// `eke bench store`.
+pub fn store(context: &Context, options: &StoreBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let stop = super::run::stop_flag()?;
+    let progress = Shown::on_terminal(context.json);
+    let surroundings = store::Bench {
+        root: &context.root,
+        options: asked(options),
+        command: store_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let report = store::run(&surroundings);
+    progress.end();
+    let status = |e: &store::Error| if e.is_usage() { Status::Usage } else { Status::Failed };
+    let report = report.map_err(|e| Failure::new(status(&e), e.to_string()))?;
+    finish(context, &report, &options.files)
+}
+
+/// `eke bench trace`.
+pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let stop = super::run::stop_flag()?;
+    let progress = Shown::on_terminal(context.json);
+    let surroundings = trace::Bench {
+        root: &context.root,
+        files: options.traces.clone(),
+        quick: options.quick,
+        command: trace_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let report = trace::run(&surroundings);
+    progress.end();
+    let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+    finish(context, &report, &options.files)
+}
+
+fn asked(options: &StoreBench) -> store::Options {
+    let usual = store::Options::default();
+    store::Options {
+        corpus: options.corpus.clone(),
+        threads: options.threads.map_or(usual.threads, |threads| threads as usize),
+        seconds: seconds(options),
+        block: usize::try_from(options.block.0).unwrap_or(usize::MAX),
+        quick: options.quick,
+    }
+}
+
+fn seconds(options: &StoreBench) -> f64 {
+    options.seconds.unwrap_or(if options.quick { SECONDS_IF_QUICK } else { SECONDS })
+}
+
+/// The command line that makes a result again; as many threads as that machine has CPUs, unless some were asked for.
+fn store_command(options: &StoreBench) -> String {
+    let mut words = vec!["eke bench store".to_owned()];
+    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
+    words.extend(options.threads.map(|threads| format!("--threads {threads}")));
+    words.push(format!("--seconds {} --block {}", seconds(options), size(options.block)));
+    words.join(" ")
+}
+
+fn trace_command(options: &TraceBench) -> String {
+    let mut words = vec!["eke bench trace".to_owned()];
+    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(options.traces.iter().map(|file| quoted(&file.to_string_lossy())));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Bench, Verb};
+
+    fn again(line: &str) -> String {
+        match Args::try_parse_from(line.split(' ')).unwrap().verb {
+            Some(Verb::Bench(Bench::Store(options))) => store_command(&options),
+            Some(Verb::Bench(Bench::Trace(options))) => trace_command(&options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_same_again() {
+        let line = again("eke bench store --corpus ./files --quick --output a.json");
+        assert_eq!(line, "eke bench store --quick --corpus ./files --seconds 0.05 --block 64K");
+        assert_eq!(again(&line), line);
+        let line = again("eke bench store --threads 3 --block 131072 --seconds 1.5");
+        assert_eq!(line, "eke bench store --threads 3 --seconds 1.5 --block 128K");
+        assert_eq!(again("eke bench trace a.csv --quick b"), "eke bench trace --quick a.csv b");
+    }
+}

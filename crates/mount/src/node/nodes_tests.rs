@@ -1,0 +1,61 @@
+use std::fs;
+
+use rustix::fs::{CWD, Mode, openat};
+use tempfile::TempDir;
+
+use super::*;
+use crate::node::Nobody;
+
+fn nodes(dir: &TempDir, most: usize) -> Nodes {
+    let root = openat(CWD, dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    Nodes { paths: Paths::new(most), ..Nodes::new(root, Arc::new(Nobody)).unwrap() }
+}
+
+fn learn(nodes: &Nodes, parent: &Arc<Node>, name: &str) -> Arc<Node> {
+    let dir = nodes.path(parent).unwrap();
+    nodes.learn(&at::stat_at(dir, OsStr::new(name)).unwrap(), parent.number, OsStr::new(name))
+}
+
+#[test]
+fn descriptors_are_bounded_and_come_back_when_needed() {
+    let dir = TempDir::new().unwrap();
+    let names: Vec<_> = (0..200).map(|n| n.to_string()).collect();
+    names.iter().for_each(|n| fs::create_dir(dir.path().join(n)).unwrap());
+    let nodes = nodes(&dir, 64);
+    let root = nodes.get(ROOT).unwrap();
+    let known: Vec<_> = names.iter().map(|n| learn(&nodes, &root, n)).collect();
+    let inodes: Vec<_> = known.iter().map(|n| at::stat(nodes.path(n).unwrap()).unwrap().stx_ino).collect();
+    assert_eq!(known.iter().filter(|n| n.hold().path.is_some()).count(), 64);
+    assert!(known.iter().zip(inodes).all(|(n, ino)| n.number == ino));
+    // What has no name keeps its descriptor, however many others come.
+    nodes.path(&known[0]).unwrap();
+    fs::remove_dir(dir.path().join("0")).unwrap();
+    known[0].set_gone();
+    known[1..].iter().for_each(|n| drop(nodes.path(n).unwrap()));
+    assert_eq!(at::stat(nodes.path(&known[0]).unwrap()).unwrap().stx_ino, known[0].number);
+}
+
+#[test]
+fn a_node_is_found_where_it_is_or_not_at_all() {
+    let dir = TempDir::new().unwrap();
+    fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    fs::create_dir(dir.path().join("a/b/file")).unwrap();
+    let nodes = nodes(&dir, 64);
+    let chain = ["a", "b", "file"].iter().fold(vec![nodes.get(ROOT).unwrap()], |mut chain, name| {
+        chain.push(learn(&nodes, &chain[chain.len() - 1], name));
+        chain
+    });
+    let close = || chain[1..].iter().for_each(|n| n.hold().path = None);
+    let is_stale = |e: io::Error| e.raw_os_error() == Some(libc::ESTALE);
+    let stale = |node: &Arc<Node>| nodes.path(node).is_err_and(is_stale);
+    close();
+    assert!(nodes.path(&chain[3]).is_ok());
+    close();
+    fs::rename(dir.path().join("a/b"), dir.path().join("b")).unwrap();
+    assert!(stale(&chain[3]) && !stale(&chain[1]));
+    fs::create_dir_all(dir.path().join("a/b/file")).unwrap();
+    assert!(stale(&chain[3]), "another directory is there");
+    // It is heard of again under its new name, so what is in it is found too.
+    learn(&nodes, &chain[0], "b");
+    assert!(nodes.path(&chain[3]).is_ok());
+}

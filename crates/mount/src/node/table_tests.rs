@@ -1,0 +1,133 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::node::Nobody;
+
+const DEV: u64 = 7;
+
+fn inode(ino: u64, born_ns: i128) -> Inode {
+    Inode { dev: DEV, ino, born_ns }
+}
+
+fn table(ledger: Arc<dyn Ledger>) -> Table {
+    Table::new(Arc::new(Node::new(ROOT, inode(2, 1), 0)), ledger)
+}
+
+fn place(parent: u64, name: &str) -> Place {
+    Place::new(parent, OsStr::new(name))
+}
+
+/// What was noted, as text.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Ledger for Notes {
+    fn record(&self, entry: Entry<'_>) {
+        self.0.lock().unwrap().push(match entry {
+            Entry::Known { node, parent, name, generation, .. } => {
+                format!("{node} is {parent}/{} {generation}", name.to_str().unwrap())
+            }
+            Entry::Forgotten { node } => format!("{node} forgotten"),
+            Entry::Opened { node } => format!("{node} opened"),
+            Entry::Released { node } => format!("{node} released"),
+        });
+    }
+
+    fn keep(&self, _: u64, _: std::os::fd::BorrowedFd<'_>) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn drop_kept(&self, _: u64) {}
+}
+
+#[test]
+fn a_node_has_the_number_below_unless_that_means_something_else() {
+    let mut table = table(Arc::new(Nobody));
+    assert_eq!(table.learn(inode(12, 1), place(ROOT, "a")).number, 12);
+    let odd = [inode(1, 1), inode(FOREIGN + 5, 1), Inode { dev: 8, ino: 12, born_ns: 1 }];
+    let numbers = odd.map(|i| table.learn(i, place(ROOT, "x")).number);
+    assert_eq!(numbers, [FOREIGN, FOREIGN + 1, FOREIGN + 2]);
+    assert_eq!(table.learn(odd[2], place(ROOT, "x")).number, FOREIGN + 2);
+    assert_eq!(table.find(&inode(2, 1)).unwrap().number, ROOT);
+}
+
+#[test]
+fn a_node_is_known_until_all_lookups_are_forgotten() {
+    let notes = Arc::new(Notes::default());
+    let mut table = table(Arc::clone(&notes) as Arc<dyn Ledger>);
+    table.learn(inode(12, 1), place(ROOT, "a"));
+    table.learn(inode(12, 1), place(ROOT, "a"));
+    assert!(table.forget(12, 1).is_none());
+    assert_eq!(table.forget(12, 1).unwrap().number, 12);
+    assert!(table.get(12).is_none() && table.forget(12, 1).is_none() && table.forget(ROOT, 9).is_none());
+    assert_eq!(*notes.0.lock().unwrap(), ["12 is 1/a 0", "12 forgotten"]);
+}
+
+#[test]
+fn a_directory_stays_while_something_in_it_is_known() {
+    let mut table = table(Arc::new(Nobody));
+    table.learn(inode(10, 1), place(ROOT, "dir"));
+    table.learn(inode(11, 1), place(10, "inner"));
+    table.learn(inode(12, 1), place(11, "file"));
+    assert!(table.forget(10, 1).is_none() && table.forget(11, 1).is_none());
+    assert!(table.get(10).is_some() && table.get(11).is_some());
+    table.forget(12, 1);
+    assert_eq!(table.len(), 1, "{table:?}");
+}
+
+#[test]
+fn a_number_that_is_used_again_has_another_generation_and_goes_on_counting() {
+    let mut table = table(Arc::new(Nobody));
+    let first = table.learn(inode(12, 100), place(ROOT, "a"));
+    first.count_open(true);
+    let second = table.learn(inode(12, 200), place(ROOT, "a"));
+    assert_eq!((second.generation, second.is_open()), (1, true));
+    // A birth that is not known says nothing; a name that went does.
+    assert_eq!(table.learn(inode(12, 0), place(ROOT, "a")).generation, 1);
+    second.set_gone();
+    assert_eq!(table.learn(inode(12, 0), place(ROOT, "b")).generation, 2);
+    assert!(table.forget(12, 3).is_none());
+    assert!(table.forget(12, 1).is_some());
+}
+
+#[test]
+fn a_file_with_many_links_is_found_by_those_that_are_left() {
+    let notes = Arc::new(Notes::default());
+    let mut table = table(Arc::clone(&notes) as Arc<dyn Ledger>);
+    for n in 0..=MOST_PLACES {
+        table.learn(inode(12, 1), place(ROOT, &n.to_string()));
+    }
+    assert_eq!(table.places(12).len(), MOST_PLACES);
+    notes.0.lock().unwrap().clear();
+    table.unplace(12, ROOT, OsStr::new("3"));
+    assert_eq!(table.last_place(12), Some(place(ROOT, "16")));
+    table.unplace(12, ROOT, OsStr::new("16"));
+    assert_eq!(*notes.0.lock().unwrap(), ["12 is 1/15 0"]);
+}
+
+fn known(node: u64, parent: u64, name: &str) -> Entry<'_> {
+    Entry::Known { node, parent, name: OsStr::new(name), dev: DEV, ino: node, born_ns: 1, generation: 3 }
+}
+
+#[test]
+fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
+    let mut table = table(Arc::new(Nobody));
+    // A child may come before its directory.
+    let entries = [known(12, 10, "file"), known(10, 1, "dir"), Entry::Opened { node: 12 }, known(13, 1, "b")];
+    entries.iter().for_each(|e| table.restore(e));
+    table.restore(&Entry::Forgotten { node: 13 });
+    table.restored();
+    assert!(table.get(13).is_none());
+    let file = table.get(12).unwrap();
+    assert_eq!((file.generation, file.is_open()), (3, true));
+    // How often the dead worker was asked for it nobody knows, so it may be needed still.
+    assert!(table.forget(12, 5).is_none() && table.get(12).is_some());
+    assert!(table.forget(12, 1).is_none() && table.forget(10, 1).is_none());
+    for n in 0..=MOST_DOUBTFUL as u64 {
+        table.restore(&known(1000 + n, 1, "x"));
+        table.forget(1000 + n, 1);
+    }
+    // By now it is not; what was asked for meanwhile is.
+    assert!(!table.nodes.contains_key(&12) && !table.nodes.contains_key(&10));
+    assert!(table.nodes.contains_key(&2024));
+}
