@@ -98,7 +98,7 @@ fn serve(dir: &Path, settings: &Settings, words: &[&str]) -> (Child, Ready) {
         .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(File::create(dir.join("log")).unwrap())
+        .stderr(File::create_new(dir.join("log")).unwrap())
         .spawn()
         .unwrap();
     serde_json::to_writer(server.stdin.take().unwrap(), settings).unwrap();
