@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags, fadvise, open, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use rustix::process::{Resource, getrlimit};
 
 use super::Stamp;
 
@@ -29,6 +30,9 @@ const USUAL_ALIGN: u32 = 4096;
 /// A read this close to where the last one ended is part of one that goes on and on: readahead pays, and has perhaps read it
 /// already. The most that a readahead window usually is.
 const NEAR: u64 = 1 << 20;
+
+/// A read this long needs no readahead.
+const LONG_READ: usize = 256 << 10;
 
 /// Shorter writes stay in the kernel's cache until it writes them back: `RWF_DONTCACHE` starts that at once, for every one.
 const LONG_WRITE: usize = 64 << 10;
@@ -113,7 +117,7 @@ impl File {
     /// The best way for this read.
     fn way(&self, out: &[u8], offset: u64, near: bool) -> Way {
         let dontcache = !self.no_dontcache.load(Ordering::Relaxed);
-        if near && dontcache {
+        if near && dontcache && out.len() < LONG_READ {
             Way::DontCache
         } else if self.direct_for(out, offset).is_some() {
             Way::Direct
@@ -161,6 +165,11 @@ impl File {
         self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref().filter(|d| d.takes(out, offset))
     }
 
+    /// Did the last read end just there?
+    pub fn goes_on_at(&self, offset: u64) -> bool {
+        self.last_end.load(Ordering::Relaxed) == offset
+    }
+
     /// Writes at `offset`, once.
     ///
     /// # Errors
@@ -191,11 +200,11 @@ impl File {
 }
 
 impl Direct {
-    /// Opens the file anew; `None` where the file system or the file's mode forbids it.
+    /// Opens the file anew; `None` where the file system or the file's mode forbids it, or descriptors become few.
     fn open(plain: &OwnedFd) -> Option<Self> {
         let path = format!("/proc/self/fd/{}", plain.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let fd = open(path, flags, Mode::empty()).ok()?;
+        let fd = open(path, flags, Mode::empty()).ok().filter(has_low_number)?;
         let (mem_align, offset_align) = alignment(&fd)?;
         Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align) })
     }
@@ -204,6 +213,13 @@ impl Direct {
         let (address, len) = (out.as_ptr().addr(), out.len() as u64);
         address % self.mem_align == 0 && offset % self.offset_align == 0 && len % self.offset_align == 0
     }
+}
+
+/// The kernel gives the lowest number that is free (open(2)): one beyond a quarter of the limit means that so many are open, and
+/// the rest is for files that cannot do without.
+fn has_low_number(fd: &OwnedFd) -> bool {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    u64::try_from(fd.as_raw_fd()).is_ok_and(|number| number < limit / 4)
 }
 
 /// What direct reads must be aligned to, in bytes: memory, offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: there are none.

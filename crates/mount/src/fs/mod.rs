@@ -94,6 +94,9 @@ pub struct Fs {
     notifier: OnceLock<Notifier>,
 }
 
+/// A thread's buffers may be two MiB; those of the few that are at work at once are kept.
+const HANDS_KEPT: usize = 4;
+
 /// What a name turned out to be.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
@@ -162,7 +165,10 @@ impl Fs {
         let free = pool().pop();
         let mut hands = free.unwrap_or_else(|| self.tier.hands());
         let done = act(&mut hands);
-        pool().push(hands);
+        let mut pool = pool();
+        if pool.len() < HANDS_KEPT {
+            pool.push(hands);
+        }
         done
     }
 }

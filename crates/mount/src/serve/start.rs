@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::write::write_value;
 use fuser::InitFlags;
@@ -20,11 +21,15 @@ use crate::registry::{Device, Dirs, Mount, Socket, mounts};
 use crate::settings::Settings;
 use crate::status::{Refusal, Start};
 
-/// Sessions: more than two on a small machine, so that a slow read below does not stop everything; and not too many, for
-/// each has a buffer of 16 MiB in its address space.
-const SESSIONS: std::ops::RangeInclusive<usize> = 2..=8;
-/// In KiB. One reader's sequential misses are 40 % faster than with the kernel's 128, and more gains nothing.
-const READ_AHEAD_KB: &str = "1024";
+/// Sessions: far more than processors, since each waits while the disk below reads, and what is held must not wait for that;
+/// not too many, for each has a buffer of 16 MiB in its address space.
+const SESSIONS: std::ops::RangeInclusive<usize> = 12..=16;
+const SESSIONS_A_PROCESSOR: usize = 4;
+/// In KiB. One reader's sequential misses are 40 % faster with 1024 than with the kernel's 128, and more gains nothing.
+const READ_AHEAD_KIB: std::ops::RangeInclusive<u64> = 128..=1024;
+/// So much of the store's memory may be read ahead for one reader: in little memory the pages of many streams would push each
+/// other out before they are read.
+const READ_AHEAD_SHARE: u64 = 512;
 
 /// What `eke-cache serve` is given besides the settings.
 #[derive(Debug)]
@@ -107,11 +112,11 @@ fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
     Ok(grant)
 }
 
-/// As many devices more as there are processors less one. Without them (a device that this user may not open) one session
+/// As many devices more as there are sessions less one. Without them (a device that this user may not open) one session
 /// serves.
 fn clones(device: &OwnedFd) -> Vec<OwnedFd> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let more = processors.clamp(*SESSIONS.start(), *SESSIONS.end()) - 1;
+    let more = (processors * SESSIONS_A_PROCESSOR).clamp(*SESSIONS.start(), *SESSIONS.end()) - 1;
     let made: io::Result<_> = (0..more).map(|_| device::another(device.as_fd())).collect();
     made.unwrap_or_else(|e| {
         say(&format!("one session only: the device cannot be cloned: {e}"));
@@ -123,7 +128,7 @@ impl Prepared {
     fn supervisor(self, options: Options) -> Supervisor {
         let shown = shown(&self.mounted);
         if let (By::Root, Some(shown)) = (self.mounted.by, &shown) {
-            read_ahead(&shown.device.to_string());
+            read_ahead(&shown.device.to_string(), worker::memory(&self.settings));
         }
         let socket = shown.as_ref().and_then(|shown| listen(shown.device));
         let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
@@ -160,8 +165,9 @@ fn listen(device: Device) -> Option<Socket> {
 }
 
 /// No intent is written to the journal: the setting is of an object of ours, new with the mount and gone with it.
-fn read_ahead(device: &str) {
-    if let Err(e) = write_value(&Root::host(), "bdi.read_ahead_kb", device, READ_AHEAD_KB) {
+fn read_ahead(device: &str, memory: Bytes) {
+    let kib = (memory.0 / 1024 / READ_AHEAD_SHARE).clamp(*READ_AHEAD_KIB.start(), *READ_AHEAD_KIB.end());
+    if let Err(e) = write_value(&Root::host(), "bdi.read_ahead_kb", device, &kib.to_string()) {
         say(&format!("the mount reads ahead as the kernel does by default: {e}"));
     }
 }

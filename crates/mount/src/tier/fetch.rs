@@ -6,21 +6,34 @@ use std::ops::Range;
 use eke_cache::Ticket;
 
 use super::Hands;
+use super::ahead::Ahead;
 use super::flight::{Claim, Lead};
 use super::piece::{Found, Piece};
 use super::read::Reading;
 
 /// The most blocks that are read at once.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 16;
 
 /// Neighbouring missing blocks, by their pieces' places in the list.
 #[derive(Default)]
-struct Run<'t> {
+pub(super) struct Run<'t> {
     pieces: Range<usize>,
     leads: [Option<Lead<'t>>; MOST],
 }
 
 impl<'t> Run<'t> {
+    pub fn first(&self) -> usize {
+        self.pieces.start
+    }
+
+    pub fn end(&self) -> usize {
+        self.pieces.end
+    }
+
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
     fn has_room_for(&self, index: usize) -> bool {
         self.pieces.is_empty() || (self.pieces.end == index && self.pieces.len() < MOST)
     }
@@ -44,11 +57,12 @@ impl<'t> Reading<'t, '_> {
             let Found::Missing(ticket) = self.hands.pieces[index].found else { continue };
             let Some(lead) = self.claim(index, ticket, worth) else { continue };
             if !run.has_room_for(index) {
-                self.read_run(std::mem::take(&mut run), worth)?;
+                self.read_run(std::mem::take(&mut run), Ahead::default(), worth)?;
             }
             run.push(index, lead);
         }
-        self.read_run(run, worth)
+        let ahead = if worth && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
+        self.read_run(run, ahead, worth)
     }
 
     /// Is this piece ours to read, and do others wait for it? `None`: it is not.
@@ -82,12 +96,12 @@ impl<'t> Reading<'t, '_> {
         if matches!(self.hands.pieces[index].found, Found::Missing(_)) {
             run.push(index, None);
         }
-        self.read_run(run, true)
+        self.read_run(run, Ahead::default(), true)
     }
 
     /// Reads neighbouring blocks from below, fills the reply, and takes them in. Where whole blocks cannot be read, only what
     /// was asked for is: the rest of a block may be what is bad.
-    fn read_run(&mut self, run: Run<'_>, worth: bool) -> io::Result<()> {
+    fn read_run(&mut self, run: Run<'_>, ahead: Ahead<'_>, worth: bool) -> io::Result<()> {
         if run.pieces.is_empty() {
             return Ok(());
         }
@@ -95,22 +109,28 @@ impl<'t> Reading<'t, '_> {
         if !worth {
             self.tier.counters.not_worth.add(run.pieces.len());
         }
-        let read = if worth { self.read_blocks(run.pieces.clone()) } else { None };
+        let more = ahead.iter().flatten().count();
+        let read = if worth { self.read_blocks(run.pieces.clone(), more) } else { None };
         let Some(read) = read else {
             return self.read_asked(run.pieces);
         };
         let size = self.store.block_size();
+        let block = |turn: usize| (turn * size).min(read)..((turn + 1) * size).min(read);
+        let asked = run.pieces.len();
         for (turn, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
-            self.bring_in(index, (turn * size).min(read)..((turn + 1) * size).min(read), lead);
+            self.bring_in(index, block(turn), lead);
+        }
+        for (turn, (ticket, lead)) in ahead.into_iter().flatten().enumerate() {
+            self.bring_ahead(ticket, block(asked + turn), lead);
         }
         Ok(())
     }
 
-    /// Reads whole blocks; how many bytes. `None`: there is no memory, or an error.
-    fn read_blocks(&mut self, pieces: Range<usize>) -> Option<usize> {
+    /// Reads whole blocks, and so many after them; how many bytes. `None`: there is no memory, or an error.
+    fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
         let (size, began) = (self.store.block_size(), self.tier.clock.now());
         let offset = self.hands.pieces.get(pieces.start)?.block * size as u64;
-        let room = self.hands.below.room(pieces.len() * size)?;
+        let room = self.hands.below.room((pieces.len() + more) * size)?;
         let read = self.below.read_at(room, offset).ok()?;
         self.tier.note_below(self.file, read, began);
         Some(read)
@@ -146,6 +166,19 @@ impl<'t> Reading<'t, '_> {
         } else if let Some(lead) = lead {
             lead.land(keep);
         }
+    }
+}
+
+impl Reading<'_, '_> {
+    /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is packed.
+    fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
+        let Hands { below, spare, scratch, .. } = &mut *self.hands;
+        let block = below.bytes(block.end).get(block).unwrap_or_default();
+        if !block.is_empty() {
+            self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            self.tier.keep(ticket, block, spare);
+        }
+        drop(lead);
     }
 }
 

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod judge;
 pub mod report;
 
+mod ahead;
 mod buffer;
 mod fetch;
 mod flight;

@@ -74,7 +74,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let spec = StoreSpec::for_cpus(limit, cpus);
     let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
     let worth = Arc::new(Worth::new(settings.straight, Some(File::from(slots))));
-    let options = tier::Options { judge: judge(&worth), tick: tick(&dir), ..tier::Options::default() };
+    let options = tier::Options {
+        judge: judge(&worth),
+        tick: tick(&dir),
+        recent_blocks: recent(limit),
+        ..tier::Options::default()
+    };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, Options::default())
@@ -95,6 +100,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     });
     let tender = Tender { store, worth, governor };
     Ok(Built { fs, sources, tender, watcher, root, compress: settings.compress })
+}
+
+/// Blocks that are kept as they are: a 64th of the store's memory, which is beside it; for the blocks of a few streams that
+/// were read ahead, and at most 8 MiB.
+fn recent(limit: Bytes) -> usize {
+    usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
 }
 
 fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
