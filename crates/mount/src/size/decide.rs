@@ -119,10 +119,11 @@ pub fn decide(asked: Memory, state: &State, now: Duration, signals: &Signals, he
     let margin = (reserve / 4).max(state.last.map_or(0, |(_, _, before)| before - room));
     let most = signed(held) + room;
     let now_at = signed(state.limit).min(most);
+    let shed = if swapping { signed(held) * 7 / 8 } else { i64::MAX };
     let (limit, why) = if room < 0 {
-        (now_at.min(most - margin), whose)
+        (now_at.min(most - margin).min(shed), whose)
     } else if swapping {
-        (now_at.min(signed(held) * 7 / 8), Why::Swapping)
+        (now_at.min(shed), Why::Swapping)
     } else if state.last.is_none() {
         (most - margin, whose)
     } else if is_calm(state, now) && most - now_at > reserve / 2 {
