@@ -5,8 +5,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use eke_mount::serve::touched::Touched;
 use eke_mount::serve::{Options, serve, supervisor};
 use eke_mount::settings::Settings;
+
+#[global_allocator]
+static ALLOCATOR: Touched = Touched;
 
 const USAGE: &str = "eke-cache is started by `eke cache mount DIR`.
 

@@ -22,6 +22,7 @@ pub mod log;
 pub mod mount;
 mod start;
 pub mod supervisor;
+pub mod touched;
 pub mod worker;
 
 pub use start::{Options, serve};

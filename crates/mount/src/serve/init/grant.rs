@@ -9,8 +9,9 @@ use super::bytes::{Grant, Offer};
 const OLDEST_MINOR: u32 = 31;
 /// The newest that fuser 0.18 knows.
 const NEWEST_MINOR: u32 = 40;
-/// The largest request, in bytes, which is also the default of `fs.fuse.max_pages_limit` (256 pages).
-const LARGEST: u32 = 1 << 20;
+/// A write's bytes: each session has memory for so many (see `touched`).
+pub const LONGEST_WRITE: u32 = 256 << 10;
+/// A read's pages: the default of `fs.fuse.max_pages_limit`.
 const PAGES: u16 = 256;
 /// Readahead under way at a time. A slow disk below is busy with fewer; the kernel's 12 leaves a fast one idle.
 const BACKGROUND: u16 = 64;
@@ -47,7 +48,7 @@ pub fn grant(offer: &Offer, wanted: u64, root: bool) -> Result<Grant, TooOld> {
         flags,
         max_background: BACKGROUND,
         congestion_threshold: BACKGROUND / 4 * 3,
-        max_write: LARGEST,
+        max_write: LONGEST_WRITE,
         max_pages: PAGES,
         max_stack_depth: u32::from(flags & passthrough != 0),
     })

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::{Errno, read, write};
 
 pub use bytes::{Foreign, Grant, Offer};
-pub use grant::grant;
+pub use grant::{LONGEST_WRITE, grant};
 pub use handshake::session;
 
 /// `FUSE_MIN_READ_BUFFER` of the kernel's `uapi/linux/fuse.h`: a shorter one is answered with EINVAL.
