@@ -12,8 +12,9 @@ use crate::size::Governor;
 use crate::worth::Worth;
 
 const TURN: Duration = Duration::from_secs(1);
-/// What stays is what nobody replaced for so many turns.
-const BETWEEN_ROUNDS: u32 = 15;
+/// So many turns at least lie between the beginnings of two rounds. What stays is in the main queue already, so that little is
+/// packed again in vain; and while a disk is what holds readers back, the ratio decides.
+const BETWEEN_ROUNDS: u32 = 2;
 /// Shares of processor time that was idle in the last turn: from the first on a round may begin, below the second it ends.
 /// The packers' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
