@@ -13,7 +13,11 @@ use crate::error::Error;
 pub enum Incompressible {
     /// They are held as they are: for disks so slow that the page cache alone is too small.
     Keep,
-    /// They are not held: the page cache does that as well, and for less.
+    /// They are held as they are where they are few: in a file that compresses otherwise each would be a hole, and cost every
+    /// reader of the file a seek of its own. Of a file that does not compress none is held: the page cache does that as well,
+    /// and for less.
+    KeepFew,
+    /// They are not held.
     Refuse,
 }
 
@@ -60,7 +64,7 @@ impl StoreSpec {
             batch: 8,
             fast: Arc::new(Lz4),
             dense: Some(Arc::new(Zstd::level(3))),
-            incompressible: Incompressible::Refuse,
+            incompressible: Incompressible::KeepFew,
         }
     }
 

@@ -313,13 +313,16 @@ impl<P: Policy> Store<P> {
     }
 
     fn take_in_raw(&self, ticket: &Ticket, block: &[u8]) -> Admitted {
-        match self.spec.incompressible {
-            Incompressible::Keep => self.insert(ticket, Form::Raw, block.len(), block),
-            Incompressible::Refuse => {
-                self.incompressible.fetch_add(1, Ordering::Relaxed);
-                Admitted::Incompressible
-            }
+        let kept = match self.spec.incompressible {
+            Incompressible::Keep => true,
+            Incompressible::KeepFew => self.verdicts.compresses(ticket.key.file),
+            Incompressible::Refuse => false,
+        };
+        if kept {
+            return self.insert(ticket, Form::Raw, block.len(), block);
         }
+        self.incompressible.fetch_add(1, Ordering::Relaxed);
+        Admitted::Incompressible
     }
 
     fn insert(&self, ticket: &Ticket, form: Form, raw_len: usize, packed: &[u8]) -> Admitted {

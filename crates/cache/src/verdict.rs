@@ -44,6 +44,11 @@ impl Verdicts {
         skipped == 0
     }
 
+    /// Do blocks of this file compress, as far as is known?
+    pub fn compresses(&self, file: FileId) -> bool {
+        unpack(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
+    }
+
     /// A block of this file was tried; did it compress enough to pay?
     pub fn record(&self, file: FileId, paid: bool) {
         let word = self.word(file);
@@ -88,6 +93,7 @@ mod tests {
                 });
                 let tries = (0..10 * TRY_ONE_IN).filter(|_| verdicts.worth_trying(FILE)).count();
                 assert_eq!(tries, 10);
+                assert!(!verdicts.compresses(FILE) && verdicts.compresses(FileId(8)));
                 verdicts.record(FILE, true);
                 assert!((0..100).all(|_| verdicts.worth_trying(FILE)));
             },

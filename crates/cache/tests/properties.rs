@@ -234,7 +234,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 }
 
 fn handling() -> impl Strategy<Value = Incompressible> {
-    prop_oneof![Just(Incompressible::Keep), Just(Incompressible::Refuse)]
+    prop_oneof![Just(Incompressible::Keep), Just(Incompressible::KeepFew), Just(Incompressible::Refuse)]
 }
 
 proptest! {
