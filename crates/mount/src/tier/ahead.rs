@@ -10,9 +10,6 @@ use super::fetch::{MOST, Run};
 use super::flight::{Claim, Lead};
 use super::read::Reading;
 
-/// So many blocks at most when a file is begun: the kernel's reader may stop soon.
-const AT_THE_BEGINNING: usize = 8;
-
 /// Blocks that follow a run, each to be brought in by its ticket.
 pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];
 
@@ -25,13 +22,12 @@ impl<'t> Reading<'t, '_> {
         if run.end() != pieces.len() {
             return ahead;
         }
-        let most = match first.block * self.store.block_size() as u64 {
-            0 => AT_THE_BEGINNING,
-            offset if self.below.goes_on_at(offset) => MOST,
-            _ => return ahead,
-        };
+        let offset = first.block * self.store.block_size() as u64;
+        if offset > 0 && !self.below.goes_on_at(offset) {
+            return ahead;
+        }
         let blocks = last.block + 1..;
-        for (slot, block) in ahead.iter_mut().take(most.saturating_sub(run.len())).zip(blocks) {
+        for (slot, block) in ahead.iter_mut().take(MOST - run.len()).zip(blocks) {
             *slot = self.lead(Key::new(self.file, block));
             if slot.is_none() {
                 break;

@@ -167,7 +167,7 @@ impl Tier {
     /// What one thread needs.
     pub fn hands(&self) -> Hands {
         let scratch = self.store.as_ref().and_then(|store| store.scratch().ok());
-        Hands { scratch, ..Hands::default() }
+        Hands { scratch, reply: Buffer::of_small_pages(), ..Hands::default() }
     }
 
     /// The identity of the file with this device and inode number, the same for as long as this worker lives.
