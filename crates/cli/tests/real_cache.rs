@@ -452,7 +452,22 @@ fn others_see_a_users_mount_and_no_details() {
     assert_eq!(umount.status, Some(0), "{}", umount.shown());
 }
 
-/// Supervisor and worker are killed: what is left is seen, and goes.
+/// The guard of the mount that this supervisor serves: it is in its process group.
+fn guard(supervisor: u64) -> u64 {
+    let group = format!(" {supervisor} ");
+    let is_it = |stat: &str| {
+        let (head, tail) = stat.rsplit_once(')').unwrap_or_default();
+        // state, parent, group
+        head.ends_with("(eke-cache-guard")
+            && tail.splitn(4, ' ').nth(3).is_some_and(|t| format!(" {t}").starts_with(&group))
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let mut guards = pids
+        .filter(|pid: &u64| is_it(&std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()));
+    guards.next().expect("a guard")
+}
+
+/// All three are killed: what is left is seen, and goes.
 #[test]
 fn what_a_kill_leaves_is_seen_and_taken_away() {
     if let Some(why) = no_fuse() {
@@ -462,7 +477,8 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     let data = ground.text("data");
     let mounted = ground.cache(&["mount", &data, "--memory", "64M", "--json"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
-    // Stopped, a worker cannot unmount when its supervisor is gone; killed together, nothing is left that could.
+    // Stopped, a worker cannot unmount when its supervisor is gone; killed with the guard, nothing is left that could.
+    signal(guard(mounted.json()["pid"].as_u64().unwrap()), Signal::KILL);
     let [pid, worker] = ["pid", "worker_pid"].map(|k| mounted.json()[k].as_u64().unwrap());
     signal(worker, Signal::STOP);
     signal(pid, Signal::KILL);

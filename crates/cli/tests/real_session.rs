@@ -196,7 +196,7 @@ fn a_killed_viewer_is_told() {
     driver.until_opened();
     kill_process(driver.viewer(names[0]), Signal::KILL).unwrap();
     let (events, status) = driver.end();
-    let end = End::Killed { what: "viewer of document 0".into(), signal: Some(9) };
+    let end = End::Killed { what: "viewer of document 1".into(), signal: Some(9) };
     assert_eq!((events.last(), status), (Some(&Event::Ended(end)), Some(0)));
 }
 
@@ -211,7 +211,7 @@ fn a_window_that_is_not_drawn_ends_the_sessions_patience() {
     driver.until_opened();
     kill_process(driver.viewer(names[0]), Signal::STOP).unwrap();
     let (events, status) = driver.end();
-    let end = End::TooSlow { what: "page 1 of document 0".into() };
+    let end = End::TooSlow { what: "page 1 of document 1".into() };
     assert_eq!((events.last(), status), (Some(&Event::Ended(end)), Some(0)));
 }
 

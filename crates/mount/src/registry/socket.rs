@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use rustix::fs::{AtFlags, unlinkat};
+use rustix::fs::{AtFlags, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::dir::{has, inside};
@@ -16,6 +16,8 @@ pub struct Socket {
     listener: UnixListener,
     dir: OwnedFd,
     name: String,
+    /// The file that it is: after the mount's end its number, and so the name, may be another's.
+    inode: Option<u64>,
 }
 
 impl Socket {
@@ -28,12 +30,13 @@ impl Socket {
         let (dir, name) = (dirs.make()?, name(device));
         removed(&dir, &name)?;
         let listener = UnixListener::bind(inside(dir.as_fd(), &name))?;
-        Ok(Self { listener, dir, name })
+        let inode = inode(&dir, &name);
+        Ok(Self { listener, dir, name, inode })
     }
 
     /// Closes it without removing it: in a process that was forked off the one that listens.
     pub fn let_go(mut self) {
-        self.name.clear();
+        self.inode = None;
     }
 
     /// For `accept` and poll(2).
@@ -44,7 +47,9 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = removed(&self.dir, &self.name);
+        if self.inode.is_some() && inode(&self.dir, &self.name) == self.inode {
+            let _ = removed(&self.dir, &self.name);
+        }
     }
 }
 
@@ -66,8 +71,12 @@ pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixS
 
 /// Removes the socket that the dead supervisor of a file system of the user `uid` left.
 pub fn remove_dead(dirs: &Dirs, device: Device, uid: u32) {
+    let name = name(device);
     for dir in dirs.of(uid) {
-        let _ = removed(&dir, &name(device));
+        // The number may have been given to another mount meanwhile, whose supervisor lives.
+        if UnixStream::connect(inside(dir.as_fd(), &name)).is_err_and(|e| is_nobody(&e)) {
+            let _ = removed(&dir, &name);
+        }
     }
 }
 
@@ -84,6 +93,10 @@ fn removed(dir: &OwnedFd, name: &str) -> io::Result<()> {
         Err(Errno::NOENT) | Ok(()) => Ok(()),
         Err(e) => Err(e.into()),
     }
+}
+
+fn inode(dir: &OwnedFd, name: &str) -> Option<u64> {
+    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
 }
 
 fn name(device: Device) -> String {
