@@ -276,7 +276,7 @@ fn what_cannot_be_held_is_said() {
     missing.documents = vec!["/nowhere/a.pdf".into()];
     assert_eq!(said(&missing, &[]), "there is no document /nowhere/a.pdf");
     let before = place.spec(names[0], &[OPEN, Act::Browse { document: 0, pages: 1, back: true }]);
-    assert_eq!(said(&before, &[]), "document 0 has no page before its first");
+    assert_eq!(said(&before, &[]), "document 1 has no page before its first");
     let elsewhere = Driver::start(&before, &["--chroot", "/nowhere"]).end();
     assert_eq!(elsewhere, (vec![], Some(1)));
 }
