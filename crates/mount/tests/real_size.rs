@@ -17,7 +17,7 @@ use eke_testkit::real::{lacking, lock_machine, skip};
 const ROLE: &str = "EKE_TEST_SIZE_ROLE";
 const GROUP: Bytes = Bytes::mib(96);
 const STORE: Bytes = Bytes::mib(48);
-const HOG: Bytes = Bytes::mib(44);
+const HOG: Bytes = Bytes::mib(52);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
