@@ -38,7 +38,7 @@ impl Mounted {
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let below = File::open(dir.path().join("below")).unwrap();
         let fs = Fs::new(below.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
-        let serve = Serve(Arc::new(fs.with_worth(Arc::clone(&worth))));
+        let serve = Serve::new(Arc::new(fs.with_worth(Arc::clone(&worth))));
         let session = Session::new(serve, dir.path().join("mount"), &fuser::Config::default()).unwrap();
         Self { session: Some(session.spawn().unwrap()), dir, tier, worth }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`Serve`]: decodes a request, calls a plain function of [`Fs`], encodes what it returned
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
+//! - [`Fetchers`]: reads that wait
 //! - [`Asker`]: who asks, and acting as that one
 //! - `again`: requests that a dead worker may have done already
 //!
@@ -17,6 +18,7 @@ mod again;
 mod asker;
 mod attributes;
 mod directories;
+mod fetchers;
 mod files;
 mod names;
 mod removal;
@@ -40,6 +42,7 @@ use crate::worth::Worth;
 
 pub use asker::Asker;
 pub use attributes::{Change, Time, attr_of};
+pub use fetchers::Fetchers;
 pub use names::Kind;
 pub use removal::End;
 pub use serve::Serve;

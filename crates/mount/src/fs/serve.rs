@@ -14,6 +14,7 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use super::fetchers::{Door, Job};
 use super::removal::End;
 use super::space::At;
 use super::{Asker, Change, Found, Fs, Kind, capabilities};
@@ -23,10 +24,14 @@ const NO_HANDLE: FileHandle = FileHandle(0);
 
 /// The file system as fuser wants it. Clones serve the same, so that each session can have one.
 #[derive(Debug, Clone)]
-pub struct Serve(pub Arc<Fs>);
+pub struct Serve {
+    pub(super) fs: Arc<Fs>,
+    /// `None`: a session that reads waits for the file below itself.
+    pub(super) door: Option<Door>,
+}
 
 /// The kernel's word for an error; one without a number is `EIO`.
-fn errno(e: io::Error) -> Errno {
+pub(super) fn errno(e: io::Error) -> Errno {
     e.raw_os_error().map_or(Errno::EIO, |_| Errno::from(e))
 }
 
@@ -46,16 +51,21 @@ fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
 }
 
 impl Serve {
+    /// Of this file system; [`super::Fetchers::serve`] adds threads.
+    pub fn new(fs: Arc<Fs>) -> Self {
+        Self { fs, door: None }
+    }
+
     fn entry(&self, reply: ReplyEntry, found: io::Result<Found>) {
         match found {
-            Ok(found) => reply.entry(&self.0.ttl, &found.attr, Generation(found.generation)),
+            Ok(found) => reply.entry(&self.fs.ttl, &found.attr, Generation(found.generation)),
             Err(e) => reply.error(errno(e)),
         }
     }
 
     fn attr(&self, reply: ReplyAttr, attr: io::Result<fuser::FileAttr>) {
         match attr {
-            Ok(attr) => reply.attr(&self.0.ttl, &attr),
+            Ok(attr) => reply.attr(&self.fs.ttl, &attr),
             Err(e) => reply.error(errno(e)),
         }
     }
@@ -77,11 +87,11 @@ impl Filesystem for Serve {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.0.lookup(parent.0, name));
+        self.entry(reply, self.fs.lookup(parent.0, name));
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        self.0.forget(ino.0, lookups);
+        self.fs.forget(ino.0, lookups);
     }
 
     fn mknod(
@@ -95,7 +105,7 @@ impl Filesystem for Serve {
         reply: ReplyEntry,
     ) {
         let kind = Kind::Node(mode & libc::S_IFMT, rdev);
-        self.entry(reply, self.0.make(&request.into(), parent.0, name, kind, mode, umask));
+        self.entry(reply, self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
     }
 
     fn mkdir(
@@ -107,30 +117,30 @@ impl Filesystem for Serve {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
+        self.entry(reply, self.fs.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.entry(reply, self.0.make(&request.into(), parent.0, name, Kind::Symlink(target), 0o777, 0));
+        self.entry(reply, self.fs.make(&request.into(), parent.0, name, Kind::Symlink(target), 0o777, 0));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.0.readlink(ino.0) {
+        match self.fs.readlink(ino.0) {
             Ok(target) => reply.data(&target),
             Err(e) => reply.error(errno(e)),
         }
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.0.link(&request.into(), ino.0, parent.0, name));
+        self.entry(reply, self.fs.link(&request.into(), ino.0, parent.0, name));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.unlink(&request.into(), parent.0, name, false));
+        empty(reply, self.fs.unlink(&request.into(), parent.0, name, false));
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.unlink(&request.into(), parent.0, name, true));
+        empty(reply, self.fs.unlink(&request.into(), parent.0, name, true));
     }
 
     fn rename(
@@ -145,11 +155,11 @@ impl Filesystem for Serve {
     ) {
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
         let (from, to) = (End { parent: parent.0, name }, End { parent: new_parent.0, name: new_name });
-        empty(reply, self.0.rename(&request.into(), from, to, flags));
+        empty(reply, self.fs.rename(&request.into(), from, to, flags));
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(reply, self.0.getattr(ino.0));
+        self.attr(reply, self.fs.getattr(ino.0));
     }
 
     fn setattr(
@@ -172,12 +182,12 @@ impl Filesystem for Serve {
     ) {
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
         let change = Change { mode, uid, gid, size, atime, mtime };
-        self.attr(reply, self.0.setattr(&request.into(), ino.0, &change));
+        self.attr(reply, self.fs.setattr(&request.into(), ino.0, &change));
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.0.open(&request.into(), ino.0, flags) {
-            Ok(how) => match self.0.straight(ino.0, &reply) {
+        match self.fs.open(&request.into(), ino.0, flags) {
+            Ok(how) => match self.fs.straight(ino.0, &reply) {
                 Some(id) => reply.opened_passthrough(NO_HANDLE, how & PASSTHROUGH, &id),
                 None => reply.opened(NO_HANDLE, how),
             },
@@ -195,10 +205,10 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        match self.0.create(&request.into(), parent.0, name, (mode, umask), flags) {
+        match self.fs.create(&request.into(), parent.0, name, (mode, umask), flags) {
             Ok((found, how)) => {
-                let (ttl, attr, generation) = (&self.0.ttl, &found.attr, Generation(found.generation));
-                match self.0.straight(attr.ino.0, &reply) {
+                let (ttl, attr, generation) = (&self.fs.ttl, &found.attr, Generation(found.generation));
+                match self.fs.straight(attr.ino.0, &reply) {
                     Some(id) => {
                         reply.created_passthrough(ttl, attr, generation, NO_HANDLE, how & PASSTHROUGH, &id);
                     }
@@ -220,11 +230,7 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut reply = Some(reply);
-        let done = self.0.read(ino.0, offset, size, |data| reply.take().map(|r| r.data(data)));
-        if let (Err(e), Some(reply)) = (done, reply) {
-            reply.error(errno(e));
-        }
+        self.take(Job { number: ino.0, offset, len: size, reply });
     }
 
     fn write(
@@ -239,14 +245,14 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.0.write(&request.into(), ino.0, offset, data, (write_flags, flags)) {
+        match self.fs.write(&request.into(), ino.0, offset, data, (write_flags, flags)) {
             Ok(written) => reply.written(written),
             Err(e) => reply.error(errno(e)),
         }
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        empty(reply, self.0.flush(ino.0));
+        empty(reply, self.fs.flush(ino.0));
     }
 
     fn release(
@@ -259,23 +265,23 @@ impl Filesystem for Serve {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.0.release(&request.into(), ino.0, flags);
+        self.fs.release(&request.into(), ino.0, flags);
         reply.ok();
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.0.fsync(ino.0, data_only));
+        empty(reply, self.fs.fsync(ino.0, data_only));
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.0.opendir(ino.0) {
+        match self.fs.opendir(ino.0) {
             Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
             Err(e) => reply.error(errno(e)),
         }
     }
 
     fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listed = self.0.readdir(ino.0, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
+        let listed = self.fs.readdir(ino.0, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
         match listed {
             Ok(()) => reply.ok(),
             Err(e) => reply.error(errno(e)),
@@ -290,8 +296,8 @@ impl Filesystem for Serve {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let ttl = self.0.ttl;
-        let listed = self.0.readdirplus(ino.0, offset, |l, f| {
+        let ttl = self.fs.ttl;
+        let listed = self.fs.readdirplus(ino.0, offset, |l, f| {
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         });
         match listed {
@@ -301,12 +307,12 @@ impl Filesystem for Serve {
     }
 
     fn releasedir(&self, request: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.0.releasedir(&Asker::from(request), ino.0);
+        self.fs.releasedir(&Asker::from(request), ino.0);
         reply.ok();
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.0.fsyncdir(ino.0, data_only));
+        empty(reply, self.fs.fsyncdir(ino.0, data_only));
     }
 
     fn setxattr(
@@ -319,24 +325,24 @@ impl Filesystem for Serve {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.0.setxattr(&request.into(), ino.0, name, value, flags));
+        empty(reply, self.fs.setxattr(&request.into(), ino.0, name, value, flags));
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.0.getxattr(ino.0, name, size));
+        bytes(reply, size, self.fs.getxattr(ino.0, name, size));
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.0.listxattr(ino.0, size));
+        bytes(reply, size, self.fs.listxattr(ino.0, size));
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.removexattr(&request.into(), ino.0, name));
+        empty(reply, self.fs.removexattr(&request.into(), ino.0, name));
     }
 
     fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        match self.0.statfs(ino.0) {
+        match self.fs.statfs(ino.0) {
             Ok(s) => reply.statfs(
                 s.f_blocks,
                 s.f_bfree,
@@ -361,12 +367,12 @@ impl Filesystem for Serve {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.0.fallocate(&request.into(), At { number: ino.0, offset }, len, mode));
+        empty(reply, self.fs.fallocate(&request.into(), At { number: ino.0, offset }, len, mode));
     }
 
     fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        match self.0.lseek(At { number: ino.0, offset }, whence) {
+        match self.fs.lseek(At { number: ino.0, offset }, whence) {
             Ok(at) => reply.offset(i64::try_from(at).unwrap_or(i64::MAX)),
             Err(e) => reply.error(errno(e)),
         }
@@ -386,7 +392,7 @@ impl Filesystem for Serve {
         reply: ReplyWrite,
     ) {
         let (from, to) = (At { number: from.0, offset: from_offset }, At { number: to.0, offset: to_offset });
-        match self.0.copy_file_range(&request.into(), from, to, len) {
+        match self.fs.copy_file_range(&request.into(), from, to, len) {
             Ok(copied) => reply.written(copied),
             Err(e) => reply.error(errno(e)),
         }

@@ -13,6 +13,15 @@ use super::read::Reading;
 /// Blocks that follow a run, each to be brought in by its ticket.
 pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];
 
+/// A request this long is the kernel's own reading ahead, or a program's that reads much at once.
+const LONG: usize = 128 << 10;
+
+/// The most that is read at once, in blocks: of a file whose beginning is asked for in a short request (perhaps nothing else of
+/// it will be), in a long one, and of one that is read on.
+const AT_A_SHORT_BEGINNING: usize = 4;
+const AT_A_BEGINNING: usize = 16;
+const FURTHER_ON: usize = 8;
+
 impl<'t> Reading<'t, '_> {
     /// The blocks behind a run at the end of the request that are missing and that nobody reads, up to the first that is not.
     pub fn ahead(&self, run: &Run<'_>) -> Ahead<'t> {
@@ -22,12 +31,10 @@ impl<'t> Reading<'t, '_> {
         if run.end() != pieces.len() {
             return ahead;
         }
-        let offset = first.block * self.store.block_size() as u64;
-        if offset > 0 && !self.below.goes_on_at(offset) {
-            return ahead;
-        }
         let blocks = last.block + 1..;
-        for (slot, block) in ahead.iter_mut().take(MOST - run.len()).zip(blocks) {
+        for (slot, block) in
+            ahead.iter_mut().take(self.at_once(first.block).saturating_sub(run.len())).zip(blocks)
+        {
             *slot = self.lead(Key::new(self.file, block));
             if slot.is_none() {
                 break;
@@ -36,11 +43,36 @@ impl<'t> Reading<'t, '_> {
         ahead
     }
 
+    /// How many blocks are to be read at once from this one on. Of a file that is read on as many as were read before, so that
+    /// at most half of what is read is in vain; and all of a file that is no longer than one read.
+    fn at_once(&self, first: u64) -> usize {
+        let is_long = self.len >= LONG;
+        match usize::try_from(first).unwrap_or(usize::MAX) {
+            0 if !is_long => AT_A_SHORT_BEGINNING,
+            0 if self.is_short_file() => MOST,
+            0 => AT_A_BEGINNING,
+            before if self.goes_on(first, is_long) => before.clamp(FURTHER_ON, MOST),
+            _ => 0,
+        }
+    }
+
+    fn is_short_file(&self) -> bool {
+        let most = (MOST * self.store.block_size()) as u64;
+        self.below.stamp().is_ok_and(|stamp| stamp.size <= most)
+    }
+
+    /// Did somebody read the file up to here? Either below, or from what is held, if the request is one of many.
+    fn goes_on(&self, first: u64, is_long: bool) -> bool {
+        let before = || {
+            first.checked_sub(1).is_some_and(|block| self.tier.holds(self.store, Key::new(self.file, block)))
+        };
+        self.below.goes_on_at(first * self.store.block_size() as u64) || (is_long && before())
+    }
+
     fn lead(&self, key: Key) -> Option<(Ticket, Lead<'t>)> {
         let ticket = self.store.ticket(key);
         let Claim::Lead(lead) = self.tier.flights.claim(ticket) else { return None };
         // After the claim: whoever read it meanwhile has landed before.
-        let is_held = self.store.contains(key) || self.tier.recent.get(self.store, key).is_some();
-        (!is_held).then_some((ticket, lead))
+        (!self.tier.holds(self.store, key)).then_some((ticket, lead))
     }
 }

@@ -1,7 +1,8 @@
 //! Blocks of files: from the store if it has them, from below if not; and what a change makes of them.
 //!
 //! # Layout
-//! - `read`, `fetch`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
+//! - `read`, `fetch`, `ahead`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
+//! - [`ready`]: must a read wait?
 //! - `recent`: a few blocks as they are
 //! - `names`, `known`: files' identities, and what they were when they were last seen
 //! - [`judge`], [`report`]: what is worth it, and what it costs; [`clock`]
@@ -14,6 +15,7 @@
 
 pub mod clock;
 pub mod judge;
+pub mod ready;
 pub mod report;
 
 mod ahead;

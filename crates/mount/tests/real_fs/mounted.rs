@@ -46,7 +46,7 @@ impl Mounted {
         }
         config.n_threads = Some(2);
         let session =
-            Session::new(Serve(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
+            Session::new(Serve::new(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
         Self { session: Some(session), place, below }
     }
 

@@ -16,7 +16,7 @@ use super::figures::Sources;
 use super::tend::Tender;
 use super::watcher::Watcher;
 use crate::below::tick;
-use crate::fs::{Fs, Options, Serve};
+use crate::fs::{Fetchers, Fs, Options, Serve};
 use crate::node::Ledger;
 use crate::serve::ledger::Replay;
 use crate::serve::log::say;
@@ -49,8 +49,10 @@ pub(super) struct Built {
     pub(super) sources: Sources,
     pub(super) tender: Tender,
     pub(super) watcher: Option<Watcher>,
+    fetchers: Fetchers,
     root: Root,
     compress: Compress,
+    limit: Bytes,
 }
 
 /// `FUSE_*` that are wanted of the kernel.
@@ -99,13 +101,20 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         sources: sources.clone(),
     });
     let tender = Tender { store, worth, governor };
-    Ok(Built { fs, sources, tender, watcher, root, compress: settings.compress })
+    let fetchers = Fetchers::new();
+    Ok(Built { fs, sources, tender, watcher, fetchers, root, compress: settings.compress, limit })
 }
 
 /// Blocks that are kept as they are: a 64th of the store's memory, which is beside it; for the blocks of a few streams that
 /// were read ahead, and at most 8 MiB.
 fn recent(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
+}
+
+/// Threads that read below: each may hold a block of 2 MiB for that, so one to 32 MiB of the store, and no more than keep a fast
+/// disk busy.
+fn fetching(limit: Bytes) -> usize {
+    usize::try_from(limit.0 / (32 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
 }
 
 fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
@@ -119,7 +128,7 @@ fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
 impl Built {
     /// As fuser wants it.
     pub(super) fn filesystem(&self) -> Serve {
-        Serve(Arc::clone(&self.fs))
+        self.fetchers.serve(Serve::new(Arc::clone(&self.fs)))
     }
 
     /// What it does without, a sentence each.
@@ -135,8 +144,9 @@ impl Built {
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
-        let Self { tender, watcher, root, compress, sources, .. } = self;
+        let Self { fs, tender, watcher, fetchers, root, compress, sources, limit } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        fetchers.start(&Serve::new(fs), (fetching(limit), cpus), thread)?;
         // With sync blocks are packed before the reply, and these do the dense rounds alone.
         let packers = if compress == Compress::Sync { 1 } else { cpus };
         for cpu in 0..packers {
