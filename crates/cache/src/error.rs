@@ -36,6 +36,9 @@ pub enum Error {
     /// More than a codec takes.
     #[error("batches of {0} blocks: give 1 to 16")]
     Batch(usize),
+    /// More than a stretch has.
+    #[error("clusters of {0} blocks: give 1 to 64")]
+    Together(usize),
     /// Nothing could be held or worked on.
     #[error("a store needs at least one {0}")]
     None(&'static str),

@@ -7,6 +7,7 @@ use eke_core::units::{Bytes, MIB};
 
 use crate::codec::{Codec, Lz4, Zstd};
 use crate::error::Error;
+use crate::shard::MOST_TOGETHER;
 
 /// What happens to blocks that do not compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct StoreSpec {
     pub block_size: usize,
     /// Shares of the store with a lock each.
     pub shards: usize,
+    /// Blocks beside each other in a file that stay and go together, if they came in together: up to 64; 1: each for itself.
+    pub together: usize,
     /// Queues of blocks to pack later: one per CPU.
     pub queues: usize,
     /// Blocks in each of them, those in work included.
@@ -63,6 +66,7 @@ impl StoreSpec {
             limit,
             block_size: 64 << 10,
             shards,
+            together: 16,
             queues: cpus,
             queue_depth: 32,
             batch: 8,
@@ -79,7 +83,11 @@ impl StoreSpec {
         if self.batch > MOST_AT_ONCE {
             return Err(Error::Batch(self.batch));
         }
+        if self.together > MOST_TOGETHER {
+            return Err(Error::Together(self.together));
+        }
         let counts = [
+            (self.together, "block in a cluster"),
             (self.shards, "shard"),
             (self.queues, "queue"),
             (self.queue_depth, "block in a queue"),

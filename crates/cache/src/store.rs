@@ -94,7 +94,7 @@ impl<P: Policy> Store<P> {
     pub fn new(spec: StoreSpec) -> Result<Self, Error> {
         spec.check()?;
         let budget = share(spec.limit, spec.shards);
-        let shards = boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget))))?;
+        let shards = boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget, spec.together))))?;
         let queues = boxed(spec.queues, || Queue::new(spec.queue_depth))?;
         Ok(Self {
             shards,
@@ -277,7 +277,9 @@ impl<P: Policy> Store<P> {
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard<P>> {
-        let index = ((key.hash() >> 32) * self.shards.len() as u64) >> 32;
+        // All of a cluster in one.
+        let stretch = Key::new(key.file, key.block / self.spec.together as u64);
+        let index = ((stretch.hash() >> 32) * self.shards.len() as u64) >> 32;
         &self.shards[index as usize]
     }
 

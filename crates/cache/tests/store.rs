@@ -219,7 +219,9 @@ fn the_limit_holds_for_tables_too_wherever_it_is_when_they_grow() {
             );
         }
         store.check().unwrap();
-        assert!(store.stats().zero >= limit / 400, "{limit}: {:?}", store.stats());
+        // Below that the smallest tables may be all there is room for.
+        let least = if limit > 16 << 10 { limit / 400 } else { 0 };
+        assert!(store.stats().zero >= least, "{limit}: {:?}", store.stats());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What stays is packed again: finding it, and putting the denser bytes in its place.
 
 use super::slots::{Entry, State};
-use super::{Found, Shard, weight};
+use super::{Found, Shard};
 use crate::block::Form;
 use crate::policy::{Policy, Slot};
 
@@ -41,7 +41,7 @@ impl<P: Policy> Shard<P> {
 
     fn is_candidate(&self, slot: Slot) -> bool {
         let Entry { form, state, pins, settled, .. } = self.slots[slot];
-        form == Form::Fast && state == State::Held && pins == 0 && !settled && self.policy.stays(slot)
+        form == Form::Fast && state == State::Held && pins == 0 && !settled && self.stays(slot)
     }
 
     /// Unpins a candidate and puts `packed` in its place, with its checksum; `None`, or not enough saved: it stays as it is,
@@ -73,7 +73,7 @@ impl<P: Policy> Shard<P> {
         (entry.packed_len, entry.sum, entry.form) = (packed.len() as u32, sum, Form::Dense);
         self.counts.add(Form::Dense, raw_len, entry.packed_len);
         self.counts.denser += 1;
-        self.policy.reweigh(slot, weight(packed.len()));
+        self.weigh(Slot(self.slots[slot].leader));
         true
     }
 }

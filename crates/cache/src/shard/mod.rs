@@ -3,11 +3,13 @@
 //! # Layout
 //! - `slots`: the numbered places of the blocks
 //! - `index`: from keys and files to slots
+//! - `cluster`: blocks that stay and go together
 //! - `room`: eviction, growth, compaction, shrinking: everything that keeps within the budget
 //! - `dense`: finding and replacing what the dense codec packs again
 //!
 //! Nothing here knows of locks: a shard is plain data with rules.
 
+mod cluster;
 mod dense;
 mod index;
 mod room;
@@ -23,6 +25,7 @@ use crate::key::FileId;
 use crate::policy::{Policy, Slot};
 use crate::stats::Counts;
 
+pub(crate) use cluster::MOST as MOST_TOGETHER;
 pub(crate) use dense::Candidate;
 use index::Index;
 use slots::{Entry, Slots, State};
@@ -67,19 +70,25 @@ pub(crate) struct Shard<P> {
     arena: Arena,
     /// The most memory to hold, bytes.
     budget: usize,
+    /// The most blocks of a cluster.
+    together: usize,
+    /// Blocks that came in so far.
+    joins: u32,
     /// Where the search for blocks to pack again goes on.
     sweep: u32,
     pub counts: Counts,
 }
 
 impl<P: Policy> Shard<P> {
-    pub fn new(budget: usize) -> Self {
+    pub fn new(budget: usize, together: usize) -> Self {
         let mut shard = Self {
             slots: Slots::default(),
             index: Index::default(),
             policy: P::default(),
             arena: Arena::default(),
             budget: 0,
+            together,
+            joins: 0,
             sweep: 0,
             counts: Counts::default(),
         };
@@ -99,7 +108,7 @@ impl<P: Policy> Shard<P> {
             return None;
         };
         self.counts.hits += 1;
-        self.policy.touch(slot);
+        self.asked(slot);
         Some(self.pin(slot))
     }
 
@@ -154,7 +163,7 @@ impl<P: Policy> Shard<P> {
         entry.state = State::Held;
         self.counts.add(entry.form, entry.raw_len, entry.packed_len);
         self.index.insert(slot, &mut self.slots);
-        self.policy.admit(slot, new.key.hash(), weight(new.packed.len()));
+        self.join(slot);
         Inserted::Done
     }
 
@@ -173,7 +182,7 @@ impl<P: Policy> Shard<P> {
     pub fn remove_slot(&mut self, slot: Slot) -> bool {
         let held = self.slots[slot].state == State::Held;
         if held {
-            self.policy.remove(slot);
+            self.leave(slot);
             self.retire(slot);
             self.counts.drops += 1;
         }
@@ -245,6 +254,7 @@ impl<P: Policy> Shard<P> {
             (packed == self.counts.packed, "packed bytes held"),
             (taken == self.arena.taken(), "bytes taken in slabs"),
             (self.arena.is_consistent(), "slabs"),
+            (self.clusters_agree(), "clusters"),
             (pinned || self.held() <= self.budget.max(EMPTY_SHARD), "budget"),
         ];
         let wrong = facts.iter().find(|(fact, _)| !fact);
@@ -254,9 +264,3 @@ impl<P: Policy> Shard<P> {
 
 /// What a shard without blocks may take: small tables that it did not give back.
 const EMPTY_SHARD: usize = 16 << 10;
-
-/// What a block weighs for the policy: its granules, and its part of the tables.
-fn weight(packed_len: usize) -> u32 {
-    const TABLES: usize = size_of::<Entry>() + 32;
-    u32::try_from(rounded(packed_len) + TABLES).unwrap_or(u32::MAX)
-}

@@ -11,10 +11,10 @@ use eke_core::units::Bytes;
 const MORE_SLOTS: usize = 64;
 
 /// With this share of the slabs free (one in so many), blocks are pushed together before others are evicted for room.
-const HOLES_ONE_IN: usize = 10;
+const HOLES_ONE_IN: usize = 20;
 
-/// Blocks that one step of a shrink evicts.
-const EVICT_AT_ONCE: usize = 64;
+/// Clusters that one step of a shrink evicts.
+const EVICT_AT_ONCE: usize = 8;
 
 /// What draining a slab leaves free of the others, one in so many: without it every block would need a compaction.
 const SLACK_ONE_IN: usize = 32;
@@ -36,12 +36,11 @@ impl<P: Policy> Shard<P> {
         self.policy.set_capacity(Bytes(budget as u64));
     }
 
-    /// Evicts one block; false if there is none.
+    /// Evicts one cluster; false if there is none.
     pub fn evict(&mut self) -> bool {
         let victim = self.policy.evict();
-        if let Some(slot) = victim {
-            self.retire(slot);
-            self.counts.evictions += 1;
+        if let Some(leader) = victim {
+            self.counts.evictions += self.disband(leader);
         }
         victim.is_some()
     }
@@ -130,7 +129,7 @@ impl<P: Policy> Shard<P> {
     }
 
     fn evict_slot(&mut self, slot: Slot) -> bool {
-        self.policy.remove(slot);
+        self.leave(slot);
         self.retire(slot);
         self.counts.evictions += 1;
         true
@@ -160,7 +159,7 @@ impl<P: Policy> Shard<P> {
     fn renumber(&mut self, from: Slot, to: Slot) {
         self.slots.renumber(from, to);
         self.index.renumber(from, to, &mut self.slots);
-        self.policy.renumber(from, to);
+        self.renumber_leader(from, to);
         if let Some(place) = self.slots[to].place {
             self.arena.rename(place, to.0);
         }

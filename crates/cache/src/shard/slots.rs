@@ -2,8 +2,9 @@
 
 use std::ops::{Index, IndexMut};
 
+use super::cluster::Cluster;
 use crate::Key;
-use crate::arena::Place;
+use crate::arena::{Place, rounded};
 use crate::block::Form;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
@@ -37,10 +38,22 @@ pub(super) struct Entry {
     /// The file's block that came in after this one, and before it. For a free slot, `older` is the next free one.
     pub newer: u32,
     pub older: u32,
+    /// The block that its cluster has in the policy: itself, if it is alone.
+    pub leader: u32,
+    /// If it leads.
+    pub cluster: Cluster,
     pub form: Form,
     pub state: State,
     /// The dense codec was tried and did not pay.
     pub settled: bool,
+}
+
+impl Entry {
+    /// What the block weighs for the policy: its granules, and its part of the tables.
+    pub fn weight(&self) -> u32 {
+        const TABLES: usize = size_of::<Entry>() + 32;
+        u32::try_from(rounded(self.packed_len as usize) + TABLES).unwrap_or(u32::MAX)
+    }
 }
 
 const EMPTY: Entry = Entry {
@@ -52,6 +65,8 @@ const EMPTY: Entry = Entry {
     pins: 0,
     newer: NONE,
     older: NONE,
+    leader: NONE,
+    cluster: Cluster { asked: 0, joined: 0 },
     form: Form::Zero,
     state: State::Free,
     settled: false,
