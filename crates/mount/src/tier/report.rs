@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use eke_cache::Admitted;
-use serde::{Deserialize, Serialize};
 
 /// What running averages are by, bytes.
 const BLOCK: usize = 64 << 10;
@@ -16,8 +15,7 @@ const WEIGHT: f64 = 1.0 / 32.0;
 const CLASSES: [usize; 3] = [64 << 10, 128 << 10, 256 << 10];
 
 /// The tier since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
     /// Blocks asked for that came from the store.
     pub hits: u64,
