@@ -153,7 +153,7 @@ fn experiments_say_why_they_need_root() {
         return skip("experiments_say_why_they_need_root", "only root can become nobody");
     }
     let public = Public::new();
-    for name in ["paging", "switch", "capacity"] {
+    for name in ["paging", "switch", "capacity", "web"] {
         let ran = public.as_nobody(&["bench", name, "--quick"]);
         assert_eq!(ran.status, Some(4), "{}", ran.shown());
         assert!(ran.stderr.contains("makes a box and a slow disk"), "{}", ran.stderr);
@@ -162,7 +162,7 @@ fn experiments_say_why_they_need_root() {
 
 #[test]
 fn the_experiments_have_examples_and_check_their_options() {
-    for name in ["paging", "switch", "capacity", "store", "trace", "show"] {
+    for name in ["paging", "switch", "capacity", "web", "store", "trace", "show"] {
         let help = eke(&["bench", name, "--help"]);
         assert!(help.stdout.contains("Example:"), "{}", help.shown());
     }

@@ -13,11 +13,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::clean::{Clean, disks_and_groups};
 use common::pdf::{pdf, put, two_documents};
 use common::{Ran, command, eke, machine};
 use eke_bench::desktop::viewers;
-use eke_kernel::cgroup::name;
-use eke_testkit::real::{MachineLock, disks, lacking, lock_machine, no_program, skip};
+use eke_testkit::real::{lacking, no_program, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -32,38 +32,9 @@ fn lacks() -> Option<String> {
     lacking(&needs).or_else(|| no_program(&["Xvfb", "openbox", "mke2fs", viewers()[0].name]))
 }
 
-/// The whole machine for one test, at the end of which it must be as before; also if it fails, nothing is left.
-struct Clean {
-    before: String,
-    _machine: MachineLock,
-}
-
-impl Clean {
-    fn start() -> Self {
-        let _machine = lock_machine();
-        assert_eq!(eke(&["down"]).status, Some(0));
-        Self { before: traces(), _machine }
-    }
-
-    fn is_as_before(&self) {
-        assert_eq!(traces(), self.before);
-    }
-}
-
-impl Drop for Clean {
-    fn drop(&mut self) {
-        eke(&["down"]);
-    }
-}
-
 /// Everything that an experiment changes for a while: settings, swap, devices, mounts, directories, groups.
 fn traces() -> String {
-    let groups = ["", "/memory", "/eke", "/memory/eke"].into_iter().flat_map(|dir| {
-        let names = std::fs::read_dir(format!("/sys/fs/cgroup{dir}")).into_iter().flatten().flatten();
-        names.map(|e| e.file_name().to_string_lossy().into_owned())
-    });
-    let groups: Vec<String> = groups.filter(|n| name::owner(n).is_some()).collect();
-    format!("{}\n{}\n{}", machine(), disks().join("\n"), groups.join("\n"))
+    format!("{}\n{}", machine(), disks_and_groups())
 }
 
 /// `eke bench paging` of the documents in `place`.
@@ -145,7 +116,7 @@ fn an_experiment_has_every_page_of_every_variant_and_leaves_nothing() {
     if let Some(why) = lacks() {
         return skip("an_experiment_has_every_page", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let (place, out) = (two_documents(PAGES), tempfile::tempdir().unwrap());
     let (json, html) = (out.path().join("paging.json"), out.path().join("paging.html"));
     let files = ["--output", json.to_str().unwrap(), "--html", html.to_str().unwrap(), "--json"];
@@ -183,7 +154,7 @@ fn ctrl_c_in_a_compressed_variant_leaves_nothing() {
     if let Some(why) = lacks() {
         return skip("ctrl_c_in_a_compressed_variant", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let (place, out) = (two_documents(PAGES), tempfile::tempdir().unwrap());
     let json = out.path().join("paging.json");
     let run = ["--variants", "nothing,eke", "--disk", "none", "--output", json.to_str().unwrap()];
@@ -199,7 +170,7 @@ fn what_a_killed_experiment_left_goes_with_down_or_the_next_one() {
     if let Some(why) = lacks() {
         return skip("what_a_killed_experiment_left", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let place = two_documents(PAGES);
     let run = ["--variants", "eke", "--disk", "nfs"];
     let killed = || {
@@ -223,7 +194,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     if let Some(why) = lacks() {
         return skip("what_cannot_be_is_said", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     for directory in ["empty", "broken", "short"] {

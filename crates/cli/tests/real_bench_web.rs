@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::clean::{Clean, disks_and_groups};
 use common::{Ran, build_cache, command, eke};
-use eke_kernel::cgroup::name;
-use eke_testkit::real::{MachineLock, disks, lacking, lock_machine, no_program, skip};
+use eke_testkit::real::{lacking, no_program, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -28,38 +28,9 @@ fn lacks() -> Option<String> {
     lacking(&needs).or_else(|| no_program(&["mke2fs", "nginx"]))
 }
 
-/// The whole machine for one test, at the end of which it must be as before; also if it fails, nothing is left.
-struct Clean {
-    before: String,
-    _machine: MachineLock,
-}
-
-impl Clean {
-    fn start() -> Self {
-        let _machine = lock_machine();
-        assert_eq!(eke(&["down"]).status, Some(0));
-        Self { before: traces(), _machine }
-    }
-
-    fn is_as_before(&self) {
-        assert_eq!(traces(), self.before);
-    }
-}
-
-impl Drop for Clean {
-    fn drop(&mut self) {
-        eke(&["down"]);
-    }
-}
-
 /// Mounts, disks, directories, groups, and servers that serve what experiments mount.
 fn traces() -> String {
-    let groups = ["", "/memory", "/eke", "/memory/eke"].into_iter().flat_map(|dir| {
-        let names = std::fs::read_dir(format!("/sys/fs/cgroup{dir}")).into_iter().flatten().flatten();
-        names.map(|e| e.file_name().to_string_lossy().into_owned())
-    });
-    let groups: Vec<String> = groups.filter(|n| name::owner(n).is_some()).collect();
-    format!("{}\n{}\n{}", disks().join("\n"), groups.join("\n"), servers().len())
+    format!("{}\n{}", disks_and_groups(), servers().len())
 }
 
 /// Processes in boxes of this experiment: servers with their workers, and eke-cache. One that is dead, and that the machine's first
@@ -109,7 +80,7 @@ fn an_experiment_has_figures_and_leaves_nothing() {
     if let Some(why) = lacks() {
         return skip("an_experiment_has_figures", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let out = tempfile::tempdir().unwrap();
     let [json, html] = ["web.json", "web.html"].map(|n| out.path().join(n).to_str().unwrap().to_owned());
     let ran = ran(web(&["--variants", "ext4,ext4x2", "--output", &json, "--html", &html, "--json"]));
@@ -132,7 +103,7 @@ fn eke_serves_the_same_files_from_its_store() {
         return skip("eke_serves_the_same_files", &why);
     }
     build_cache();
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let ran = ran(web(&["--variants", "ext4,eke,eke-sync", "--json"]));
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     clean.is_as_before();
@@ -182,7 +153,7 @@ fn ctrl_c_leaves_nothing() {
     if let Some(why) = lacks() {
         return skip("ctrl_c_leaves_nothing", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     build_cache();
     let (child, _) = begun("eke");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -198,7 +169,7 @@ fn after_a_kill_the_server_ends_and_the_rest_goes_with_down_or_the_next_one() {
         return skip("after_a_kill_the_server_ends", &why);
     }
     build_cache();
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     let killed = |variant| {
         let (mut child, servers) = begun(variant);
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
@@ -221,7 +192,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     if let Some(why) = lacks() {
         return skip("what_cannot_be_is_said", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     for (args, status, said) in [
         (
             &["--variants", "ext5"][..],
@@ -250,7 +221,7 @@ fn without_nginx_it_says_what_to_install() {
     if let Some(why) = lacks().or_else(|| no_program(&["unshare"])) {
         return skip("without_nginx_it_says", &why);
     }
-    let clean = Clean::start();
+    let clean = Clean::start(traces);
     // A machine without it, as far as this one process sees.
     let hidden = format!("mount --bind /dev/null {NGINX} && exec \"$@\"");
     let mut shell = Command::new("unshare");

@@ -66,18 +66,11 @@ pub fn oom_kills(root: &Root) -> u64 {
 
 /// The files that may have the count, by `/proc/self/cgroup`.
 fn counters(groups: &str) -> Vec<String> {
-    let mut paths = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        if controllers.split(',').any(|c| c == "memory") {
-            paths.insert(0, format!("sys/fs/cgroup/memory{path}/memory.oom_control"));
-        } else if controllers.is_empty() {
-            paths.push(format!("sys/fs/cgroup{path}/memory.events"));
-            paths.push(format!("sys/fs/cgroup/unified{path}/memory.events"));
-        }
-    }
-    paths
+    let own = |controller| parse::groups::own(groups, controller).into_iter();
+    let v1 = own("memory").map(|path| format!("sys/fs/cgroup/memory{path}/memory.oom_control"));
+    let v2 = own("")
+        .flat_map(|path| ["", "/unified"].map(|top| format!("sys/fs/cgroup{top}{path}/memory.events")));
+    v1.chain(v2).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod clean;
 pub mod pdf;
 
 use std::os::unix::process::CommandExt;

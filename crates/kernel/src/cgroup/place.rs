@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Located;
 use crate::error::{Error, Result};
+use crate::parse::groups;
 use crate::root::Root;
 use crate::write::write_value;
 
@@ -182,10 +183,10 @@ fn is_read_only(root: &Root, dir: &str) -> bool {
     statvfs(root.path(dir)).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// The group of a process in the unified hierarchy: the line `0::/PATH` of `/proc/PID/cgroup` (cgroups(7)), without
-/// the leading slash. `None` where there is none, or it lies outside what this process can see.
-pub fn own_group(text: &str) -> Option<String> {
-    let path = text.lines().find_map(|l| l.strip_prefix("0::/"))?;
+/// The group of a process in the unified hierarchy, by the text of `/proc/PID/cgroup`, without the leading
+/// slash. `None` where there is none, or it lies outside what this process can see.
+fn own_group(text: &str) -> Option<String> {
+    let path = groups::own(text, "")?.strip_prefix('/')?;
     (!path.split('/').any(|part| part == "..")).then(|| path.trim_end_matches('/').to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Control files of groups of processes (cgroup v1 and v2): `name value` a line, or one number.
+//! Groups of processes (cgroup v1 and v2): their control files (`name value` a line, or one number), and which ones a process is in.
 
 /// The value of `key` in a flat keyed file such as `memory.stat` or `memory.events`.
 pub fn keyed(text: &str, key: &str) -> Option<u64> {
@@ -10,9 +10,26 @@ pub fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|n| *n < i64::MAX as u64 / 4096 * 4096)
 }
 
+/// The group of a process in the hierarchy of `controller` on cgroup v1, or with `""` in the unified one: the lines
+/// `ID:CONTROLLERS:PATH` of `/proc/PID/cgroup` (cgroups(7)).
+pub fn own<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|c| c == controller).then_some(path)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_own_group_is_that_of_the_controller() {
+        let text = "5:cpu,memory:/a:b\n4:name=systemd:/x\n0::/y\n";
+        assert_eq!(own(text, "memory"), Some("/a:b"));
+        assert_eq!(own(text, ""), Some("/y"));
+        assert_eq!((own(text, "pids"), own("nonsense", "")), (None, None));
+    }
 
     #[test]
     fn reads_keys_and_limits() {

@@ -1,8 +1,10 @@
 //! Text to data, one file for each kernel file. Parsers take text, never paths; what is not understood is left out
 //! or zero, as in a kernel that lacks it, and nothing here can panic on any input.
 
+pub mod escape;
 pub mod groups;
 pub mod meminfo;
+pub mod mountinfo;
 pub mod pressure;
 pub mod stat;
 pub mod swaps;

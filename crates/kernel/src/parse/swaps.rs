@@ -3,6 +3,8 @@
 use eke_core::sample::SwapArea;
 use eke_core::units::Bytes;
 
+use super::escape::unescape;
+
 /// The areas in the kernel's order. A path may hold blanks, which the kernel writes as `\040`;
 /// a deleted file's has ` (deleted)` behind it.
 pub fn parse(text: &str) -> Vec<SwapArea> {
@@ -15,40 +17,14 @@ fn line(line: &str) -> Option<SwapArea> {
     let used: u64 = from_right.next()?.parse().ok()?;
     let size: u64 = from_right.next()?.parse().ok()?;
     let kind = from_right.next()?.to_owned();
-    let path = unescape(line.split_whitespace().next()?);
+    let path = unescape(line.split_whitespace().next()?.as_bytes());
     Some(SwapArea {
-        path,
+        path: String::from_utf8_lossy(&path).into_owned(),
         kind,
         size: Bytes(size.saturating_mul(1024)),
         used: Bytes(used.saturating_mul(1024)),
         priority,
     })
-}
-
-/// Octal escapes of `seq_path` (`\040` for a blank) as what they stand for.
-pub fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        match octal(&bytes[i..]) {
-            Some(byte) => {
-                out.push(byte);
-                i += 4;
-            }
-            None => {
-                out.push(bytes[i]);
-                i += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-fn octal(bytes: &[u8]) -> Option<u8> {
-    let [b'\\', digits @ ..] = bytes.get(..4)? else { return None };
-    let digits = std::str::from_utf8(digits).ok()?;
-    u8::from_str_radix(digits, 8).ok()
 }
 
 #[cfg(test)]
@@ -72,7 +48,6 @@ mod tests {
         #[test]
         fn any_text_is_areas(text in "(?s).{0,200}") {
             let _ = parse(&text);
-            let _ = unescape(&text);
         }
     }
 }

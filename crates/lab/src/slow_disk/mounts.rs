@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use eke_kernel::parse::{self, escape::unescape};
+
 /// Where `source` is mounted, by the text of `/proc/mounts` (proc_pid_mounts(5)), the last mount first.
 pub(super) fn targets(mounts: &str, source: &Path) -> Vec<PathBuf> {
     let fields = mounts.lines().filter_map(|line| line.split_once(' '));
@@ -21,23 +23,11 @@ pub(super) fn is_target(mounts: &str, target: &Path) -> bool {
 
 /// Is `device` swap, by the text of `/proc/swaps`?
 pub(super) fn is_swap(swaps: &str, device: &Path) -> bool {
-    swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(|d| unescaped(d) == device)
+    parse::swaps::parse(swaps).iter().any(|area| Path::new(&area.path) == device)
 }
 
-/// Blank, tab, newline and backslash stand there as `\` and three octal digits.
 fn unescaped(field: &str) -> PathBuf {
-    let mut bytes = Vec::new();
-    let mut rest = field.as_bytes();
-    while let Some((&first, others)) = rest.split_first() {
-        let code = rest.get(1..4).filter(|_| first == b'\\').and_then(octal);
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &rest[4..] } else { others };
-    }
-    OsString::from_vec(bytes).into()
-}
-
-fn octal(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+    OsString::from_vec(unescape(field.as_bytes())).into()
 }
 
 #[cfg(test)]
@@ -52,13 +42,6 @@ mod tests {
         assert_eq!(targets(MOUNTS, Path::new("/dev/loop1")), [Path::new("/b c"), Path::new("/a")]);
         assert!(targets(MOUNTS, Path::new("/dev/loop2")).is_empty());
         assert!(is_target(MOUNTS, Path::new("/b c")) && !is_target(MOUNTS, Path::new("/b")));
-    }
-
-    #[test]
-    fn odd_escapes_stay_as_they_are() {
-        for (text, path) in [("a\\134b", "a\\b"), ("a\\9", "a\\9"), ("\\", "\\"), ("\\777", "\\777")] {
-            assert_eq!(unescaped(text), Path::new(path));
-        }
     }
 
     #[test]

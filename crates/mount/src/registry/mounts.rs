@@ -1,11 +1,11 @@
 //! The kernel's list of mounts (`/proc/self/mountinfo`, proc_pid_mountinfo(5)), those of `eke-cache` in it.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use eke_kernel::parse::mountinfo;
 
 /// The type that the kernel shows for them.
 pub const TYPE: &str = "fuse.eke-cache";
@@ -58,7 +58,7 @@ pub struct Mount {
 
 /// The mounts of `eke-cache` in the text of a mountinfo file, in the order of mounting; lines that make no sense are left out.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
-    text.split(|b| *b == b'\n').filter_map(line).collect()
+    mountinfo::parse(text).into_iter().filter(|mount| mount.kind == TYPE).filter_map(of_eke_cache).collect()
 }
 
 /// The mounts of `eke-cache` that this process sees.
@@ -74,43 +74,14 @@ pub fn at<'a>(mounts: &'a [Mount], place: &Path) -> Option<&'a Mount> {
     mounts.iter().rev().find(|m| m.place == place)
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS`
-fn line(line: &[u8]) -> Option<Mount> {
-    let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
-    let dash = fields.iter().position(|f| *f == b"-")?;
-    let [kind, source, options] = fields.get(dash + 1..dash + 4)? else { return None };
-    if *kind != TYPE.as_bytes() {
-        return None;
-    }
-    let text = |i: usize| std::str::from_utf8(fields.get(i)?).ok();
+fn of_eke_cache(mount: mountinfo::Mount) -> Option<Mount> {
     Some(Mount {
-        id: text(0)?.parse().ok()?,
-        device: text(2)?.parse().ok()?,
-        place: unescaped(fields.get(4)?),
-        dir: unescaped(source),
-        uid: user_id(options)?,
+        id: mount.id,
+        device: mount.device.parse().ok()?,
+        uid: mount.options.split(',').find_map(|o| o.strip_prefix("user_id="))?.parse().ok()?,
+        place: mount.place,
+        dir: mount.source,
     })
-}
-
-fn user_id(options: &[u8]) -> Option<u32> {
-    let options = std::str::from_utf8(options).ok()?;
-    options.split(',').find_map(|o| o.strip_prefix("user_id="))?.parse().ok()
-}
-
-/// The kernel writes blank, tab, line feed, backslash and `#` as `\` and three octal digits (mangle(), fs/seq_file.c).
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        let code = if *first == b'\\' { tail.get(..3).and_then(octal) } else { None };
-        out.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &tail[3..] } else { tail };
-    }
-    OsString::from_vec(out).into()
-}
-
-fn octal(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
 #[cfg(test)]
@@ -150,25 +121,5 @@ garbage - fuse.eke-cache x
         let mounts = parse(TEXT);
         assert_eq!(at(&mounts, Path::new("/srv/a b")).map(|m| m.id), Some(53));
         assert_eq!(at(&mounts, Path::new("/srv")), None);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_bytes_are_mounts_or_none(text in proptest::collection::vec(0u8.., 0..200)) {
-            let _ = parse(&text);
-        }
-
-        #[test]
-        fn a_name_comes_back(name in proptest::collection::vec(1u8.., 1..20)) {
-            let mut escaped = Vec::new();
-            for byte in &name {
-                match byte {
-                    b' ' | b'\t' | b'\n' | b'\\' | b'#' => escaped.extend(format!("\\{byte:03o}").bytes()),
-                    other => escaped.push(*other),
-                }
-            }
-            let back = unescaped(&escaped);
-            proptest::prop_assert_eq!(back.as_os_str().as_encoded_bytes(), &name[..]);
-        }
     }
 }

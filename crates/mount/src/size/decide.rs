@@ -12,7 +12,6 @@
 use std::time::Duration;
 
 use eke_core::units::{Bytes, MIB};
-use serde::{Deserialize, Serialize};
 
 use super::MOST_PERCENT;
 use super::signals::{Machine, Signals};
@@ -31,9 +30,7 @@ const GROWTH: f64 = 1.0 / 8.0;
 const TIGHT: i64 = 4;
 
 /// Why the limit is what it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Why {
     /// It is what was asked for.
     #[default]

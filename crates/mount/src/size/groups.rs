@@ -1,6 +1,7 @@
 //! The own group of processes and those above it, from `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
 
 use eke_kernel::cgroup::Hierarchy;
+use eke_kernel::parse::{self, mountinfo, mountinfo::Mount};
 
 /// A group's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,14 +13,15 @@ pub(super) struct Dir {
 
 /// The directories of the own group and of all above it that can be seen, nearest first; cgroup v1's memory controller
 /// and the unified hierarchy, which has the controller or has not.
-pub(super) fn own(cgroup: &str, mountinfo: &str) -> Vec<Dir> {
+pub(super) fn own(cgroup: &str, mountinfo: &[u8]) -> Vec<Dir> {
+    let mounts = mountinfo::parse(mountinfo);
     [Hierarchy::V2, Hierarchy::V1]
         .into_iter()
         .filter_map(|hierarchy| {
             let group = group_path(cgroup, hierarchy)?;
-            let (top, mount) = mount(mountinfo, hierarchy)?;
+            let mount = mounts.iter().find(|mount| is_mount(mount, hierarchy))?;
             Some(
-                up_from(&below(group, top), mount)
+                up_from(&below(group, mount.top.to_str()?), mount.place.to_str()?)
                     .map(move |path| Dir { hierarchy, path })
                     .collect::<Vec<_>>(),
             )
@@ -28,32 +30,19 @@ pub(super) fn own(cgroup: &str, mountinfo: &str) -> Vec<Dir> {
         .collect()
 }
 
-/// `ID:CONTROLLERS:PATH` a line; the unified hierarchy has the number 0 and no controllers.
 fn group_path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
-    cgroup.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let is_it = match hierarchy {
-            Hierarchy::V2 => id == "0" && controllers.is_empty(),
-            Hierarchy::V1 => controllers.split(',').any(|c| c == "memory"),
-        };
-        is_it.then_some(path)
-    })
+    match hierarchy {
+        Hierarchy::V2 => parse::groups::own(cgroup, ""),
+        Hierarchy::V1 => parse::groups::own(cgroup, "memory"),
+    }
 }
 
-/// The part of the hierarchy that is mounted, and where.
-fn mount(mountinfo: &str, hierarchy: Hierarchy) -> Option<(&str, &str)> {
-    mountinfo.lines().find_map(|line| {
-        let (place, file_system) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let mut file_system = file_system.split(' ');
-        let (kind, options) = (file_system.next()?, file_system.nth(1)?);
-        let is_it = match hierarchy {
-            Hierarchy::V2 => kind == "cgroup2",
-            Hierarchy::V1 => kind == "cgroup" && options.split(',').any(|o| o == "memory"),
-        };
-        is_it.then_some((place.next()?, place.next()?))
-    })
+/// Is the hierarchy mounted there?
+fn is_mount(mount: &Mount, hierarchy: Hierarchy) -> bool {
+    match hierarchy {
+        Hierarchy::V2 => mount.kind == "cgroup2",
+        Hierarchy::V1 => mount.kind == "cgroup" && mount.has_option("memory"),
+    }
 }
 
 /// The group's path below what is mounted; the mount itself for a group that lies outside of it.
@@ -80,7 +69,7 @@ mod tests {
     use super::*;
 
     fn paths(cgroup: &str, mountinfo: &str) -> Vec<String> {
-        own(cgroup, mountinfo).into_iter().map(|dir| dir.path).collect()
+        own(cgroup, mountinfo.as_bytes()).into_iter().map(|dir| dir.path).collect()
     }
 
     const HYBRID: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\

@@ -17,7 +17,6 @@ mod groups;
 pub mod signals;
 
 use eke_core::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 pub use decide::{Decision, Why};
 pub use govern::{Governor, Resize};
@@ -27,8 +26,7 @@ pub use signals::{Group, Machine, Reader, Signals};
 pub const MOST_PERCENT: u8 = 85;
 
 /// The size of the store, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// The most that the store was asked to hold, resolved to bytes.
     pub asked: Bytes,

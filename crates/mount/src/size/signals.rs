@@ -72,8 +72,9 @@ impl Reader {
     /// Where `/proc/meminfo` or `/proc/vmstat` cannot be read.
     pub fn read(&mut self) -> Result<Signals> {
         if self.readings % LOOK_AGAIN == 0 {
-            let text = |file| self.root.read(file).unwrap_or_default();
-            self.groups = groups::own(&text("proc/self/cgroup"), &text("proc/self/mountinfo"));
+            let cgroup = self.root.read("proc/self/cgroup").unwrap_or_default();
+            let mountinfo = self.root.read_bytes("proc/self/mountinfo").unwrap_or_default();
+            self.groups = groups::own(&cgroup, &mountinfo);
         }
         self.readings = self.readings.wrapping_add(1);
         Ok(Signals {

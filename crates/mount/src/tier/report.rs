@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use eke_cache::Admitted;
-use serde::{Deserialize, Serialize};
 
-/// What running averages are by.
-const UNIT: f64 = 65_536.0;
+/// What running averages are by, bytes.
+const BLOCK: usize = 64 << 10;
 
 /// A new figure's weight in a running average.
 const WEIGHT: f64 = 1.0 / 32.0;
@@ -16,8 +15,7 @@ const WEIGHT: f64 = 1.0 / 32.0;
 const CLASSES: [usize; 3] = [64 << 10, 128 << 10, 256 << 10];
 
 /// The tier since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
     /// Blocks asked for that came from the store.
     pub hits: u64,
@@ -47,7 +45,8 @@ pub struct Report {
     pub pack_us: f64,
 }
 
-/// A running average of microseconds per 64 KiB. Updates may overtake each other: a lost one is one of many.
+/// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in `worth`: what a short read takes is
+/// the disk's seek, which a longer one has only once. Updates may overtake each other: a lost one is one of many.
 #[derive(Debug, Default)]
 pub(super) struct Average(AtomicU64);
 
@@ -56,7 +55,7 @@ impl Average {
         if bytes == 0 {
             return;
         }
-        let new = took.as_secs_f64() * 1e6 * UNIT / bytes as f64;
+        let new = took.as_secs_f64() * 1e6 / bytes.div_ceil(BLOCK) as f64;
         let old = self.us();
         let next = if old == 0.0 { new } else { old + (new - old) * WEIGHT };
         self.0.store(next.to_bits(), Ordering::Relaxed);
@@ -148,6 +147,16 @@ mod tests {
         assert_eq!(average.us(), 101.0);
         average.note(0, Duration::from_secs(1));
         assert_eq!(average.us(), 101.0);
+    }
+
+    #[test]
+    fn a_short_read_is_one_block() {
+        let average = Average::default();
+        average.note(30, Duration::from_millis(7));
+        assert_eq!(average.us(), 7000.0);
+        let average = Average::default();
+        average.note((64 << 10) + 1, Duration::from_micros(200));
+        assert_eq!(average.us(), 100.0);
     }
 
     #[test]

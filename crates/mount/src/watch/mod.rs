@@ -21,7 +21,6 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::{Deserialize, Serialize};
 
 use group::Group;
 use round::Round;
@@ -49,9 +48,7 @@ pub enum Told {
 }
 
 /// How changes below become known; for `status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// At each open, and of open files within some 10 ms.
     Watched,

@@ -16,8 +16,6 @@
 //! - *Straight* where the way through costs more than 1.25·B, and no more below 1.1·B. For a file of which nothing is known yet
 //!   it is compared as if all were hits: H + F > 1.25·B. On a slow disk neither is ever true: F is small beside B.
 
-use serde::{Deserialize, Serialize};
-
 /// The round trip of a request of 64 KiB through FUSE that is answered from memory, less the copy that a read from the page
 /// cache has too: 52 µs less 9 to 12 µs (Linux 6.18, two virtual CPUs, fuser 0.18).
 pub const ROUND_TRIP_US: f32 = 40.0;
@@ -40,8 +38,7 @@ const ENOUGH_OF_ALL: u64 = 64;
 const WEIGHT: f32 = 1.0 / 32.0;
 
 /// Running estimates over all files, in microseconds for a block of 64 KiB.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Costs {
     /// To read it below.
     pub below_us: f32,
@@ -73,9 +70,7 @@ pub struct Seen {
 }
 
 /// What is done with a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Its blocks are taken in.
     TakenIn,
@@ -86,9 +81,7 @@ pub enum Verdict {
 }
 
 /// Why a file is treated otherwise from now on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case", tag = "rule")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {
     /// Taken in: hits give back more than packing costs.
     Pays {

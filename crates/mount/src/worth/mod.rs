@@ -26,7 +26,6 @@ use std::time::Duration;
 use eke_cache::FileId;
 use eke_core::units::Bytes;
 use fuser::BackingId;
-use serde::{Deserialize, Serialize};
 
 use crate::settings::Straight;
 use crate::tier::judge::Judge;
@@ -49,9 +48,7 @@ const JUDGE_EVERY: u32 = 16;
 const BLOCK: u64 = 64 << 10;
 
 /// Which way an open file's reads go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Through the kernel's page cache over the mount, and this process.
     Cached,
@@ -60,8 +57,7 @@ pub enum Way {
 }
 
 /// What is believed, for the status.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// What a block costs on each way, over all files.
     pub costs: Costs,

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use eke_core::sample::SwapArea;
 use eke_kernel::Root;
+use eke_kernel::parse::mountinfo::{self, Mount};
 
-use super::parse::{self, Mount};
+use super::parse;
 use crate::facts::{DiskArea, DiskKind, Hibernation};
 
 /// A mapping of a mapping of a mapping, and then it is enough.
@@ -18,7 +19,7 @@ pub(crate) fn areas(root: &Root, areas: &[SwapArea], hibernation: Option<&Hibern
 }
 
 fn mounts(root: &Root) -> Vec<Mount> {
-    parse::mounts(&root.read("proc/self/mountinfo").unwrap_or_default())
+    mountinfo::parse(&root.read_bytes("proc/self/mountinfo").unwrap_or_default())
 }
 
 fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hibernation>) -> DiskArea {
@@ -52,7 +53,7 @@ impl Place {
         }
         let mount = parse::mount_of(mounts, path);
         Self {
-            block: mount.and_then(|m| block_name(root, &m.source)),
+            block: mount.and_then(|m| block_name(root, m.source.to_str()?)),
             network: mount.is_some_and(|m| parse::is_network(&m.kind)),
         }
     }

@@ -1,6 +1,8 @@
 //! Text of kernel and configuration files as data. Takes text, never paths.
 
-use eke_kernel::parse::swaps::unescape;
+use std::path::Path;
+
+use eke_kernel::parse::mountinfo::Mount;
 
 /// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
 pub(crate) fn cpu_count(text: &str) -> usize {
@@ -12,32 +14,10 @@ pub(crate) fn cpu_count(text: &str) -> usize {
     text.split(',').filter_map(count).fold(0, usize::saturating_add)
 }
 
-/// One mount of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
-    pub point: String,
-    pub kind: String,
-    pub source: String,
-}
-
-/// All mounts, in the kernel's order.
-pub(crate) fn mounts(mountinfo: &str) -> Vec<Mount> {
-    let mount = |line: &str| {
-        let (front, back) = line.split_once(" - ")?;
-        let mut back = back.split(' ');
-        let (kind, source) = (back.next()?.to_owned(), unescape(back.next()?));
-        Some(Mount { point: unescape(front.split(' ').nth(4)?), kind, source })
-    };
-    mountinfo.lines().filter_map(mount).collect()
-}
-
 /// The mount that holds `path`: the longest mount point above it, the last of equals.
 pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
-    let holds = |m: &&Mount| {
-        let point = m.point.trim_end_matches('/');
-        path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    mounts.iter().filter(holds).max_by_key(|m| m.point.len())
+    let holding = mounts.iter().filter(|m| Path::new(path).starts_with(&m.place));
+    holding.max_by_key(|m| m.place.as_os_str().len())
 }
 
 /// Does a network lie below this kind of file system?
@@ -118,14 +98,15 @@ pub(crate) fn is_root(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eke_kernel::parse::mountinfo;
     use proptest::prelude::*;
 
     const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n30 27 8:1 / /home rw shared:2 - btrfs /dev/sda1 rw\n31 27 0:40 / /mnt/my\\040disk rw - nfs4 server:/x rw\n";
 
     #[test]
     fn the_longest_mount_point_holds_a_path() {
-        let m = mounts(MOUNTS);
-        let source = |path| mount_of(&m, path).map(|m| m.source.as_str());
+        let m = mountinfo::parse(MOUNTS.as_bytes());
+        let source = |path| mount_of(&m, path).and_then(|m| m.source.to_str());
         assert_eq!(source("/home/swapfile"), Some("/dev/sda1"));
         assert_eq!(source("/homework"), Some("/dev/vda"));
         assert_eq!(source("/mnt/my disk/swap"), Some("server:/x"));
@@ -182,7 +163,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
-            let _ = (cpu_count(&text), mounts(&text), crypto_compressors(&text), zram_sections(&text), is_root(&text));
+            let _ = (cpu_count(&text), crypto_compressors(&text), zram_sections(&text), is_root(&text));
             let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
         }
     }

@@ -1,0 +1,205 @@
+//! A directory to mount over, and the programs that do it, as root or as nobody.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use eke_testkit::real::lacking;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{Ran, build_cache};
+
+/// Nobody (and nogroup), which only root can become.
+pub const NOBODY: u32 = 65534;
+
+/// A directory with `eke`, an `eke-cache` beside it, and a directory `data` with files, of the user who is to mount.
+pub struct Ground {
+    dir: tempfile::TempDir,
+    nobody: bool,
+    /// A process with mounts of its own, where all is run.
+    inside: Option<Child>,
+}
+
+impl Ground {
+    /// With an `eke-cache` that is this script.
+    pub fn with_fake(script: &str) -> Self {
+        let ground = Self::new(false);
+        let fake = ground.path("bin/eke-cache");
+        put(&fake, format!("#!/bin/sh\n{script}\n").as_bytes());
+        std::fs::set_permissions(&fake, Permissions::from_mode(0o755)).unwrap();
+        ground
+    }
+
+    /// With the real one, for root or for nobody.
+    pub fn real(nobody: bool) -> Self {
+        let beside = build_cache();
+        let ground = Self::new(nobody);
+        copy(&beside, &ground.path("bin/eke-cache"));
+        ground
+    }
+
+    pub fn new(nobody: bool) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let ground = Self { dir, nobody, inside: None };
+        for name in ["bin", "run", "data", "data/sub", "fast"] {
+            std::fs::create_dir(ground.path(name)).unwrap();
+        }
+        copy(Path::new(env!("CARGO_BIN_EXE_eke")), &ground.path("bin/eke"));
+        put(&ground.path("data/file"), "eke out. ".repeat(100_000).as_bytes());
+        std::fs::set_permissions(ground.dir.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(ground.path("run"), Permissions::from_mode(0o700)).unwrap();
+        if nobody {
+            for name in ["run", "data", "data/sub", "data/file", "fast"] {
+                std::os::unix::fs::chown(ground.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        ground
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.program();
+        command.arg(self.path("bin/eke")).arg("cache").args(args);
+        command
+    }
+
+    /// Runs what its arguments say, as the user and among the mounts of this ground.
+    pub fn program(&self) -> Command {
+        let mut command = Command::new(if self.inside.is_some() { "nsenter" } else { "env" });
+        if let Some(inside) = &self.inside {
+            command.args(["-t", &inside.id().to_string(), "-m", "--"]);
+        }
+        if self.nobody {
+            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        }
+        command.stdin(Stdio::null()).current_dir("/");
+        command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
+        command
+    }
+
+    /// Among mounts of its own, where anybody may open /dev/fuse, as udev has it.
+    pub fn with_open_device(mut self) -> Self {
+        let script =
+            "mknod -m 666 \"$0\" c 10 229 && mount --bind \"$0\" /dev/fuse && echo ready && exec sleep 600";
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "--propagation", "private", "sh", "-c", script]).arg(self.path("device"));
+        let mut inside = unshare.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(inside.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        self.inside = Some(inside);
+        assert_eq!(ready, "ready\n");
+        self
+    }
+
+    pub fn is_mounted(&self, place: &str) -> bool {
+        let whose = self.inside.as_ref().map_or("self".to_owned(), |c| c.id().to_string());
+        let list = std::fs::read_to_string(format!("/proc/{whose}/mountinfo")).unwrap();
+        list.lines().any(|l| l.split(' ').nth(4) == Some(place))
+    }
+
+    /// `eke cache ...`.
+    pub fn cache(&self, args: &[&str]) -> Ran {
+        self.command(args).output().expect("eke starts").into()
+    }
+
+    /// All that was said, with what differs from run to run replaced.
+    pub fn shown(&self, ran: &Ran) -> String {
+        let mut text = ran.shown().replace(self.dir.path().to_str().unwrap(), "GROUND");
+        for word in ["process", "worker", "in use:"] {
+            text = without_numbers(&text, word);
+        }
+        text
+    }
+
+    /// In a mount namespace of its own where `hidden` is `/dev/null`.
+    pub fn cache_without(&self, hidden: &str, args: &[&str]) -> Ran {
+        let script = format!("mount --bind /dev/null {hidden} && exec \"$@\"");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "--propagation", "private", "sh", "-c", &script, "sh"]);
+        if self.nobody {
+            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        }
+        command.arg(self.path("bin/eke")).arg("cache").args(args).stdin(Stdio::null()).current_dir("/");
+        command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
+        command.output().expect("unshare starts").into()
+    }
+
+    /// As the user who mounts: without allow_other the mount is that one's alone.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        self.program().arg("cat").arg(self.path(name)).output().unwrap().stdout
+    }
+
+    /// What is left of sockets; root's lie where they do for all.
+    pub fn sockets(&self) -> Vec<String> {
+        let dir = self.path("run/eke/caches");
+        let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        names.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n != "log").collect()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(inside) = &mut self.inside {
+            // Its mounts go with it.
+            let _ = inside.kill();
+            let _ = inside.wait();
+        }
+        for name in ["data", "fast"] {
+            for _ in 0..3 {
+                let _ = rustix::mount::unmount(self.path(name), rustix::mount::UnmountFlags::DETACH);
+            }
+        }
+    }
+}
+
+/// The number that follows a word, and everything up to the end of a line for a list of processes.
+fn without_numbers(text: &str, word: &str) -> String {
+    let line = |line: &str| match line.split_once(word) {
+        Some((before, after)) => {
+            let number = |c: char| c.is_ascii_digit();
+            let at = after.find(number).unwrap_or(after.len());
+            let end = at + after[at..].find(|c| !number(c)).unwrap_or(after.len() - at);
+            format!("{before}{word}{}N{}", &after[..at], &after[end..])
+        }
+        None => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+pub fn put(path: &Path, bytes: &[u8]) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).open(path).unwrap().write_all(bytes).unwrap();
+}
+
+/// A hard link where that can be had: the programs are large.
+fn copy(from: &Path, to: &Path) {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).unwrap();
+    }
+}
+
+pub fn signal(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !done() {
+        assert!(std::time::Instant::now() < until, "waited 30 s for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Root with FUSE, or the reason.
+pub fn no_fuse() -> Option<String> {
+    lacking(&["/dev/fuse"])
+}

@@ -1,0 +1,165 @@
+//! Arguments, and starts that fail: what it says, and what is passed on.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use eke_testkit::real::{no_program, skip};
+use rustix::process::Signal;
+
+use super::ground::{Ground, no_fuse, put, signal, wait_for};
+use crate::common::{Ran, eke};
+
+#[test]
+fn wrong_arguments_say_what_would_be_right() {
+    let cache = |args: &[&str]| eke(&[&["cache"], args].concat()).shown();
+    insta::assert_snapshot!("no_verb", cache(&["mount"]));
+    insta::assert_snapshot!("memory_zero", cache(&["mount", "/", "--memory", "0"]));
+    insta::assert_snapshot!("memory_90_percent", cache(&["mount", "/", "--memory", "90%"]));
+    insta::assert_snapshot!("memory_lots", cache(&["mount", "/", "--memory", "lots"]));
+    insta::assert_snapshot!("compress_unknown", cache(&["mount", "/", "--compress", "later"]));
+    insta::assert_snapshot!("umount_without_place", cache(&["umount"]));
+    let much = eke(&["cache", "mount", "/tmp", "--memory", "900T"]);
+    assert_eq!(much.status, Some(2), "{}", much.shown());
+    assert!(much.stderr.contains("is more than 85 % of this machine's"), "{}", much.stderr);
+    let root = eke(&["cache", "status", "--root", "/nonexistent"]);
+    assert_eq!(root.status, Some(2), "{}", root.shown());
+}
+
+#[test]
+fn every_verb_has_an_example() {
+    for verb in ["mount", "umount", "status"] {
+        let help = eke(&["cache", verb, "--help"]);
+        assert!(help.status == Some(0) && help.stdout.contains("Example:"), "{}", help.shown());
+    }
+}
+
+#[test]
+fn what_is_no_directory_is_named() {
+    let ground = Ground::with_fake("echo started >&2; exit 1");
+    let [data, file, none] = ["data", "data/file", "none"].map(|n| ground.text(n));
+    insta::assert_snapshot!("not_there", ground.shown(&ground.cache(&["mount", &none])));
+    insta::assert_snapshot!("a_file", ground.shown(&ground.cache(&["mount", &file])));
+    insta::assert_snapshot!("place_not_there", ground.shown(&ground.cache(&["mount", &data, &none])));
+    insta::assert_snapshot!("nothing_mounted", ground.shown(&ground.cache(&["umount", &data])));
+    insta::assert_snapshot!("no_status", ground.shown(&ground.cache(&["status", &data])));
+}
+
+/// What `eke-cache` may say or not say when it is started.
+#[test]
+fn a_start_that_fails_says_what_became_of_it() {
+    if let Some(why) = no_fuse() {
+        return skip("a_start_that_fails", &why);
+    }
+    for (name, script, status) in [
+        ("says_failed", r#"cat >/dev/null; echo '{"error":{"what":"the disk is gone","kind":"failed"}}'"#, 1),
+        ("says_usage", r#"cat >/dev/null; echo '{"error":{"what":"it makes no sense","kind":"usage"}}'"#, 2),
+        (
+            "says_not_permitted",
+            r#"cat >/dev/null; echo '{"error":{"what":"you may not","kind":"not_permitted"}}'"#,
+            4,
+        ),
+        ("says_nonsense", "cat >/dev/null; echo 'GET / HTTP/1.1'; exec sleep 60", 1),
+        ("dies", "cat >/dev/null; echo 'first words' >&2; echo 'out of luck' >&2; exit 3", 1),
+        ("dies_deaf", "exit 7", 1),
+    ] {
+        let ground = Ground::with_fake(script);
+        let ran = ground.cache(&["mount", &ground.text("data")]);
+        assert_eq!(ran.status, Some(status), "{name}: {}", ran.shown());
+        if name != "dies_deaf" {
+            insta::assert_snapshot!(format!("start_{name}"), ground.shown(&ran));
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_what_is_passed_on() {
+    if let Some(why) = no_fuse() {
+        return skip("what_is_asked_for", &why);
+    }
+    let ready =
+        r#"{"ready":{"place":"/p","dir":"/d","pid":1,"worker_pid":2,"memory":1048576,"notes":["a note"]}}"#;
+    let ground = Ground::with_fake(&format!("cat >\"$0.settings\"; echo '{ready}'"));
+    let [data, fast] = ["data", "fast"].map(|n| ground.text(n));
+    let asked = |args: &[&str]| -> serde_json::Value {
+        let ran = ground.cache(&[&["mount"], args].concat());
+        assert_eq!(ran.status, Some(0), "{}", ran.shown());
+        serde_json::from_slice(&std::fs::read(ground.path("bin/eke-cache.settings")).unwrap()).unwrap()
+    };
+    let link = ground.path("link");
+    std::os::unix::fs::symlink(&data, &link).unwrap();
+    let usual = asked(&[link.to_str().unwrap()]);
+    assert_eq!(
+        usual,
+        serde_json::json!({
+            "dir": data, "place": data, "memory": {"percent": 25}, "compress": "async", "others": true,
+            "straight": "auto", "watch": true
+        })
+    );
+    let options = ["--memory", "64M", "--compress", "sync", "--straight", "never", "--no-watch"];
+    let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options].concat());
+    assert_eq!(
+        all,
+        serde_json::json!({
+            "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
+            "straight": "never", "watch": false
+        })
+    );
+    let ran = ground.cache(&["mount", &data, "--json"]);
+    assert_eq!(ran.json()["pid"], 1);
+    insta::assert_snapshot!("ready", ground.shown(&ground.cache(&["mount", &data])));
+}
+
+/// Ctrl-C while it starts: the process is ended, and waited for.
+#[test]
+fn ctrl_c_during_the_start_leaves_nothing() {
+    if let Some(why) = no_fuse() {
+        return skip("ctrl_c_during_the_start", &why);
+    }
+    let ground = Ground::with_fake("cat >/dev/null; echo $$ >\"$0.pid\"; exec sleep 600");
+    let mut eke = ground.command(&["mount", &ground.text("data")]);
+    let eke = eke.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = || std::fs::read_to_string(ground.path("bin/eke-cache.pid")).ok()?.trim().parse::<u32>().ok();
+    wait_for("the start", || pid().is_some());
+    signal(eke.id().into(), Signal::INT);
+    let ran = Ran::from(eke.wait_with_output().unwrap());
+    insta::assert_snapshot!("interrupted", ground.shown(&ran));
+    assert!(!Path::new(&format!("/proc/{}", pid().unwrap())).exists(), "it lives");
+}
+
+#[test]
+fn without_fuse_it_says_so() {
+    if let Some(why) = no_fuse().or_else(|| no_program(&["unshare", "mount", "setpriv"])) {
+        return skip("without_fuse", &why);
+    }
+    let ground = Ground::with_fake("exit 1");
+    let ran = ground.cache_without("/dev/fuse", &["mount", &ground.text("data")]);
+    insta::assert_snapshot!("without_fuse", ground.shown(&ran));
+}
+
+/// A user's directory is no place for another's cache, and root's none for a user's.
+#[test]
+fn without_permission_it_says_so() {
+    if let Some(why) = no_fuse() {
+        return skip("without_permission", &why);
+    }
+    let ground = Ground::new(true);
+    put(&ground.path("bin/eke-cache"), b"#!/bin/sh\nexit 1\n");
+    std::os::unix::fs::chown(ground.path("data"), Some(0), Some(0)).unwrap();
+    insta::assert_snapshot!("no_write", ground.shown(&ground.cache(&["mount", &ground.text("data")])));
+    std::fs::set_permissions(ground.path("data"), Permissions::from_mode(0o700)).unwrap();
+    insta::assert_snapshot!("no_read", ground.shown(&ground.cache(&["mount", &ground.text("data")])));
+}
+
+#[test]
+fn without_fusermount_it_says_so() {
+    let needs = || no_program(&["unshare", "mount", "setpriv", "fusermount3"]);
+    if let Some(why) = no_fuse().or_else(needs) {
+        return skip("without_fusermount", &why);
+    }
+    let ground = Ground::real(true);
+    let ran = ground.cache_without("/usr/bin/fusermount3", &["mount", &ground.text("data")]);
+    assert_eq!(ran.status, Some(1), "{}", ran.shown());
+    assert!(ran.stderr.contains("fusermount3 is missing"), "{}", ran.stderr);
+}
