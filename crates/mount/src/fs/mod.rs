@@ -52,12 +52,14 @@ pub use serve::Serve;
 pub struct Options {
     /// How long the kernel believes names and attributes without asking.
     pub ttl: Duration,
+    /// Descriptors that are kept of nodes that the kernel has forgotten.
+    pub forgotten: usize,
 }
 
 impl Default for Options {
     /// One second, as NFS has it at least (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1) }
+        Self { ttl: Duration::from_secs(1), forgotten: 0 }
     }
 }
 
@@ -120,7 +122,7 @@ impl Fs {
         ledger: Arc<dyn Ledger>,
         options: Options,
     ) -> io::Result<Self> {
-        let nodes = Nodes::new(root, ledger)?;
+        let nodes = Nodes::new(root, ledger)?.remembering(options.forgotten);
         let worth = Arc::new(Worth::new(Straight::Never, None));
         Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth, notifier: OnceLock::new() })
     }

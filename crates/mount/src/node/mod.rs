@@ -13,6 +13,7 @@
 //! kernel forgets the node, or others need descriptors). A file that others unlink below while it is open here cannot be
 //! opened again by a next worker.
 
+mod forgotten;
 mod hold;
 pub mod ledger;
 mod nodes;

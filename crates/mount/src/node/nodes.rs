@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
+use super::forgotten::Forgotten;
 use super::hold::Writer;
 use super::paths::Paths;
 use super::{Access, Entry, Inode, Ledger, Node, Place, ROOT, Table};
@@ -24,6 +25,7 @@ const TRIES: usize = 16;
 pub struct Nodes {
     table: RwLock<Table>,
     paths: Paths,
+    forgotten: Forgotten,
     ledger: Shared,
 }
 
@@ -53,7 +55,14 @@ impl Nodes {
         let node = Node::new(ROOT, inode(&at::stat(&root)?), 0);
         node.hold().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
-        Ok(Self { table: RwLock::new(table), paths: Paths::by_limit(), ledger: Shared(ledger) })
+        let (paths, forgotten) = (Paths::by_limit(), Forgotten::default());
+        Ok(Self { table: RwLock::new(table), paths, forgotten, ledger: Shared(ledger) })
+    }
+
+    /// With descriptors of so many nodes kept after the kernel has forgotten them, or of as many as may be open.
+    pub fn remembering(mut self, most: usize) -> Self {
+        self.forgotten = Forgotten::new(most.min(self.paths.most() / 2));
+        self
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -106,14 +115,26 @@ impl Nodes {
 
     /// The kernel is told of what this directory has under this name.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
-        self.write().learn(inode(statx), Place::new(parent, name))
+        let node = self.write().learn(inode(statx), Place::new(parent, name));
+        if let Some(path) = self.forgotten.take(&node.inode) {
+            self.put_shared(&node, path);
+        }
+        node
     }
 
     /// The kernel forgot so many lookups. Returns the node if it is known no more.
     pub fn forget(&self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         let node = self.write().forget(number, lookups)?;
         self.unkeep(&node);
+        if let Some(path) = node.hold().path.take().filter(|_| !node.is_gone()) {
+            self.forgotten.put(&node.inode, path);
+        }
         Some(node)
+    }
+
+    /// Closes what is kept of forgotten nodes that have no name any more. To be called now and then.
+    pub fn close_unlinked(&self) {
+        self.forgotten.close_unlinked();
     }
 
     /// The node has this name too.
@@ -191,7 +212,10 @@ impl Nodes {
     }
 
     fn put(&self, node: &Arc<Node>, path: OwnedFd) -> Arc<OwnedFd> {
-        let path = Arc::new(path);
+        self.put_shared(node, Arc::new(path))
+    }
+
+    fn put_shared(&self, node: &Arc<Node>, path: Arc<OwnedFd>) -> Arc<OwnedFd> {
         let had = node.hold().path.replace(Arc::clone(&path)).is_some();
         if !had {
             self.paths.add(node);

@@ -31,6 +31,10 @@ impl Paths {
         Self { most: most.max(FEWEST), queue: Mutex::default() }
     }
 
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     /// This one has a descriptor now. No hold may be locked.
     pub(super) fn add(&self, node: &Arc<Node>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);

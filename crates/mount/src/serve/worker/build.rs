@@ -84,8 +84,13 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
-    let fs = Fs::new(dir, Arc::clone(&tier), ledger, Options::default())
-        .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
+    let fs = Fs::new(
+        dir,
+        Arc::clone(&tier),
+        ledger,
+        Options { forgotten: forgotten(limit), ..Options::default() },
+    )
+    .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     let entries = replay.nodes.entries();
     fs.nodes().restore(entries.iter().map(|e| e.entry()), kept.into_iter().collect());
     let fs = Arc::new(fs.with_worth(Arc::clone(&worth)));
@@ -100,7 +105,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         tier: Arc::clone(&tier),
         sources: sources.clone(),
     });
-    let tender = Tender { store, worth, governor };
+    let tender = Tender { store, worth, governor, fs: Arc::clone(&fs) };
     let fetchers = Fetchers::new();
     Ok(Built { fs, sources, tender, watcher, fetchers, root, compress: settings.compress, limit })
 }
@@ -109,6 +114,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
 /// were read ahead, and at most 8 MiB.
 fn recent(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
+}
+
+/// Inodes below that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory, at some
+/// 2 KiB for an inode of ext4 with its name and descriptor.
+fn forgotten(limit: Bytes) -> usize {
+    usize::try_from(limit.0 / 64 / 2048).unwrap_or(usize::MAX).min(8192)
 }
 
 /// Threads that read below: each may hold a block of 2 MiB for that, so one to 32 MiB of the store, and no more than keep a fast

@@ -1,5 +1,5 @@
-//! What is done once a second beside the requests: rounds of the dense codec when processors are idle, and the room that
-//! the store has, for who judges what is worth it.
+//! What is done once a second beside the requests: rounds of the dense codec when processors are idle, the room that the store
+//! has, for who judges what is worth it, and descriptors of files that others have unlinked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use eke_cache::{Stats, Store};
 use eke_core::units::Bytes;
 use eke_kernel::{Root, parse};
 
+use crate::fs::Fs;
 use crate::size::Governor;
 use crate::worth::Worth;
 
@@ -19,6 +20,8 @@ const BETWEEN_ROUNDS: u32 = 2;
 /// The packers' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
+/// So many turns lie between two looks for files that others have unlinked: some thousand calls of statx(2).
+const BETWEEN_CLOSINGS: u64 = 10;
 /// Blocks are about half as large when packed (text, code; measured on Silesia with LZ4) until the store knows better.
 const USUAL_RATIO: f64 = 2.0;
 
@@ -27,6 +30,7 @@ pub(super) struct Tender {
     pub(super) store: Arc<Store>,
     pub(super) worth: Arc<Worth>,
     pub(super) governor: Arc<Governor>,
+    pub(super) fs: Arc<Fs>,
 }
 
 /// What the rounds depend on.
@@ -68,12 +72,16 @@ impl Tender {
     /// For ever.
     pub(super) fn run(&self, root: &Root) {
         let mut state = State::default();
-        let mut before = ticks(root);
+        let (mut before, mut turns) = (ticks(root), 0_u64);
         loop {
             std::thread::sleep(TURN);
             let now = ticks(root);
             let stats = self.store.stats();
             self.worth.has_room_for(room(&stats));
+            turns += 1;
+            if turns % BETWEEN_CLOSINGS == 0 {
+                self.fs.nodes().close_unlinked();
+            }
             match state.turn(idle(before, now), stats.insertions) {
                 Turn::Begin => self.store.begin_round(),
                 Turn::End => self.store.end_round(),

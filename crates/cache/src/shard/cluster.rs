@@ -1,0 +1,149 @@
+//! Clusters: blocks that came in one after the other from one stretch of a file. They are asked for together, so they stay and
+//! go together: the policy orders clusters, each by its leader's slot.
+//!
+//! Block by block a file that is read as a whole gets holes: whether a block was asked for again is chance (the page cache above
+//! answers for some), and each hole costs the next reader a seek of its own. Blocks that came in alone, by random reads, are alone
+//! in the policy too.
+
+use super::Shard;
+use super::slots::{NONE, State};
+use crate::Key;
+use crate::policy::{Policy, Slot};
+
+/// A block joins a cluster that got its last one no more insertions ago than this: threads pack the blocks of one read out of
+/// order, and among those of others.
+const FRESH: u32 = 128;
+
+/// The most blocks in a cluster.
+pub(crate) const MOST: usize = 64;
+
+/// What a cluster is besides its blocks; its leader has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cluster {
+    /// The block that was asked for last, by its place in the stretch.
+    pub(super) asked: u8,
+    /// The shard's count of insertions at the last one into it.
+    pub(super) joined: u32,
+}
+
+impl<P: Policy> Shard<P> {
+    /// Puts a block that is in the tables into its cluster, or into one of its own.
+    pub(super) fn join(&mut self, slot: Slot) {
+        self.joins = self.joins.wrapping_add(1);
+        let at = self.place_of(slot);
+        match self.fresh_leader(slot) {
+            Some(leader) => {
+                self.slots[slot].leader = leader.0;
+                let cluster = &mut self.slots[leader].cluster;
+                *cluster = Cluster { asked: cluster.asked.min(at), joined: self.joins };
+                self.weigh(leader);
+            }
+            None => {
+                self.slots[slot].leader = slot.0;
+                self.slots[slot].cluster = Cluster { asked: at, joined: self.joins };
+                let hash = self.slots[slot].key.hash();
+                self.policy.admit(slot, hash, self.slots[slot].weight());
+            }
+        }
+    }
+
+    fn fresh_leader(&self, slot: Slot) -> Option<Slot> {
+        let is_fresh = |leader: Slot| self.joins.wrapping_sub(self.slots[leader].cluster.joined) <= FRESH;
+        let others = self.beside(self.slots[slot].key).filter(|&other| other != slot);
+        others.map(|other| Slot(self.slots[other].leader)).find(|&leader| is_fresh(leader))
+    }
+
+    /// A block was asked for. One pass over the cluster is one request for it, however many blocks it is asked for in.
+    pub(super) fn asked(&mut self, slot: Slot) {
+        let (at, leader) = (self.place_of(slot), Slot(self.slots[slot].leader));
+        let before = std::mem::replace(&mut self.slots[leader].cluster.asked, at);
+        if at <= before {
+            self.policy.touch(leader);
+        }
+    }
+
+    /// A block's place in its stretch.
+    fn place_of(&self, slot: Slot) -> u8 {
+        (self.slots[slot].key.block % self.together as u64) as u8
+    }
+
+    /// Takes a block out of its cluster, and out of the policy with it; it is in the tables still.
+    pub(super) fn leave(&mut self, slot: Slot) {
+        let leader = Slot(std::mem::replace(&mut self.slots[slot].leader, NONE));
+        let others = self.beside(self.slots[slot].key).find(|&other| self.slots[other].leader == leader.0);
+        match others {
+            None => self.policy.remove(leader),
+            Some(next) if leader == slot => self.lead(slot, next),
+            Some(_) => self.weigh(leader),
+        }
+    }
+
+    /// The cluster led by `was` is led by `is` from now on, another of its blocks.
+    fn lead(&mut self, was: Slot, is: Slot) {
+        self.slots[is].cluster = self.slots[was].cluster;
+        self.follow(was, is);
+        self.weigh(is);
+    }
+
+    /// A block has another slot, and with it those that it leads have another leader.
+    pub(super) fn renumber_leader(&mut self, from: Slot, to: Slot) {
+        if self.slots[to].leader == from.0 {
+            self.follow(from, to);
+        }
+    }
+
+    fn follow(&mut self, was: Slot, is: Slot) {
+        self.policy.renumber(was, is);
+        let mut members = [NONE; MOST];
+        let led = self.beside(self.slots[is].key).filter(|&other| self.slots[other].leader == was.0);
+        members.iter_mut().zip(led).for_each(|(member, slot)| *member = slot.0);
+        for member in members.into_iter().filter(|&member| member != NONE) {
+            self.slots[Slot(member)].leader = is.0;
+        }
+    }
+
+    /// Tells the policy what a cluster weighs now.
+    pub(super) fn weigh(&mut self, leader: Slot) {
+        let weight = self.members(leader).map(|member| self.slots[member].weight()).sum();
+        self.policy.reweigh(leader, weight);
+    }
+
+    /// Does the policy hold this block for one that stays?
+    pub(super) fn stays(&self, slot: Slot) -> bool {
+        self.policy.stays(Slot(self.slots[slot].leader))
+    }
+
+    /// Lets the blocks go of a cluster that the policy has let go; how many.
+    pub(super) fn disband(&mut self, leader: Slot) -> u64 {
+        let mut gone = 0;
+        while let Some(member) = { self.members(leader).find(|&member| member != leader) } {
+            self.slots[member].leader = NONE;
+            self.retire(member);
+            gone += 1;
+        }
+        self.retire(leader);
+        gone + 1
+    }
+
+    fn members(&self, leader: Slot) -> impl Iterator<Item = Slot> + '_ {
+        let beside = self.beside(self.slots[leader].key);
+        beside.filter(move |&other| self.slots[other].leader == leader.0)
+    }
+
+    /// What is held of the stretch that this block lies in.
+    fn beside(&self, key: Key) -> impl Iterator<Item = Slot> + '_ {
+        let blocks = self.together as u64;
+        let first = key.block - key.block % blocks;
+        let keys = (0..blocks).filter_map(move |at| Some(Key::new(key.file, first.checked_add(at)?)));
+        keys.filter_map(|key| self.index.find(key, &self.slots))
+    }
+
+    /// Do the clusters agree with the blocks? For tests.
+    pub(super) fn clusters_agree(&self) -> bool {
+        let mut held = self.slots.iter().filter(|(_, entry)| entry.state == State::Held);
+        held.all(|(slot, entry)| {
+            let leader = Slot(entry.leader);
+            self.slots[leader].leader == leader.0 && self.members(leader).any(|member| member == slot)
+        })
+    }
+}
