@@ -66,7 +66,7 @@ impl StoreSpec {
             limit,
             block_size: 64 << 10,
             shards,
-            together: 64,
+            together: 16,
             queues: cpus,
             queue_depth: 32,
             batch: 8,

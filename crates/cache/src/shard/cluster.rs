@@ -12,7 +12,7 @@ use crate::policy::{Policy, Slot};
 
 /// A block joins a cluster that got its last one no more insertions ago than this: threads pack the blocks of one read out of
 /// order, and among those of others.
-const FRESH: u32 = 128;
+const FRESH: u32 = 64;
 
 /// The most blocks in a cluster.
 pub(crate) const MOST: usize = 64;

@@ -128,12 +128,10 @@ impl<'t> Reading<'t, '_> {
 
     /// Reads whole blocks, and so many after them; how many bytes. `None`: there is no memory, or an error.
     fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
-        let (size, began) = (self.store.block_size(), self.tier.clock.now());
+        let size = self.store.block_size();
         let offset = self.hands.pieces.get(pieces.start)?.block * size as u64;
         let room = self.hands.below.room((pieces.len() + more) * size)?;
-        let read = self.below.read_at(room, offset).ok()?;
-        self.tier.note_below(self.file, read, began);
-        Some(read)
+        self.tier.read_below(self.file, self.below, room, offset).ok()
     }
 
     /// Reads neighbouring pieces straight into the reply.

@@ -32,6 +32,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use eke_cache::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
@@ -39,7 +40,7 @@ use eke_cache::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
 use crate::below::{File, Stamp};
 use crate::settings::Compress;
 use buffer::Buffer;
-use clock::{Clock, SystemClock};
+use clock::{Began, Clock, SystemClock};
 use flight::{Flights, Wait};
 use judge::{Always, Judge};
 use known::Known;
@@ -127,6 +128,7 @@ pub struct Tier {
     known: Known,
     recent: Recent,
     flights: Flights,
+    reading: AtOnce,
     counters: Counters,
 }
 
@@ -158,6 +160,7 @@ impl Tier {
             known: Known::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
             recent: Recent::new(options.recent_blocks, block_size),
             flights: Flights::new(),
+            reading: AtOnce::default(),
             counters: Counters::default(),
             judge: options.judge,
             clock: options.clock,
@@ -219,10 +222,7 @@ impl Tier {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let began = self.clock.now();
-        let read = below.read_at(hands.reply.bytes_mut(len), offset)?;
-        self.note_below(file, read, began);
-        Ok(read)
+        self.read_below(file, below, hands.reply.bytes_mut(len), offset)
     }
 
     /// Writes to the file below, then drops what is held of that part of it. Returns how much was written.
@@ -298,7 +298,7 @@ impl Tier {
     pub fn pack(&self, cpu: usize) -> Result<(), OutOfMemory> {
         let Some(store) = &self.store else { return Ok(()) };
         store.worker(cpu)?.run_by(|worker| {
-            let began = self.clock.now();
+            let began = Began::now(&*self.clock);
             let did = worker.step();
             if let Did::Packed(blocks) = did {
                 self.note_packed(store, blocks, began);
@@ -325,7 +325,7 @@ impl Tier {
     fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) {
         let admitted = match (self.compress, scratch) {
             (Compress::Sync, Some(scratch)) => {
-                let began = self.clock.now();
+                let began = Began::now(&*self.clock);
                 let admitted = store.admit(scratch, ticket, block);
                 self.note_packed(store, 1, began);
                 admitted
@@ -335,27 +335,51 @@ impl Tier {
         self.counters.note_admitted(admitted);
     }
 
-    fn took(&self, began: Instant) -> Duration {
-        self.clock.now().saturating_duration_since(began)
-    }
-
     fn note_hit(&self, file: FileId, bytes: usize, began: Instant) {
-        let took = self.took(began);
+        let took = self.clock.now().saturating_duration_since(began);
         self.counters.hits.add(1);
         self.counters.hit.note(bytes, took);
         self.judge.note_hit(file, bytes, took);
     }
 
-    fn note_below(&self, file: FileId, bytes: usize, began: Instant) {
-        let took = self.took(began);
-        self.counters.note_below(bytes, took);
-        self.judge.note_below(file, bytes, took);
+    /// Reads below, and notes what that took.
+    fn read_below(&self, file: FileId, below: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (began, at_once) = (Began::now(&*self.clock), self.reading.begin());
+        let read = below.read_at(out, offset)?;
+        let took = began.took(&*self.clock);
+        self.counters.note_below(read, took);
+        // A disk that serves several at once, or one after the other, takes that part of the time for each.
+        self.judge.note_below(file, read, took / at_once.count);
+        Ok(read)
     }
 
-    fn note_packed(&self, store: &Store, blocks: usize, began: Instant) {
-        let took = self.took(began);
+    fn note_packed(&self, store: &Store, blocks: usize, began: Began) {
+        let took = began.took(&*self.clock);
         self.counters.pack.note(blocks * store.block_size(), took);
         self.judge.note_packed(blocks, took);
+    }
+}
+
+/// How many read below just now.
+#[derive(Debug, Default)]
+struct AtOnce(AtomicU32);
+
+/// One of them, until it is dropped.
+struct OneOf<'a> {
+    all: &'a AtOnce,
+    /// How many there were when it began, itself included.
+    count: u32,
+}
+
+impl AtOnce {
+    fn begin(&self) -> OneOf<'_> {
+        OneOf { all: self, count: self.0.fetch_add(1, Relaxed) + 1 }
+    }
+}
+
+impl Drop for OneOf<'_> {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(1, Relaxed);
     }
 }
 

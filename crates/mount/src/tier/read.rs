@@ -43,10 +43,9 @@ impl Reading<'_, '_> {
 
     /// Reads a part of the reply from below, and nothing else; how much.
     pub fn straight(&mut self, reply: Range<usize>) -> io::Result<usize> {
-        let (offset, began) = (self.offset + reply.start as u64, self.tier.clock.now());
-        let read = self.below.read_at(&mut self.hands.reply.bytes_mut(self.len)[reply], offset)?;
-        self.tier.note_below(self.file, read, began);
-        Ok(read)
+        let offset = self.offset + reply.start as u64;
+        let out = &mut self.hands.reply.bytes_mut(self.len)[reply];
+        self.tier.read_below(self.file, self.below, out, offset)
     }
 
     /// Waits for another's read, then looks again; what is not there then is read alone.

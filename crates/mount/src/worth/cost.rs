@@ -40,7 +40,7 @@ const WEIGHT: f32 = 1.0 / 32.0;
 /// Running estimates over all files, in microseconds for a block of 64 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Costs {
-    /// To read it below.
+    /// To read it below, undisturbed.
     pub below_us: f32,
     /// To find it in the store and unpack it.
     pub hit_us: f32,
@@ -155,6 +155,13 @@ impl Reason {
             }
         }
     }
+}
+
+/// A running estimate of what something takes when nothing disturbs it: an expectile of a fifth, since whatever disturbs only adds
+/// to it (kernel threads that wait for a processor too, other readers). 0 is none yet.
+pub fn undisturbed(estimate: f32, value: f32) -> f32 {
+    let weight = if value < estimate { 2.0 * WEIGHT } else { WEIGHT / 2.0 };
+    if estimate == 0.0 { value } else { estimate + (value - estimate) * weight }
 }
 
 /// A running estimate with a new value in it; 0 is none yet.
@@ -281,6 +288,14 @@ mod tests {
         assert!(at_open(Verdict::TakenIn, &seen(100, 100, 0), &costs(127.0)).is_some());
         assert_eq!(at_open(Verdict::TakenIn, &seen(100, 20, 180), &costs(127.0)), None);
         assert_eq!(at_open(Verdict::NotTakenIn, &seen(100, 500, 0), &costs(1500.0)), None);
+    }
+
+    #[test]
+    fn what_disturbs_counts_for_little() {
+        // Every second value is ten times what it would be.
+        let values = (0..1000).map(|turn| if turn % 2 == 0 { 50.0 } else { 500.0 });
+        let (low, mean) = values.fold((0.0, 0.0), |(low, mean), v| (undisturbed(low, v), running(mean, v)));
+        assert!((50.0..160.0).contains(&low) && mean > 240.0, "{low} {mean}");
     }
 
     #[test]

@@ -218,21 +218,21 @@ impl Judge for Worth {
 
     fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
-        note(&self.below_us, us);
+        note(&self.below_us, us, cost::undisturbed);
         self.below_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
         self.table.row(file).note_below(blocks, us);
     }
 
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
-        note(&self.hit_us, us);
+        note(&self.hit_us, us, cost::running);
         self.hit_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
         self.table.row(file).note_hit(blocks);
     }
 
     fn note_packed(&self, blocks: usize, took: Duration) {
         if blocks > 0 {
-            note(&self.pack_us, micros(took) / blocks as f32);
+            note(&self.pack_us, micros(took) / blocks as f32, cost::running);
         }
     }
 }
@@ -248,9 +248,9 @@ fn micros(took: Duration) -> f32 {
 }
 
 /// A new value in a running estimate. Two at once may lose one.
-fn note(estimate: &AtomicU32, us: f32) {
+fn note(estimate: &AtomicU32, us: f32, next: impl Fn(f32, f32) -> f32) {
     let old = f32::from_bits(estimate.load(Ordering::Relaxed));
-    estimate.store(cost::running(old, us).to_bits(), Ordering::Relaxed);
+    estimate.store(next(old, us).to_bits(), Ordering::Relaxed);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use eke_cache::FileId;
 
-use super::cost::{Seen, Verdict, running};
+use super::cost::{Seen, Verdict, undisturbed};
 
 /// Blocks after which half is forgotten, so that what a file is now counts.
 const OLD: u32 = 4096;
@@ -105,7 +105,7 @@ impl Row {
 
     pub fn note_below(&self, blocks: u32, us: f32) {
         let old = f32::from_bits(self.below_us.load(Relaxed));
-        self.below_us.store(running(old, us).to_bits(), Relaxed);
+        self.below_us.store(undisturbed(old, us).to_bits(), Relaxed);
         if self.below.fetch_add(blocks, Relaxed) > OLD.max(self.old_enough()) {
             self.forget_half();
         }

@@ -125,7 +125,7 @@ fn forgotten(limit: Bytes) -> usize {
 /// Threads that read below: each may hold a block of 2 MiB for that, so one to 32 MiB of the store, and no more than keep a fast
 /// disk busy.
 fn fetching(limit: Bytes) -> usize {
-    usize::try_from(limit.0 / (32 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
+    usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
 }
 
 fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
