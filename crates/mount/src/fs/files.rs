@@ -64,7 +64,11 @@ impl Fs {
     pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
         let node = self.nodes.get(number).ok()?;
         let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
-        self.worth.open(number, self.id(&node), reply, file.as_fd(), || Ok(file.stamp()?.size))
+        let id = self.id(&node);
+        let straight = self.worth.open(number, id, reply, file.as_fd(), || Ok(file.stamp()?.size))?;
+        // Nobody asks for them here any more, and the kernel's cache has use for the memory.
+        self.tier.let_go(id);
+        Some(straight)
     }
 
     /// Makes and opens a file, or opens the one that somebody made meanwhile.

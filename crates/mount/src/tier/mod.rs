@@ -291,6 +291,13 @@ impl Tier {
         self.drop_file(file);
     }
 
+    /// The file's blocks are not asked for any more: they go. What is known of it stays.
+    pub fn let_go(&self, file: FileId) {
+        if let Some(store) = &self.store {
+            store.drop_file(file);
+        }
+    }
+
     /// Packs what waits, as one of the workers, until the store is closed; prefers the queue of `cpu`.
     ///
     /// # Errors
@@ -310,9 +317,7 @@ impl Tier {
 
     fn drop_file(&self, file: FileId) {
         self.counters.changed.add(1);
-        if let Some(store) = &self.store {
-            store.drop_file(file);
-        }
+        self.let_go(file);
     }
 
     fn drop_bytes(&self, file: FileId, bytes: Range<u64>) {

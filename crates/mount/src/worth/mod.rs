@@ -6,7 +6,7 @@
 //! - [`backing`]: which open files the kernel reads below itself; `slots`: what a new worker must know of that
 //!
 //! A decision is never for good: of a file whose blocks are not taken in, one run of blocks in [`cost::TRY_ONE_IN`] is
-//! taken in still, and one open in [`PROBE_ONE_IN`] of a straight file is not straight. So a disk that gets slow, or a
+//! taken in still, and an open of a straight file is not straight now and then ([`FIRST_PROBE`]). So a disk that gets slow, or a
 //! content that changes, is seen. A file that stays open straight is not looked at until it is closed: the kernel has one way
 //! for an inode while it is open.
 
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::fs::File as SlotsFile;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +32,10 @@ use crate::tier::judge::Judge;
 pub use cost::{Costs, Reason, Verdict};
 use table::{Row, Table};
 
-/// Of a straight file's first opens, one in so many is not straight.
-pub const PROBE_ONE_IN: u32 = 16;
+/// A straight file's opens that are not straight: those of this number, twice it, four times, and so on, and then one in so many:
+/// they take longer, and the first have shown most of what can be seen.
+pub const FIRST_PROBE: u32 = 16;
+const PROBE_ONE_IN: u32 = 256;
 
 /// Files of which something is known.
 const FILES: usize = 4096;
@@ -82,6 +84,7 @@ pub struct Worth {
     table: Table,
     /// Over all files: microseconds for a block as bits of an `f32`.
     below_us: AtomicU32,
+    below_least_us: AtomicU32,
     hit_us: AtomicU32,
     pack_us: AtomicU32,
     /// Blocks that these are from.
@@ -89,6 +92,7 @@ pub struct Worth {
     hit_blocks: AtomicU64,
     /// Blocks of files that the store has room for.
     room_blocks: AtomicU64,
+    busy: AtomicBool,
     reasons: Mutex<VecDeque<Reason>>,
     no_passthrough: Mutex<Option<String>>,
     /// The open files, and which of them are straight.
@@ -103,11 +107,13 @@ impl Worth {
             asked,
             table: Table::new(FILES),
             below_us: AtomicU32::new(0),
+            below_least_us: AtomicU32::new(0),
             hit_us: AtomicU32::new(0),
             pack_us: AtomicU32::new(0),
             below_blocks: AtomicU64::new(0),
             hit_blocks: AtomicU64::new(0),
             room_blocks: AtomicU64::new(u64::MAX),
+            busy: AtomicBool::new(false),
             reasons: Mutex::new(VecDeque::new()),
             no_passthrough: Mutex::new(None),
             opens: backing::Opens::new(slots),
@@ -117,6 +123,11 @@ impl Worth {
     /// Tells how much of files the store has room for: its limit times its ratio.
     pub fn has_room_for(&self, room: Bytes) {
         self.room_blocks.store(room.0 / BLOCK, Ordering::Relaxed);
+    }
+
+    /// Tells whether no processor was idle of late.
+    pub fn processors_are_busy(&self, busy: bool) {
+        self.busy.store(busy, Ordering::Relaxed);
     }
 
     /// Counts an open of `node`, which is `file` of `size` bytes; `below` is open for reading at least. With an id it is to be
@@ -178,13 +189,15 @@ impl Worth {
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let verdict = self.change(row, cost::at_open(row.verdict(), &row.seen(), &self.costs()));
-        verdict == Verdict::Straight && row.opened_straight() % PROBE_ONE_IN != PROBE_ONE_IN - 1
+        verdict == Verdict::Straight && !is_probe(row.opened_straight().wrapping_add(1))
     }
 
     fn costs(&self) -> Costs {
         let us = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
         Costs {
             below_us: us(&self.below_us),
+            below_least_us: us(&self.below_least_us),
+            busy: self.busy.load(Ordering::Relaxed),
             hit_us: us(&self.hit_us),
             pack_us: us(&self.pack_us),
             below_blocks: self.below_blocks.load(Ordering::Relaxed),
@@ -218,7 +231,8 @@ impl Judge for Worth {
 
     fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
-        note(&self.below_us, us, cost::undisturbed);
+        note(&self.below_us, us, cost::running);
+        note(&self.below_least_us, us, cost::undisturbed);
         self.below_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
         self.table.row(file).note_below(blocks, us);
     }
@@ -235,6 +249,11 @@ impl Judge for Worth {
             note(&self.pack_us, micros(took) / blocks as f32, cost::running);
         }
     }
+}
+
+/// Is a straight file's open with this number, from 1 on, to show what the way through takes?
+fn is_probe(number: u32) -> bool {
+    number % PROBE_ONE_IN == 0 || (number >= FIRST_PROBE && number.is_power_of_two())
 }
 
 /// Blocks, and what one took; a part of a block is work like a whole one.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use eke_cache::FileId;
 
-use super::cost::{Seen, Verdict, undisturbed};
+use super::cost::{Seen, Verdict, running, undisturbed};
 
 /// Blocks after which half is forgotten, so that what a file is now counts.
 const OLD: u32 = 4096;
@@ -33,6 +33,7 @@ pub(super) struct Row {
     runs: AtomicU32,
     sequential: AtomicU32,
     below_us: AtomicU32,
+    below_least_us: AtomicU32,
     turns: AtomicU32,
     straight_opens: AtomicU32,
 }
@@ -80,6 +81,7 @@ impl Row {
             runs: self.runs.load(Relaxed),
             sequential: self.sequential.load(Relaxed),
             below_us: f32::from_bits(self.below_us.load(Relaxed)),
+            below_least_us: f32::from_bits(self.below_least_us.load(Relaxed)),
         }
     }
 
@@ -104,8 +106,9 @@ impl Row {
     }
 
     pub fn note_below(&self, blocks: u32, us: f32) {
-        let old = f32::from_bits(self.below_us.load(Relaxed));
-        self.below_us.store(undisturbed(old, us).to_bits(), Relaxed);
+        let old = |us: &AtomicU32| f32::from_bits(us.load(Relaxed));
+        self.below_us.store(running(old(&self.below_us), us).to_bits(), Relaxed);
+        self.below_least_us.store(undisturbed(old(&self.below_least_us), us).to_bits(), Relaxed);
         if self.below.fetch_add(blocks, Relaxed) > OLD.max(self.old_enough()) {
             self.forget_half();
         }
@@ -135,7 +138,7 @@ impl Row {
 
     fn clear(&self) {
         self.decide(Verdict::TakenIn);
-        for count in [&self.below_us, &self.turns] {
+        for count in [&self.below_us, &self.below_least_us, &self.turns] {
             count.store(0, Relaxed);
         }
         for count in [&self.size, &self.last_block] {

@@ -82,7 +82,9 @@ impl Tender {
             if turns % BETWEEN_CLOSINGS == 0 {
                 self.fs.nodes().close_unlinked();
             }
-            match state.turn(idle(before, now), stats.insertions) {
+            let idle = idle(before, now);
+            self.worth.processors_are_busy(idle < END_IDLE);
+            match state.turn(idle, stats.insertions) {
                 Turn::Begin => self.store.begin_round(),
                 Turn::End => self.store.end_round(),
                 Turn::Nothing => {}
