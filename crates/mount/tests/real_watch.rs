@@ -91,9 +91,10 @@ fn tells_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Wat
         dir.path(),
         "python3 -c 'import mmap; f = open(\"mapped\", \"r+b\"); mmap.mmap(f.fileno(), 0)[0] = 7' || printf x >>mapped",
     );
+    // What was mapped is told when the last of it is closed, which may be a little after its process has ended.
+    let mut told = running.until(&at("mapped"));
     by_another(dir.path(), "printf x >>last");
-
-    let told = running.until(&at("last"));
+    told.append(&mut running.until(&at("last")));
     for name in FILES {
         assert_eq!(told.contains(&identity(&at(name))), name != "ours", "{name} on {}", parent.display());
     }
