@@ -14,6 +14,7 @@
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
+//! - [`reads`]: reads through a cache's mount, beside those of the files themselves
 //! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
@@ -30,6 +31,7 @@ pub mod paging;
 pub mod peers;
 pub mod process;
 pub mod progress;
+pub mod reads;
 pub mod report;
 pub mod rows;
 pub mod session;

@@ -29,7 +29,7 @@ impl Key {
         Self { file, block }
     }
 
-    /// A well mixed hash: its high half chooses the shard, its low half the place in the shard's tables.
+    /// A well mixed hash: its low half chooses the place in a shard's tables; the shard is chosen by the high half of its stretch's.
     pub fn hash(self) -> u64 {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.file.0.to_le_bytes());

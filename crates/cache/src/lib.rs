@@ -1,6 +1,4 @@
-//! The compressed page cache.
-//!
-//! So far its heart: the block store, a library that knows no files, no clock and no threads of its own.
+//! The heart of the compressed page cache: the block store, a library that knows no files, no clock and no threads of its own.
 //!
 //! # Layout
 //! - [`store`]: the store: lookups, admissions, drops, resizing; which locks are taken when

@@ -47,8 +47,11 @@ pub struct StoreSpec {
     pub incompressible: Incompressible,
 }
 
-/// What a shard should have at least, so that 10 % of it are more than a few blocks.
-const SHARD_MIN: u64 = 8 * MIB;
+/// What a shard should have at least, so that its small queue, 3 % of it, is more than one cluster.
+const SHARD_MIN: u64 = 32 * MIB;
+
+/// The most blocks of a cluster: a MiB, which a disk that seeks reads for the price of four seeks.
+const TOGETHER: u64 = 16;
 
 /// The most blocks that a codec gets at once.
 pub(crate) const MOST_AT_ONCE: usize = 16;
@@ -66,7 +69,8 @@ impl StoreSpec {
             limit,
             block_size: 64 << 10,
             shards,
-            together: 16,
+            // A smaller shard has smaller clusters, for the same reason.
+            together: (limit.0 / shards as u64 * TOGETHER / SHARD_MIN).clamp(1, TOGETHER) as usize,
             queues: cpus,
             queue_depth: 32,
             batch: 8,

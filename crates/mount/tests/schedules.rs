@@ -14,6 +14,7 @@ use shuttle::thread;
 
 use below::File;
 use settings::Compress;
+use tier::ready::Readiness;
 use tier::{Options, Place, Seen, Tier};
 
 #[allow(dead_code, reason = "not all of it is tested here")]
@@ -218,6 +219,45 @@ fn a_missing_block_is_read_once() {
         });
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         assert_eq!(set.below.reads(), 1);
+    });
+}
+
+/// Reads as a thread does that must not wait: it is told when the block that another reads has landed.
+fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
+    loop {
+        let Readiness::Flying(key) = set.tier.readiness(FILE, 0, len) else {
+            return set.read(0, len).unwrap();
+        };
+        let (word, told) = shuttle::sync::mpsc::channel();
+        set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
+        told.recv().unwrap();
+    }
+}
+
+#[test]
+fn who_leaves_a_word_is_told_and_the_block_was_read_once() {
+    check(200, || {
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
+        let readers = [(); 3].map(|()| spawn(&set, |set| assert!(read_when_ready(set, BLOCK) == [7; BLOCK])));
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(set.below.reads(), 1);
+    });
+}
+
+#[test]
+fn who_leaves_a_word_is_told_when_the_read_fails_too() {
+    check(200, || {
+        // Both attempts of the first: the whole block, then what was asked for.
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
+        let first = spawn(&set, |set| set.read(0, BLOCK).is_ok());
+        let second = spawn(&set, |set| {
+            let Readiness::Flying(key) = set.tier.readiness(FILE, 0, BLOCK) else { return };
+            let (word, told) = shuttle::sync::mpsc::channel();
+            set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
+            told.recv().unwrap();
+        });
+        assert!(!first.join().unwrap());
+        second.join().unwrap();
     });
 }
 

@@ -1,6 +1,7 @@
 //! Which block goes when room is needed.
 //!
-//! A policy orders *slots*, the numbers that a shard gives to the blocks it holds; it never sees keys or bytes. All of them
+//! A policy orders *slots*, the numbers that a shard gives to the blocks it holds; it never sees keys or bytes. A cluster of blocks
+//! has the slot of its leader; where this module says block, a shard has a cluster. All of them
 //! weigh in bytes, because compressed blocks differ by a factor of a hundred.
 //!
 //! | policy | source |

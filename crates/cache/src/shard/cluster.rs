@@ -41,7 +41,8 @@ impl<P: Policy> Shard<P> {
             None => {
                 self.slots[slot].leader = slot.0;
                 self.slots[slot].cluster = Cluster { asked: at, joined: self.joins };
-                let hash = self.slots[slot].key.hash();
+                // By the stretch: the next time another block of it may come in first.
+                let hash = self.stretch(self.slots[slot].key).hash();
                 self.policy.admit(slot, hash, self.slots[slot].weight());
             }
         }
@@ -60,6 +61,10 @@ impl<P: Policy> Shard<P> {
         if at <= before {
             self.policy.touch(leader);
         }
+    }
+
+    fn stretch(&self, key: Key) -> Key {
+        Key::new(key.file, key.block / self.together as u64)
     }
 
     /// A block's place in its stretch.

@@ -119,7 +119,7 @@ impl<P: Policy> Shard<P> {
         }
     }
 
-    /// Evicts while there is more than would fit after the shrink, some blocks at a time.
+    /// Evicts while there is more than would fit after the shrink, some clusters at a time.
     fn evict_some(&mut self) -> bool {
         let slabs = self.budget.saturating_sub(self.table_bytes()) / SLAB;
         let room = slabs * (SLAB - SLAB / SLACK_ONE_IN);

@@ -17,7 +17,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Free,
-    /// In the tables and the policy.
+    /// In the tables, and by its cluster in the policy.
     Held,
     /// Out of both, but still being read: whoever reads it last frees it.
     Condemned,

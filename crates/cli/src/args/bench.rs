@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
-use super::bench_cache::{StoreBench, TraceBench};
+use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
 use super::bench_web::WebBench;
 
 const PEERS: &str = "Beside eke: nothing, and what people use today (zram-tools, zram-generator, Fedora, ChromeOS), interleaved.\n\
@@ -42,6 +42,11 @@ pub enum Bench {
         after_help = "Example:\n  eke bench store --quick\n  eke bench store --corpus ~/files --html store.html"
     )]
     Store(StoreBench),
+    /// Reads of files through a cache's mount: from its store and from the page cache over it, beside the files themselves
+    #[command(
+        after_help = "Example:\n  eke bench reads --quick\n  eke bench reads --dir /srv --corpus ~/files --html reads.html\n\nIt needs no root where fusermount3 is there. The files are removed at the end."
+    )]
+    Reads(ReadsBench),
     /// Which blocks should go: hit rates by policy, on traces by law or on recorded ones
     #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
     Trace(TraceBench),

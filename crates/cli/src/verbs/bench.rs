@@ -23,6 +23,7 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Agent { seconds } => agent(context, *seconds),
         Bench::Show(options) => show(context, options),
         Bench::Store(options) => super::bench_cache::store(context, options),
+        Bench::Reads(options) => super::bench_cache::reads(context, options),
         Bench::Trace(options) => super::bench_cache::trace(context, options),
         Bench::Web(options) => super::bench_web::run(context, options),
         Bench::Paging(options) => hold(context, bench, options),
@@ -162,7 +163,12 @@ fn repeats(bench: &Bench, options: &Experiment) -> u32 {
 fn command(bench: &Bench) -> String {
     let (name, options) = match bench {
         // Those of the cache make their own.
-        Bench::Agent { .. } | Bench::Show(_) | Bench::Store(_) | Bench::Trace(_) | Bench::Web(_) => {
+        Bench::Agent { .. }
+        | Bench::Show(_)
+        | Bench::Store(_)
+        | Bench::Reads(_)
+        | Bench::Trace(_)
+        | Bench::Web(_) => {
             return String::new();
         }
         Bench::Paging(options) => ("paging".to_owned(), options),

@@ -1,10 +1,13 @@
-//! `eke bench store` and `eke bench trace`: the block store's figures. They change nothing of the machine.
+//! `eke bench store`, `eke bench reads` and `eke bench trace`: what the cache does, without a slow disk.
 
-use eke_bench::{store, trace};
+use std::time::Duration;
+
+use eke_bench::{reads, store, trace};
+use eke_core::units::Bytes;
 
 use super::Context;
 use super::bench::{finish, quoted, refuse_existing, size};
-use crate::args::{StoreBench, TraceBench};
+use crate::args::{ReadsBench, StoreBench, TraceBench};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::progress::Shown;
 
@@ -29,6 +32,53 @@ pub fn store(context: &Context, options: &StoreBench) -> Outcome {
     let status = |e: &store::Error| if e.is_usage() { Status::Usage } else { Status::Failed };
     let report = report.map_err(|e| Failure::new(status(&e), e.to_string()))?;
     finish(context, &report, &options.files)
+}
+
+/// `eke bench reads`.
+pub fn reads(context: &Context, options: &ReadsBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let seconds = reads_seconds(options);
+    let time = Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(60));
+    let time = time.ok_or_else(|| {
+        Failure::new(
+            Status::Usage,
+            format!("{seconds} seconds for each measurement: give more than 0, and at most 60"),
+        )
+    })?;
+    let stop = super::run::stop_flag()?;
+    let progress = Shown::on_terminal(context.json);
+    let (corpus, dir) = (options.corpus.clone(), options.dir.clone());
+    let report = reads::run(&reads::Bench {
+        root: &context.root,
+        options: reads::Options { corpus, dir, size: reads_size(options), time, quick: options.quick },
+        program: std::env::current_exe()?,
+        command: reads_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    });
+    progress.end();
+    let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+    finish(context, &report, &options.files)
+}
+
+fn reads_seconds(options: &ReadsBench) -> f64 {
+    options.seconds.unwrap_or(if options.quick { 0.2 } else { 1.0 })
+}
+
+fn reads_size(options: &ReadsBench) -> Bytes {
+    options.size.unwrap_or(Bytes::mib(if options.quick { 64 } else { 256 }))
+}
+
+/// The command line that makes a result again.
+fn reads_command(options: &ReadsBench) -> String {
+    let mut words = vec!["eke bench reads".to_owned()];
+    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
+    words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
+    words.push(format!("--size {} --seconds {}", size(reads_size(options)), reads_seconds(options)));
+    words.join(" ")
 }
 
 /// `eke bench trace`.
@@ -92,6 +142,7 @@ mod tests {
     fn again(line: &str) -> String {
         match Args::try_parse_from(line.split(' ')).unwrap().verb {
             Some(Verb::Bench(Bench::Store(options))) => store_command(&options),
+            Some(Verb::Bench(Bench::Reads(options))) => reads_command(&options),
             Some(Verb::Bench(Bench::Trace(options))) => trace_command(&options),
             other => panic!("{other:?}"),
         }
@@ -104,6 +155,9 @@ mod tests {
         assert_eq!(again(&line), line);
         let line = again("eke bench store --threads 3 --block 131072 --seconds 1.5");
         assert_eq!(line, "eke bench store --threads 3 --seconds 1.5 --block 128K");
+        let line = again("eke bench reads --quick --dir /srv");
+        assert_eq!(line, "eke bench reads --quick --dir /srv --size 64M --seconds 0.2");
+        assert_eq!(again(&line), line);
         assert_eq!(again("eke bench trace a.csv --quick b"), "eke bench trace --quick a.csv b");
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct Job {
     pub number: u64,
     pub offset: u64,
     pub len: u32,
+    /// It has waited for another's read already. The next time it is read by itself: else each of many readers of a block that
+    /// cannot be kept would wait for all before it.
+    pub waited: bool,
     pub reply: ReplyData,
 }
 
@@ -91,8 +94,8 @@ impl Serve {
     /// Answers if all is held; else others will. Without fetchers it waits itself.
     pub(super) fn take(&self, job: Job) {
         match (&self.door, self.fs.readiness(&job)) {
-            (Some(door), Readiness::Flying(key)) => self.when_landed(door, key, job),
-            (Some(door), Readiness::Missing) => {
+            (Some(door), Readiness::Flying(key)) if !job.waited => self.when_landed(door, key, job),
+            (Some(door), Readiness::Flying(_) | Readiness::Missing) => {
                 if let Err(unsent) = door.missing.send(job) {
                     self.answer(unsent.0);
                 }
@@ -104,12 +107,13 @@ impl Serve {
     /// As [`Serve::take`], but reads below.
     fn fetch(&self, job: Job) {
         match (&self.door, self.fs.readiness(&job)) {
-            (Some(door), Readiness::Flying(key)) => self.when_landed(door, key, job),
+            (Some(door), Readiness::Flying(key)) if !job.waited => self.when_landed(door, key, job),
             _ => self.answer(job),
         }
     }
 
     fn when_landed(&self, door: &Door, key: eke_cache::Key, job: Job) {
+        let job = Job { waited: true, ..job };
         let (landed, serve) = (door.landed.clone(), self.clone());
         let word = move || {
             if let Err(unsent) = landed.send(job) {
@@ -120,7 +124,7 @@ impl Serve {
     }
 
     fn answer(&self, job: Job) {
-        let Job { number, offset, len, reply } = job;
+        let Job { number, offset, len, reply, .. } = job;
         let mut reply = Some(reply);
         let done = self.fs.read(number, offset, len, |data| reply.take().map(|r| r.data(data)));
         if let (Err(e), Some(reply)) = (done, reply) {

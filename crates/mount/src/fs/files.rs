@@ -66,8 +66,11 @@ impl Fs {
         let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
         let id = self.id(&node);
         let straight = self.worth.open(number, id, reply, file.as_fd(), || Ok(file.stamp()?.size))?;
-        // Nobody asks for them here any more, and the kernel's cache has use for the memory.
-        self.tier.let_go(id);
+        // Nobody asks for them here any more, and the kernel's cache has use for the memory. What later probes leave stays: if it is
+        // asked for again, that counts.
+        if self.worth.has_just_turned(id) {
+            self.tier.let_go(id);
+        }
         Some(straight)
     }
 

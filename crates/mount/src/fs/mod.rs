@@ -54,12 +54,14 @@ pub struct Options {
     pub ttl: Duration,
     /// Descriptors that are kept of nodes that the kernel has forgotten.
     pub forgotten: usize,
+    /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read below at once.
+    pub hands: usize,
 }
 
 impl Default for Options {
     /// One second, as NFS has it at least (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1), forgotten: 0 }
+        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4 }
     }
 }
 
@@ -95,12 +97,10 @@ pub struct Fs {
     tier: Arc<Tier>,
     ttl: Duration,
     hands: Mutex<Vec<Hands>>,
+    hands_kept: usize,
     worth: Arc<Worth>,
     notifier: OnceLock<Notifier>,
 }
-
-/// A thread's buffers may be two MiB; those of the few that are at work at once are kept.
-const HANDS_KEPT: usize = 4;
 
 /// What a name turned out to be.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +124,15 @@ impl Fs {
     ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?.remembering(options.forgotten);
         let worth = Arc::new(Worth::new(Straight::Never, None));
-        Ok(Self { nodes, tier, ttl: options.ttl, hands: Mutex::default(), worth, notifier: OnceLock::new() })
+        Ok(Self {
+            nodes,
+            tier,
+            ttl: options.ttl,
+            hands: Mutex::default(),
+            hands_kept: options.hands,
+            worth,
+            notifier: OnceLock::new(),
+        })
     }
 
     /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
@@ -171,7 +179,7 @@ impl Fs {
         let mut hands = free.unwrap_or_else(|| self.tier.hands());
         let done = act(&mut hands);
         let mut pool = pool();
-        if pool.len() < HANDS_KEPT {
+        if pool.len() < self.hands_kept {
             pool.push(hands);
         }
         done

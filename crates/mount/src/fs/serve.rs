@@ -230,7 +230,7 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.take(Job { number: ino.0, offset, len: size, reply });
+        self.take(Job { number: ino.0, offset, len: size, waited: false, reply });
     }
 
     fn write(

@@ -18,23 +18,41 @@ type Key = (u64, u64);
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     most: usize,
+    /// The mount that they may be on: on another one, also of the same file system, they would keep that from being unmounted.
+    mount: Option<u64>,
     kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    paths: HashMap<Key, Arc<OwnedFd>>,
-    /// In the order in which they came; some have gone since.
-    order: VecDeque<Key>,
+    paths: HashMap<Key, Path>,
+    /// In the order in which they came, with their numbers; some have gone since.
+    order: VecDeque<(Key, u64)>,
+    puts: u64,
+}
+
+#[derive(Debug)]
+struct Path {
+    inode: Inode,
+    number: u64,
+    path: Arc<OwnedFd>,
 }
 
 fn key(inode: &Inode) -> Key {
     (inode.dev, inode.ino)
 }
 
+/// The mount that an open file is on (`STATX_MNT_ID`, Linux 5.8); `None`: the kernel does not say.
+pub(super) fn mount_of(path: &OwnedFd) -> Option<u64> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(path, c"", flags, StatxFlags::MNT_ID).ok()?;
+    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+}
+
 impl Forgotten {
-    pub fn new(most: usize) -> Self {
-        Self { most, kept: Mutex::default() }
+    /// Of so many inodes on this mount; of none if it is not known.
+    pub fn new(most: usize, mount: Option<u64>) -> Self {
+        Self { most: if mount.is_some() { most } else { 0 }, mount, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -43,31 +61,49 @@ impl Forgotten {
 
     /// The kernel has forgotten this inode.
     pub fn put(&self, inode: &Inode, path: Arc<OwnedFd>) {
-        let mut kept = self.kept();
-        kept.paths.insert(key(inode), path);
-        kept.order.push_back(key(inode));
-        while kept.order.len() > self.most {
-            let oldest = kept.order.pop_front();
-            oldest.and_then(|oldest| kept.paths.remove(&oldest));
+        if self.most == 0 || mount_of(&path) != self.mount {
+            return;
         }
+        let mut kept = self.kept();
+        kept.puts += 1;
+        let number = kept.puts;
+        let before = kept.paths.insert(key(inode), Path { inode: *inode, number, path });
+        kept.order.push_back((key(inode), number));
+        let oldest = if kept.order.len() > self.most { kept.give_up_oldest() } else { None };
+        drop(kept);
+        // Closing may take a while (the last descriptor of what was unlinked): without the lock.
+        drop((before, oldest));
     }
 
-    /// The kernel asks for it again. While its descriptor was kept no other inode could have its number.
+    /// The kernel asks for it again.
     pub fn take(&self, inode: &Inode) -> Option<Arc<OwnedFd>> {
-        self.kept().paths.remove(&key(inode))
+        let taken = self.kept().paths.remove(&key(inode))?;
+        taken.inode.is(inode).then_some(taken.path)
     }
 
     /// Closes those that others have unlinked, so that their space is free.
     pub fn close_unlinked(&self) {
-        let unlinked = |path: &Arc<OwnedFd>| {
-            let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-            statx(path, c"", flags, StatxFlags::NLINK).is_ok_and(|found| found.stx_nlink == 0)
-        };
-        let all: Vec<_> = self.kept().paths.iter().map(|(key, path)| (*key, Arc::clone(path))).collect();
-        for (key, _) in all.iter().filter(|(_, path)| unlinked(path)) {
-            self.kept().paths.remove(key);
+        let all: Vec<_> =
+            self.kept().paths.iter().map(|(key, kept)| (*key, Arc::clone(&kept.path))).collect();
+        for (key, path) in all.into_iter().filter(|(_, path)| is_unlinked(path)) {
+            let removed = self.kept().paths.remove(&key);
+            drop((removed, path));
         }
     }
+}
+
+impl Kept {
+    /// What came first, if it was not taken, or put again, since.
+    fn give_up_oldest(&mut self) -> Option<Path> {
+        let (key, number) = self.order.pop_front()?;
+        let is_it = self.paths.get(&key).is_some_and(|path| path.number == number);
+        if is_it { self.paths.remove(&key) } else { None }
+    }
+}
+
+fn is_unlinked(path: &OwnedFd) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    statx(path, c"", flags, StatxFlags::NLINK).is_ok_and(|found| found.stx_nlink == 0)
 }
 
 #[cfg(test)]
@@ -84,9 +120,14 @@ mod tests {
         Inode { dev: 1, ino, born_ns: 0 }
     }
 
+    fn forgotten(most: usize, path: &OwnedFd) -> Forgotten {
+        Forgotten::new(most, mount_of(path))
+    }
+
     #[test]
     fn the_oldest_are_given_up_and_what_is_taken_is_gone() {
-        let (forgotten, (_file, path)) = (Forgotten::new(2), file());
+        let (_file, path) = file();
+        let forgotten = forgotten(2, &path);
         (1..=3).for_each(|ino| forgotten.put(&inode(ino), Arc::clone(&path)));
         let there = [1, 2, 3, 3].map(|ino| forgotten.take(&inode(ino)).is_some());
         assert_eq!(there, [false, true, true, false]);
@@ -94,15 +135,38 @@ mod tests {
     }
 
     #[test]
-    fn with_room_for_none_none_is_kept() {
-        let (forgotten, (_file, path)) = (Forgotten::default(), file());
-        forgotten.put(&inode(1), path);
-        assert!(forgotten.take(&inode(1)).is_none());
+    fn what_came_again_is_not_the_oldest() {
+        let (_file, path) = file();
+        let forgotten = forgotten(3, &path);
+        forgotten.put(&inode(1), Arc::clone(&path));
+        for _ in 0..3 {
+            assert!(forgotten.take(&inode(1)).is_some());
+            forgotten.put(&inode(1), Arc::clone(&path));
+        }
+        assert!(forgotten.take(&inode(1)).is_some());
+    }
+
+    #[test]
+    fn what_is_on_another_mount_is_not_kept_nor_anything_without_room() {
+        let (_file, path) = file();
+        for forgotten in [Forgotten::default(), forgotten(0, &path), Forgotten::new(9, Some(u64::MAX))] {
+            forgotten.put(&inode(1), Arc::clone(&path));
+            assert!(forgotten.take(&inode(1)).is_none());
+        }
+    }
+
+    #[test]
+    fn another_file_with_the_same_number_is_another() {
+        let (_file, path) = file();
+        let forgotten = forgotten(9, &path);
+        forgotten.put(&Inode { born_ns: 5, ..inode(1) }, path);
+        assert!(forgotten.take(&Inode { born_ns: 6, ..inode(1) }).is_none());
     }
 
     #[test]
     fn what_others_unlink_is_closed() {
-        let (forgotten, (file, path), (_other, kept)) = (Forgotten::new(9), file(), file());
+        let ((file, path), (_other, kept)) = (file(), file());
+        let forgotten = forgotten(9, &path);
         forgotten.put(&inode(1), Arc::clone(&path));
         forgotten.put(&inode(2), kept);
         drop(file);

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
-use super::forgotten::Forgotten;
+use super::forgotten::{Forgotten, mount_of};
 use super::hold::Writer;
 use super::paths::Paths;
 use super::{Access, Entry, Inode, Ledger, Node, Place, ROOT, Table};
@@ -61,7 +61,9 @@ impl Nodes {
 
     /// With descriptors of so many nodes kept after the kernel has forgotten them, or of as many as may be open.
     pub fn remembering(mut self, most: usize) -> Self {
-        self.forgotten = Forgotten::new(most.min(self.paths.most() / 2));
+        let root = self.read().get(ROOT).and_then(|root| root.hold().path.clone());
+        let place = root.and_then(|root| mount_of(&root));
+        self.forgotten = Forgotten::new(most.min(self.paths.most() / 2), place);
         self
     }
 
@@ -126,9 +128,8 @@ impl Nodes {
     pub fn forget(&self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         let node = self.write().forget(number, lookups)?;
         self.unkeep(&node);
-        if let Some(path) = node.hold().path.take().filter(|_| !node.is_gone()) {
-            self.forgotten.put(&node.inode, path);
-        }
+        let path = node.hold().path.take().filter(|_| !node.is_gone());
+        path.into_iter().for_each(|path| self.forgotten.put(&node.inode, path));
         Some(node)
     }
 
@@ -155,7 +156,7 @@ impl Nodes {
         match self.find_path(node) {
             // Others moved it below, but it is open.
             Err(e) if is_elsewhere(&e) => match open_file(node) {
-                Some(file) => Ok(self.put(node, rustix::io::fcntl_dupfd_cloexec(&*file, 0)?)),
+                Some(file) => Ok(self.put(node, at::reopen(&*file, OFlags::PATH)?)),
                 None => Err(e),
             },
             found => found,

@@ -21,8 +21,8 @@ use crate::registry::{Device, Dirs, Mount, Socket, mounts};
 use crate::settings::Settings;
 use crate::status::{Refusal, Start};
 
-/// Sessions: far more than processors, since each waits while the disk below reads, and what is held must not wait for that;
-/// not too many, for each has a buffer of 16 MiB in its address space.
+/// Sessions: far more than processors, since opens, lookups and writes wait for the disk below in them, and what is held must not
+/// wait for that; not too many, for each has a buffer of 16 MiB in its address space.
 const SESSIONS: std::ops::RangeInclusive<usize> = 12..=16;
 const SESSIONS_A_PROCESSOR: usize = 4;
 /// In KiB. One reader's sequential misses are 40 % faster with 1024 than with the kernel's 128, and more gains nothing.

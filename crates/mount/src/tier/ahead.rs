@@ -18,9 +18,9 @@ const LONG: usize = 128 << 10;
 
 /// The most that is read at once, in blocks: of a file whose beginning is asked for in a short request (perhaps nothing else of
 /// it will be), in a long one, and of one that is read on.
-const AT_A_SHORT_BEGINNING: usize = 4;
-const AT_A_BEGINNING: usize = 16;
-const FURTHER_ON: usize = 8;
+const AT_A_SHORT_BEGINNING: u64 = 4;
+const AT_A_BEGINNING: u64 = 16;
+const FURTHER_ON: u64 = 8;
 
 impl<'t> Reading<'t, '_> {
     /// The blocks behind a run at the end of the request that are missing and that nobody reads, up to the first that is not.
@@ -47,17 +47,18 @@ impl<'t> Reading<'t, '_> {
     /// at most half of what is read is in vain; and all of a file that is no longer than one read.
     fn at_once(&self, first: u64) -> usize {
         let is_long = self.len >= LONG;
-        match usize::try_from(first).unwrap_or(usize::MAX) {
+        let blocks = match first {
             0 if !is_long => AT_A_SHORT_BEGINNING,
-            0 if self.is_short_file() => MOST,
+            0 if self.is_short_file() => self.tier.at_once,
             0 => AT_A_BEGINNING,
-            before if self.goes_on(first, is_long) => before.clamp(FURTHER_ON, MOST),
+            before if self.goes_on(first, is_long) => before.max(FURTHER_ON),
             _ => 0,
-        }
+        };
+        blocks.min(self.tier.at_once) as usize
     }
 
     fn is_short_file(&self) -> bool {
-        let most = (MOST * self.store.block_size()) as u64;
+        let most = self.tier.at_once * self.store.block_size() as u64;
         self.below.stamp().is_ok_and(|stamp| stamp.size <= most)
     }
 

@@ -33,7 +33,7 @@ struct Table {
     begun: u64,
 }
 
-/// Called once, by another thread; must be short.
+/// Called once, perhaps by another thread; must be short.
 pub type Word = Box<dyn FnOnce() + Send>;
 
 struct Flight {

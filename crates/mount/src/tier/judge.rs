@@ -10,7 +10,8 @@ pub trait Judge: Send + Sync {
     /// the same.
     fn admit(&self, file: FileId, block: u64) -> bool;
 
-    /// So many bytes were read from below at once, in so much time.
+    /// So many bytes were read from below at once. `took` is the reader's time, without what it waited for a processor, divided
+    /// by how many read at once: what the disk took for it.
     fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
     }
@@ -20,7 +21,8 @@ pub trait Judge: Send + Sync {
         let _ = (file, bytes, took);
     }
 
-    /// So many blocks, of any files, were packed, in so much time of a worker's or of a reader's.
+    /// So many blocks, of any files, were packed, in so much time of a worker's or of a reader's, without waiting for a
+    /// processor.
     fn note_packed(&self, blocks: usize, took: Duration) {
         let _ = (blocks, took);
     }

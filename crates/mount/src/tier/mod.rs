@@ -99,6 +99,8 @@ pub struct Options {
     pub tick: Duration,
     /// Blocks that are kept as they are.
     pub recent_blocks: usize,
+    /// The most blocks that are read at once, with what is read ahead.
+    pub at_once: usize,
 }
 
 impl Default for Options {
@@ -108,6 +110,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             tick: Duration::from_millis(10),
             recent_blocks: 32,
+            at_once: fetch::MOST,
         }
     }
 }
@@ -127,6 +130,7 @@ pub struct Tier {
     names: Names,
     known: Known,
     recent: Recent,
+    at_once: u64,
     flights: Flights,
     reading: AtOnce,
     counters: Counters,
@@ -159,6 +163,7 @@ impl Tier {
             names: Names::default(),
             known: Known::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
             recent: Recent::new(options.recent_blocks, block_size),
+            at_once: options.at_once as u64,
             flights: Flights::new(),
             reading: AtOnce::default(),
             counters: Counters::default(),
@@ -291,7 +296,7 @@ impl Tier {
         self.drop_file(file);
     }
 
-    /// The file's blocks are not asked for any more: they go. What is known of it stays.
+    /// The file's blocks are not asked for any more: they go. What it was when it was last seen stays known.
     pub fn let_go(&self, file: FileId) {
         if let Some(store) = &self.store {
             store.drop_file(file);
@@ -354,7 +359,9 @@ impl Tier {
         let took = began.took(&*self.clock);
         self.counters.note_below(read, took);
         // A disk that serves several at once, or one after the other, takes that part of the time for each.
-        self.judge.note_below(file, read, took / at_once.count);
+        if read > 0 {
+            self.judge.note_below(file, read, took / at_once.count);
+        }
         Ok(read)
     }
 

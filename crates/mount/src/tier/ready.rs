@@ -36,6 +36,7 @@ impl Tier {
 
     /// Has `word` called when nobody reads this block any more: at once, or by the thread that has read it.
     pub fn when_landed(&self, key: Key, word: Word) {
+        self.counters.waits.add(1);
         self.flights.when_landed(key, word);
     }
 

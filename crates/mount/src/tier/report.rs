@@ -23,7 +23,7 @@ pub struct Report {
     pub recent_hits: u64,
     /// Blocks asked for that were read below.
     pub misses: u64,
-    /// Of these, those that somebody else was reading already.
+    /// Times that somebody waited for a block that another was reading already.
     pub waits: u64,
     /// Bytes in replies that came from memory.
     pub bytes_from_store: u64,

@@ -171,6 +171,12 @@ impl Worth {
         *lock(&self.no_passthrough) = Some(why);
     }
 
+    /// Was the last open of `file` its first since it goes straight?
+    pub fn has_just_turned(&self, file: FileId) -> bool {
+        let row = self.table.row(file);
+        row.verdict() == Verdict::Straight && row.straight_opens() == 1
+    }
+
     /// What is believed.
     pub fn report(&self) -> Report {
         let counted = self.table.count();

@@ -125,6 +125,11 @@ impl Row {
         self.straight_opens.fetch_add(1, Relaxed)
     }
 
+    /// How many there were.
+    pub fn straight_opens(&self) -> u32 {
+        self.straight_opens.load(Relaxed)
+    }
+
     /// A large file must be read twice over before anything can be said.
     fn old_enough(&self) -> u32 {
         u32::try_from(self.size.load(Relaxed).saturating_mul(3)).unwrap_or(u32::MAX / 2)

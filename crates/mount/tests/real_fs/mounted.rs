@@ -36,7 +36,8 @@ impl Mounted {
             open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
         let tier = Arc::new(Tier::new(store, Compress::Sync, tier::Options::default()));
-        let fs = Fs::new(root, tier, Arc::new(Nobody), Options { ttl, forgotten: 64 }).unwrap();
+        let fs = Fs::new(root, tier, Arc::new(Nobody), Options { ttl, forgotten: 64, ..Options::default() })
+            .unwrap();
         let mut config = Config::default();
         let name = MountOption::FSName("eke-test".to_owned());
         config.mount_options = vec![name, MountOption::DefaultPermissions];

@@ -11,6 +11,7 @@ use eke_cache::{Store, StoreSpec};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use fuser::InitFlags;
+use rustix::fs::fstatfs;
 
 use super::figures::Sources;
 use super::tend::Tender;
@@ -28,6 +29,21 @@ use crate::worth::{Worth, judge};
 
 /// With blocks packed beside the sessions, requests come first when processors are scarce.
 const PACKERS_NICE: i32 = 5;
+
+/// Looked at every ten seconds, so not too many.
+const MOST_FORGOTTEN: usize = 8192;
+/// `include/uapi/linux/magic.h`: NFS, SMB, CIFS, SMB2, 9P, AFS twice, Ceph, FUSE.
+const REMOTE: [u32; 9] = [
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x0102_1997,
+    0x5346_414f,
+    0x6b41_4653,
+    0x00c3_6400,
+    0x6573_5546,
+];
 
 /// What the worker is built from.
 pub(super) struct Plan<'a> {
@@ -80,17 +96,14 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         judge: judge(&worth),
         tick: tick(&dir),
         recent_blocks: recent(limit),
+        at_once: at_once(limit),
         ..tier::Options::default()
     };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
-    let fs = Fs::new(
-        dir,
-        Arc::clone(&tier),
-        ledger,
-        Options { forgotten: forgotten(limit), ..Options::default() },
-    )
-    .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
+    let options = Options { forgotten: forgotten(limit, &dir), hands: fetching(limit), ..Options::default() };
+    let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
+        .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     let entries = replay.nodes.entries();
     fs.nodes().restore(entries.iter().map(|e| e.entry()), kept.into_iter().collect());
     let fs = Arc::new(fs.with_worth(Arc::clone(&worth)));
@@ -117,12 +130,20 @@ fn recent(limit: Bytes) -> usize {
 }
 
 /// Inodes below that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory, at some
-/// 2 KiB for an inode of ext4 with its name and descriptor.
-fn forgotten(limit: Bytes) -> usize {
-    usize::try_from(limit.0 / 64 / 2048).unwrap_or(usize::MAX).min(8192)
+/// 2 KiB for an inode of ext4 with its name and descriptor. None of a file system that is somewhere else: there a number may come
+/// again, and an open file that is unlinked stays under another name (NFS).
+fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
+    let remote = fstatfs(dir).map_or(true, |fs| REMOTE.contains(&(fs.f_type as u32)));
+    let most = usize::try_from(limit.0 / 64 / 2048).unwrap_or(usize::MAX);
+    if remote { 0 } else { most.min(MOST_FORGOTTEN) }
 }
 
-/// Threads that read below: each may hold a block of 2 MiB for that, so one to 32 MiB of the store, and no more than keep a fast
+/// Blocks that are read at once, each by one of [`fetching`] threads with memory for it: up to 2 MiB, less beside a small store.
+fn at_once(limit: Bytes) -> usize {
+    usize::try_from(limit.0 / (8 << 20)).unwrap_or(usize::MAX).clamp(4, 32)
+}
+
+/// Threads that read below: each may hold 2 MiB for that, so one to 64 MiB of the store, and no more than keep a fast
 /// disk busy.
 fn fetching(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)

@@ -83,7 +83,7 @@ impl Tender {
                 self.fs.nodes().close_unlinked();
             }
             let idle = idle(before, now);
-            self.worth.processors_are_busy(idle < END_IDLE);
+            self.worth.processors_are_busy(now.0 > before.0 && idle < END_IDLE);
             match state.turn(idle, stats.insertions) {
                 Turn::Begin => self.store.begin_round(),
                 Turn::End => self.store.end_round(),
