@@ -124,7 +124,12 @@ pub fn run(bench: &Bench) -> Result<Report, Error> {
         for kind in kinds {
             for turn in 0..Who::ALL.len() {
                 let who = Who::ALL[(turn + round) % Who::ALL.len()];
-                bench.progress.begins(&format!("{}, {kind:?}, {} of {rounds}", who.name(), round + 1));
+                bench.progress.begins(&format!(
+                    "{}, {}, {} of {rounds}",
+                    who.name(),
+                    kind.words(),
+                    round + 1
+                ));
                 measure(bench, &place, who, kind, &mut rows)?;
             }
         }

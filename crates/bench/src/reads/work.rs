@@ -37,6 +37,15 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// For people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Sequential { readers: 1 } => "from beginning to end",
+            Self::Sequential { .. } => "from beginning to end by several",
+            Self::Random => "anywhere",
+        }
+    }
+
     pub fn readers(self) -> usize {
         if let Self::Sequential { readers } = self { readers } else { 1 }
     }

@@ -173,6 +173,13 @@ impl Fs {
         Ok((file, seen))
     }
 
+    /// Gives back the buffers that no thread is using, up to 3 MiB each. Threads that need some again get them anew: to be called
+    /// every few seconds, so that a mount whose files are not read, or are read straight, holds little.
+    pub fn give_back_buffers(&self) {
+        let unused = std::mem::take(&mut *self.hands.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(unused);
+    }
+
     fn with_hands<T>(&self, act: impl FnOnce(&mut Hands) -> T) -> T {
         let pool = || self.hands.lock().unwrap_or_else(PoisonError::into_inner);
         let free = pool().pop();

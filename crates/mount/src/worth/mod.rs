@@ -238,7 +238,9 @@ impl Judge for Worth {
     fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
         note(&self.below_us, us, cost::running);
-        note(&self.below_least_us, us, cost::undisturbed);
+        if blocks >= cost::TELLING {
+            note(&self.below_least_us, us, cost::undisturbed);
+        }
         self.below_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
         self.table.row(file).note_below(blocks, us);
     }

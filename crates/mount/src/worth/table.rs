@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use eke_cache::FileId;
 
-use super::cost::{Seen, Verdict, running, undisturbed};
+use super::cost::{Seen, TELLING, Verdict, running, undisturbed};
 
 /// Blocks after which half is forgotten, so that what a file is now counts.
 const OLD: u32 = 4096;
@@ -108,7 +108,9 @@ impl Row {
     pub fn note_below(&self, blocks: u32, us: f32) {
         let old = |us: &AtomicU32| f32::from_bits(us.load(Relaxed));
         self.below_us.store(running(old(&self.below_us), us).to_bits(), Relaxed);
-        self.below_least_us.store(undisturbed(old(&self.below_least_us), us).to_bits(), Relaxed);
+        if blocks >= TELLING {
+            self.below_least_us.store(undisturbed(old(&self.below_least_us), us).to_bits(), Relaxed);
+        }
         if self.below.fetch_add(blocks, Relaxed) > OLD.max(self.old_enough()) {
             self.forget_half();
         }

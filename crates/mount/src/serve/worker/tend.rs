@@ -1,5 +1,5 @@
 //! What is done once a second beside the requests: rounds of the dense codec when processors are idle, the room that the store
-//! has, for who judges what is worth it, and descriptors of files that others have unlinked.
+//! has, for who judges what is worth it, and what is held for nothing: files that others have unlinked, buffers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ const BETWEEN_ROUNDS: u32 = 2;
 /// The packers' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
-/// So many turns lie between two looks for files that others have unlinked: some thousand calls of statx(2).
-const BETWEEN_CLOSINGS: u64 = 10;
+/// So many turns lie between two looks for files that others have unlinked (some thousand calls of statx(2)), with buffers given back.
+const BETWEEN_CLEANINGS: u64 = 10;
 /// Blocks are about half as large when packed (text, code; measured on Silesia with LZ4) until the store knows better.
 const USUAL_RATIO: f64 = 2.0;
 
@@ -79,8 +79,9 @@ impl Tender {
             let stats = self.store.stats();
             self.worth.has_room_for(room(&stats));
             turns += 1;
-            if turns % BETWEEN_CLOSINGS == 0 {
+            if turns % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();
+                self.fs.give_back_buffers();
             }
             let idle = idle(before, now);
             self.worth.processors_are_busy(now.0 > before.0 && idle < END_IDLE);
