@@ -162,7 +162,7 @@ fn experiments_say_why_they_need_root() {
 
 #[test]
 fn the_experiments_have_examples_and_check_their_options() {
-    for name in ["paging", "switch", "capacity", "web", "store", "trace", "show"] {
+    for name in ["paging", "switch", "capacity", "web", "reads", "store", "trace", "show"] {
         let help = eke(&["bench", name, "--help"]);
         assert!(help.stdout.contains("Example:"), "{}", help.shown());
     }

@@ -99,11 +99,8 @@ impl<P: Policy> Shard<P> {
 
     fn follow(&mut self, was: Slot, is: Slot) {
         self.policy.renumber(was, is);
-        let mut members = [NONE; MOST];
-        let led = self.beside(self.slots[is].key).filter(|&other| self.slots[other].leader == was.0);
-        members.iter_mut().zip(led).for_each(|(member, slot)| *member = slot.0);
-        for member in members.into_iter().filter(|&member| member != NONE) {
-            self.slots[Slot(member)].leader = is.0;
+        for member in self.all_led_by(was, self.slots[is].key) {
+            self.slots[member].leader = is.0;
         }
     }
 
@@ -121,13 +118,20 @@ impl<P: Policy> Shard<P> {
     /// Lets the blocks go of a cluster that the policy has let go; how many.
     pub(super) fn disband(&mut self, leader: Slot) -> u64 {
         let mut gone = 0;
-        while let Some(member) = { self.members(leader).find(|&member| member != leader) } {
+        for member in self.all_led_by(leader, self.slots[leader].key) {
             self.slots[member].leader = NONE;
             self.retire(member);
             gone += 1;
         }
-        self.retire(leader);
-        gone + 1
+        gone
+    }
+
+    /// The blocks of a cluster in the stretch of `key`, by a list of their own, so that they can be changed.
+    fn all_led_by(&self, leader: Slot, key: Key) -> impl Iterator<Item = Slot> + use<P> {
+        let mut slots = [NONE; MOST];
+        let led = self.beside(key).filter(|&slot| self.slots[slot].leader == leader.0);
+        slots.iter_mut().zip(led).for_each(|(slot, found)| *slot = found.0);
+        slots.into_iter().filter(|&slot| slot != NONE).map(Slot)
     }
 
     fn members(&self, leader: Slot) -> impl Iterator<Item = Slot> + '_ {

@@ -27,8 +27,8 @@ const SESSIONS: std::ops::RangeInclusive<usize> = 12..=16;
 const SESSIONS_A_PROCESSOR: usize = 4;
 /// In KiB. One reader's sequential misses are 40 % faster with 1024 than with the kernel's 128, and more gains nothing.
 const READ_AHEAD_KIB: std::ops::RangeInclusive<u64> = 128..=1024;
-/// So much of the store's memory may be read ahead for one reader: in little memory the pages of many streams would push each
-/// other out before they are read.
+/// So much of what the mount could have in memory may be read ahead for one reader: in little memory the pages of many streams
+/// would push each other out before they are read. Not of the store's: what is read ahead lies in the page cache.
 const READ_AHEAD_SHARE: u64 = 512;
 
 /// What `eke-cache serve` is given besides the settings.
@@ -128,7 +128,7 @@ impl Prepared {
     fn supervisor(self, options: Options) -> Supervisor {
         let shown = shown(&self.mounted);
         if let (By::Root, Some(shown)) = (self.mounted.by, &shown) {
-            read_ahead(&shown.device.to_string(), worker::memory(&self.settings));
+            read_ahead(&shown.device.to_string(), worker::most_memory());
         }
         let socket = shown.as_ref().and_then(|shown| listen(shown.device));
         let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();

@@ -21,7 +21,7 @@ use crate::fs::{Fetchers, Fs, Options, Serve};
 use crate::node::Ledger;
 use crate::serve::ledger::Replay;
 use crate::serve::log::say;
-use crate::settings::{Compress, Settings};
+use crate::settings::{Compress, Memory, Settings};
 use crate::size::{Governor, Reader, decide::resolve};
 use crate::tier::{self, Tier};
 use crate::watch::{Report, Watch};
@@ -78,8 +78,17 @@ pub fn capabilities() -> InitFlags {
 
 /// The most memory that the store may have, as asked for; 0 if the machine's memory cannot be read.
 pub fn memory(settings: &Settings) -> Bytes {
+    resolved(settings.memory)
+}
+
+/// The most that any store could have here.
+pub fn most_memory() -> Bytes {
+    resolved(Memory::Percent(100))
+}
+
+fn resolved(asked: Memory) -> Bytes {
     let signals = Reader::new(Root::host()).read();
-    signals.map_or(Bytes(0), |signals| resolve(settings.memory, &signals))
+    signals.map_or(Bytes(0), |signals| resolve(asked, &signals))
 }
 
 /// # Errors
@@ -140,7 +149,7 @@ fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
 
 /// Blocks that are read at once, each by one of [`fetching`] threads with memory for it: up to 2 MiB, less beside a small store.
 fn at_once(limit: Bytes) -> usize {
-    usize::try_from(limit.0 / (8 << 20)).unwrap_or(usize::MAX).clamp(4, 32)
+    usize::try_from(limit.0 / (2 << 20)).unwrap_or(usize::MAX).clamp(4, 32)
 }
 
 /// Threads that read below: each may hold 2 MiB for that, so one to 64 MiB of the store, and no more than keep a fast

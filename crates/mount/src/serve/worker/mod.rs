@@ -25,7 +25,7 @@ use crate::registry::Mount;
 use crate::settings::Settings;
 use crate::status::{Kind, Refusal};
 
-pub use build::{capabilities, memory};
+pub use build::{capabilities, memory, most_memory};
 pub(in crate::serve) use process::raise_open_files;
 
 /// A worker's ends of the pairs of sockets to its supervisor.
