@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::Inode;
 use crate::below::File;
@@ -28,6 +29,8 @@ pub struct Node {
     /// Differs from that of the inode that had the number before.
     pub generation: u64,
     opens: AtomicU64,
+    /// When it was opened last.
+    opened: Mutex<Option<Instant>>,
     /// Of the opens, those to write that this worker saw.
     writers: AtomicU64,
     gone: AtomicBool,
@@ -80,6 +83,7 @@ impl Node {
             inode,
             generation,
             opens: AtomicU64::new(0),
+            opened: Mutex::default(),
             writers: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             kept: AtomicBool::new(false),
@@ -122,6 +126,16 @@ impl Node {
     /// How often it is open.
     pub fn opens(&self) -> u64 {
         self.opens.load(Acquire)
+    }
+
+    /// When it was opened last, if by this worker.
+    pub fn opened_at(&self) -> Option<Instant> {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is being opened.
+    pub fn note_opened(&self, now: Instant) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
     /// Counts an open, or a release; returns whether it is open now.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
@@ -241,6 +242,7 @@ impl Nodes {
     /// # Errors
     /// It has no name, and the supervisor cannot be reached to keep it.
     pub fn opened(&self, node: &Arc<Node>, access: Access) -> io::Result<()> {
+        node.note_opened(Instant::now());
         node.count_open(true);
         if access == Access::Write {
             node.count_writer(true);

@@ -5,14 +5,18 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::figures::Sources;
 use crate::fs::Fs;
-use crate::node::Inode;
+use crate::node::{Inode, Node};
 use crate::serve::log::say;
 use crate::serve::supervisor::guard;
 use crate::tier::Tier;
 use crate::watch::{Told, Watch};
+
+/// What an open, a look at the attributes and a first read take, and some more.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Holds what it needs.
 pub(super) struct Watcher {
@@ -38,7 +42,10 @@ impl Watcher {
         match told {
             Told::File { dev, ino } => {
                 self.tier.forget(self.tier.id(dev, ino));
-                if let Some(node) = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 }) {
+                // What is closed is compared with what it was at its next open.
+                let node = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 });
+                if let Some(node) = node.filter(|node| node.is_open()) {
+                    let_opener_look(&node);
                     drop_pages(notes, node.number);
                 }
             }
@@ -55,6 +62,16 @@ impl Watcher {
             }
         }
     }
+}
+
+/// Who has opened a file just now asks for its size next. If its attributes are made invalid meanwhile the kernel does not take
+/// the answer, and the reader sees the file with the size that it had before the open (`fuse_change_attributes` in
+/// fs/fuse/inode.c compares versions; `fuse_cache_read_iter` asks once). So that one goes first. Many events wait no longer than
+/// one: for the later ones it is over by then.
+fn let_opener_look(node: &Node) {
+    let ago = node.opened_at().map(|opened| opened.elapsed());
+    let left = ago.and_then(|ago| LOOK.checked_sub(ago));
+    left.into_iter().for_each(std::thread::sleep);
 }
 
 /// Attributes and all pages. Without a guard they go at the next open.
