@@ -47,7 +47,7 @@ impl Who {
                 Role::Lever,
                 "blocks go into a queue and the call returns; a worker for each thread packs them. A reader that finds the queue full yields the CPU. Times are those of the call",
             ),
-            Self::Dense => (Role::Lever, "after a round of packing again what stays, by zstd 3"),
+            Self::Dense => (Role::Lever, "after a round of packing again what stays, by zstd 9"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }

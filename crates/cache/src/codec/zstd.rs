@@ -18,7 +18,7 @@ impl Zstd {
     }
 }
 
-/// Contexts come with the first use, so that a thread that only reads has none for writing (at level 3 about 1.3 MiB for
+/// Contexts come with the first use, so that a thread that only reads has none for writing (a MiB or two for
 /// blocks of 64 KiB), and go after an error, because what an error leaves of one is not said.
 struct Contexts {
     level: i32,
