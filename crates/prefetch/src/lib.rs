@@ -1,0 +1,23 @@
+//! Prefetch: what programs read at their start is learned, which start next is predicted, and what they will read is read before.
+//!
+//! # Layout
+//! - [`program`], [`pages`], [`file_set`], [`launch`]: what is learned, as data
+//! - [`happened`]: what predictors learn from, as data
+//! - [`cost`]: what reads cost on a disk, as data
+//!
+//! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
+//! own, and decode, decide and act are separate files.
+
+pub mod cost;
+pub mod file_set;
+pub mod happened;
+pub mod launch;
+pub mod pages;
+pub mod program;
+
+pub use cost::DiskCost;
+pub use file_set::{FileSet, Kind, Stamp, Touched};
+pub use happened::{Event, Happened};
+pub use launch::{Ended, Launch};
+pub use pages::{PAGE_BYTES, Pages, Span};
+pub use program::{Program, ProgramId};

@@ -1,0 +1,85 @@
+//! What a program is: an executable, or the script that an interpreter runs.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_64;
+
+/// A program, the same through upgrades of its files. Paths are the host's: what a container calls `/usr/bin/x` has its place below
+/// the container's directory here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Program {
+    /// What was executed.
+    pub exe: PathBuf,
+    /// The script, if `exe` is an interpreter that runs one: two scripts of one interpreter are two programs.
+    pub script: Option<PathBuf>,
+}
+
+/// A program's number: a hash of its paths, the same on every machine and in every run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProgramId(pub u64);
+
+impl Program {
+    /// A program that is an executable.
+    pub fn of_exe(exe: impl Into<PathBuf>) -> Self {
+        Self { exe: exe.into(), script: None }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ProgramId {
+        let script = self.script.as_deref().map_or(OsStr::new(""), Path::as_os_str);
+        ProgramId::of_name(&[self.exe.as_os_str().as_bytes(), b"\0", script.as_bytes()].concat())
+    }
+}
+
+impl ProgramId {
+    /// The number of what has this name: any bytes that tell it from all others.
+    pub fn of_name(name: &[u8]) -> Self {
+        Self(XxHash3_64::oneshot(name))
+    }
+}
+
+/// Paths may be of any bytes and of anybody's choice: control characters and what is not UTF-8 are shown escaped.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", shown(&self.exe))?;
+        self.script.as_deref().map_or(Ok(()), |script| write!(f, " {}", shown(script)))
+    }
+}
+
+/// A path for people.
+pub fn shown(path: &Path) -> String {
+    let text = path.as_os_str().as_bytes().utf8_chunks().fold(String::new(), |mut text, chunk| {
+        text.extend(chunk.valid().chars().flat_map(|c| {
+            let safe = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+            safe.chars().collect::<Vec<_>>()
+        }));
+        text.extend(
+            chunk.invalid().iter().flat_map(|byte| format!("\\x{byte:02x}").chars().collect::<Vec<_>>()),
+        );
+        text
+    });
+    if text.is_empty() { "?".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_of_one_interpreter_are_programs_of_their_own() {
+        let python = Program::of_exe("/usr/bin/python3");
+        let script = Program { script: Some("/usr/bin/meld".into()), ..python.clone() };
+        assert_ne!(python.id(), script.id());
+        assert_eq!(script.to_string(), "/usr/bin/python3 /usr/bin/meld");
+    }
+
+    #[test]
+    fn a_hostile_name_cannot_speak_to_the_terminal() {
+        let program = Program::of_exe(OsStr::from_bytes(b"/tmp/\x1b[2J\xff\nx"));
+        assert_eq!(program.to_string(), "/tmp/\\u{1b}[2J\\xff\\nx");
+    }
+}
