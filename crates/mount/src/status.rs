@@ -246,6 +246,8 @@ pub struct WorthFigures {
     pub taken_in: u64,
     /// Files whose blocks are not taken in.
     pub not_taken_in: u64,
+    /// Files that go straight at their next open.
+    pub straight: u64,
     /// Open files that the kernel reads below itself (passthrough).
     pub passed_through: u64,
     /// Why passthrough cannot be had; none: it can.

@@ -164,7 +164,7 @@ fn worth(out: &mut String, w: &WorthFigures) {
     let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
     match &w.no_passthrough {
         None => {
-            let _ = write!(text, ", {} are read by the kernel itself", w.passed_through);
+            let _ = write!(text, "; {} go straight, {} of them open now", w.straight, w.passed_through);
         }
         Some(why) => {
             let _ = write!(text, "; no passthrough: {why}");

@@ -13,8 +13,8 @@
 //!   twice over: before that there can be no hits. That finds what does not compress (it is never held), what streams once
 //!   and what is evicted before it is wanted again. A file larger than the store has room for that is read from its start on
 //!   is such one after 2 MiB already.
-//! - *Straight* where the way through costs more than 1.25·B, and no more below 1.1·B, if B is more than 1.5·(H + F) as
-//!   well: where hits would give little, either way will do. For a file of which nothing is known yet
+//! - *Straight* where the way through costs more than 1.25·B, and no more below 1.1·B, if B is more than 1.5·(H + F)
+//!   (3 while no processor is idle) as well: where hits would give little, either way will do. For a file of which nothing is known yet
 //!   it is compared as if all were hits: H + F > 1.25·B. On a slow disk neither is ever true: F is small beside B.
 
 /// The round trip of a request of 64 KiB through FUSE that is answered from memory, less the copy that a read from the page
@@ -30,10 +30,14 @@ const MARGIN: f32 = 1.25;
 const MARGIN_BACK: f32 = 1.1;
 /// ... if hits would be so many times cheaper than reads below.
 const PROMISE: f32 = 1.5;
+/// The same while no processor is idle: then it is not the disk that is waited for, and what is measured is loaded.
+const PROMISE_BUSY: f32 = 3.0;
 
 /// Who needs so long for a block on the mean, in microseconds, is no disk as fast as memory behind busy processors (which was
 /// seen to take 80 to 500).
 const SLOW_US: f32 = 1000.0;
+/// The same once files go straight: what is still read here waits behind readers that are not seen.
+const SLOW_BESIDE_STRAIGHT_US: f32 = 4000.0;
 
 /// Reads of so many blocks tell the least that a block takes: shorter ones may have been read ahead by the kernel.
 pub const TELLING: u32 = 4;
@@ -219,13 +223,14 @@ pub fn at_open(now: Verdict, seen: &Seen, costs: &Costs) -> Option<Reason> {
 }
 
 fn promises(costs: &Costs, below_us: f32) -> bool {
-    PROMISE * (costs.hit_us + ROUND_TRIP_US) < below_us
+    let promise = if costs.busy { PROMISE_BUSY } else { PROMISE };
+    promise * (costs.hit_us + ROUND_TRIP_US) < below_us
 }
 
 /// The way through this process and the way below, from the file's own figures, or from those of all as if all were hits.
 fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
     if seen.below.saturating_add(seen.hits) >= ENOUGH_AT_OPEN {
-        let below_us = below_by(seen, costs);
+        let below_us = below_by(now, seen, costs);
         let h = hit_share(now, seen);
         let through = match now {
             Verdict::NotTakenIn => below_us,
@@ -234,7 +239,7 @@ fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
         return (below_us > 0.0).then_some((through + ROUND_TRIP_US, below_us));
     }
     let enough = costs.below_blocks.min(costs.hit_blocks) >= ENOUGH_OF_ALL;
-    enough.then_some((costs.hit_us + ROUND_TRIP_US, below_by(&Seen::default(), costs)))
+    enough.then_some((costs.hit_us + ROUND_TRIP_US, below_by(now, &Seen::default(), costs)))
 }
 
 /// What hits give for a block asked for, and what packing costs.
@@ -246,10 +251,11 @@ fn balance(now: Verdict, seen: &Seen, costs: &Costs) -> (f32, f32) {
 /// What reading below takes, to decide by. On busy processors what is measured is mostly how busy they are, and a disk that is as
 /// fast as memory seems slow; then the least of it counts. Not of a disk that is slow in any case: what it had at hand once
 /// says nothing of the rest.
-fn below_by(seen: &Seen, costs: &Costs) -> f32 {
+fn below_by(now: Verdict, seen: &Seen, costs: &Costs) -> f32 {
     let mean_us = below_us(seen, costs);
+    let slow_us = if now == Verdict::Straight { SLOW_BESIDE_STRAIGHT_US } else { SLOW_US };
     match seen.below_least_us {
-        _ if !costs.busy || mean_us > SLOW_US => mean_us,
+        _ if !costs.busy || mean_us > slow_us => mean_us,
         own if own > 0.0 => own,
         _ => costs.below_least_us,
     }
@@ -348,6 +354,19 @@ mod tests {
         assert!(matches!(at_open(Verdict::TakenIn, &hits, &busy), Some(Reason::FasterBelow { .. })));
         let slow = Seen { below_us: 1500.0, below_least_us: 15.0, ..hits };
         assert_eq!(at_open(Verdict::TakenIn, &slow, &busy), None);
+    }
+
+    #[test]
+    fn what_waits_behind_straight_readers_stays_straight_and_what_got_slow_does_not() {
+        let busy = Costs { below_least_us: 15.0, busy: true, ..costs(127.0) };
+        let back = |below_us, below_least_us, costs: &Costs| {
+            at_open(Verdict::Straight, &Seen { below_us, below_least_us, ..seen(100, 20, 180) }, costs)
+        };
+        assert_eq!(back(1500.0, 15.0, &busy), None);
+        assert_eq!(back(1500.0, 150.0, &busy), None, "loaded");
+        assert!(back(1500.0, 400.0, &busy).is_some());
+        assert!(back(5000.0, 15.0, &busy).is_some());
+        assert!(back(1500.0, 15.0, &Costs { busy: false, ..busy }).is_some());
     }
 
     #[test]

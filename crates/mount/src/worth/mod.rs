@@ -32,8 +32,9 @@ use crate::tier::judge::Judge;
 pub use cost::{Costs, Reason, Verdict};
 use table::{Row, Table};
 
-/// A straight file's opens that are not straight: those of this number, twice it, four times, and so on, and then one in so many:
-/// they take longer, and the first have shown most of what can be seen.
+/// Opens of straight files that are not straight, over all files: those of this number, twice it, four times, and so on, and then
+/// one in so many: they take longer, the first have shown most of what can be seen, and what one file shows of the disk holds
+/// for all.
 pub const FIRST_PROBE: u32 = 16;
 const PROBE_ONE_IN: u32 = 256;
 
@@ -90,6 +91,8 @@ pub struct Worth {
     /// Blocks that these are from.
     below_blocks: AtomicU64,
     hit_blocks: AtomicU64,
+    /// First opens of straight files, in a number that wraps.
+    straight_opens: AtomicU32,
     /// Blocks of files that the store has room for.
     room_blocks: AtomicU64,
     busy: AtomicBool,
@@ -112,6 +115,7 @@ impl Worth {
             pack_us: AtomicU32::new(0),
             below_blocks: AtomicU64::new(0),
             hit_blocks: AtomicU64::new(0),
+            straight_opens: AtomicU32::new(0),
             room_blocks: AtomicU64::new(u64::MAX),
             busy: AtomicBool::new(false),
             reasons: Mutex::new(VecDeque::new()),
@@ -195,7 +199,13 @@ impl Worth {
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let verdict = self.change(row, cost::at_open(row.verdict(), &row.seen(), &self.costs()));
-        verdict == Verdict::Straight && !is_probe(row.opened_straight().wrapping_add(1))
+        if verdict != Verdict::Straight
+            || is_probe(self.straight_opens.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
+        {
+            return false;
+        }
+        row.opened_straight();
+        true
     }
 
     fn costs(&self) -> Costs {
@@ -259,7 +269,7 @@ impl Judge for Worth {
     }
 }
 
-/// Is a straight file's open with this number, from 1 on, to show what the way through takes?
+/// Is an open of a straight file with this number, from 1 on, to show what the way through takes?
 fn is_probe(number: u32) -> bool {
     number % PROBE_ONE_IN == 0 || (number >= FIRST_PROBE && number.is_power_of_two())
 }

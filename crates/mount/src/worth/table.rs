@@ -122,12 +122,12 @@ impl Row {
         }
     }
 
-    /// First opens while the verdict was that it goes straight, before this one.
-    pub fn opened_straight(&self) -> u32 {
-        self.straight_opens.fetch_add(1, Relaxed)
+    /// It was opened straight, and not open before.
+    pub fn opened_straight(&self) {
+        self.straight_opens.fetch_add(1, Relaxed);
     }
 
-    /// How many there were.
+    /// How often that was since the verdict.
     pub fn straight_opens(&self) -> u32 {
         self.straight_opens.load(Relaxed)
     }

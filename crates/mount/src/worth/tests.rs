@@ -58,6 +58,8 @@ fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
     let ways: Vec<Way> = (0..32).map(|_| worth.way(FILE, 512 << 16, false)).collect();
     assert_eq!(ways.iter().filter(|way| **way == Way::Cached).count(), 2, "{ways:?} {:?}", worth.report());
     assert_eq!(worth.way(FILE, 512 << 16, true), Way::Cached, "open elsewhere");
+    let others: Vec<Way> = (100..132).map(|n| worth.way(FileId(n), 512 << 16, false)).collect();
+    assert_eq!(others.iter().filter(|way| **way == Way::Cached).count(), 1, "{others:?}");
     // The disk gets slow: what probes read shows it.
     read(&worth, 512, 20, 3000, true);
     assert_eq!(worth.way(FILE, 512 << 16, false), Way::Cached, "{:?}", worth.report());

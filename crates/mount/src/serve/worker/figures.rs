@@ -110,6 +110,7 @@ fn of_worth(report: worth::Report) -> WorthFigures {
     WorthFigures {
         taken_in: report.taken_in,
         not_taken_in: report.not_taken_in,
+        straight: report.straight,
         passed_through: report.open_straight,
         no_passthrough: report.no_passthrough,
         reasons: report.reasons.into_iter().map(worth::Reason::sentence).collect(),
