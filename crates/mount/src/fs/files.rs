@@ -15,6 +15,7 @@ use super::{Asker, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::tier::{Place, Seen};
+use crate::worth::Judged;
 use crate::worth::backing::Register;
 
 fn access(flags: i32) -> Access {
@@ -65,13 +66,12 @@ impl Fs {
         let node = self.nodes.get(number).ok()?;
         let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
         let id = self.id(&node);
-        let straight = self.worth.open(number, id, reply, file.as_fd(), || Ok(file.stamp()?.size))?;
-        // Nobody asks for them here any more, and the kernel's cache has use for the memory. What later probes leave stays: if it is
-        // asked for again, that counts.
-        if self.worth.has_just_turned(id) {
+        // Nobody asks for its blocks here any more, and the kernel's cache has use for the memory; also while it is still open the
+        // other way. What later probes leave stays: if it is asked for again, that counts.
+        if self.worth.judge_open(id, file.stamp().ok()?.size) == Judged::TurnedStraight {
             self.tier.let_go(id);
         }
-        Some(straight)
+        self.worth.open(number, id, reply, file.as_fd())
     }
 
     /// Makes and opens a file, or opens the one that somebody made meanwhile.

@@ -59,6 +59,15 @@ pub enum Way {
     Straight,
 }
 
+/// What came of judging a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// It goes straight from its next first open on: what is held of it will not be asked for.
+    TurnedStraight,
+    /// Nothing of that kind.
+    AsBefore,
+}
+
 /// What is believed, for the status.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
@@ -134,7 +143,7 @@ impl Worth {
         self.busy.store(busy, Ordering::Relaxed);
     }
 
-    /// Counts an open of `node`, which is `file` of `size` bytes; `below` is open for reading at least. With an id it is to be
+    /// Counts an open of `node`, which is `file`; `below` is open for reading at least. With an id it is to be
     /// answered by `opened_passthrough`, and without any flag but `FOPEN_NOFLUSH`; with `None` by `opened`. Each open
     /// that was answered must be counted, and each release told to [`Self::opens`].
     pub fn open<R: backing::Register<Id = BackingId>>(
@@ -143,10 +152,8 @@ impl Worth {
         file: FileId,
         reply: &R,
         below: BorrowedFd<'_>,
-        size: impl FnOnce() -> io::Result<u64>,
     ) -> Option<Arc<BackingId>> {
-        let wish = || size().map_or(Way::Cached, |size| self.way(file, size, false));
-        self.opens.open(node, reply, below, wish, |e| self.refused(&e))
+        self.opens.open(node, reply, below, || self.way(file), |e| self.refused(&e))
     }
 
     /// What is refused to one file (its file system is stacked) may be granted to the next.
@@ -158,27 +165,25 @@ impl Worth {
         }
     }
 
-    /// The way of an open of `file`, which has `size` bytes. While the node is open otherwise the way is that one's, and this
-    /// is not asked.
-    pub fn way(&self, file: FileId, size: u64, opens_elsewhere: bool) -> Way {
+    /// The way of an open of `file` whose node is not open otherwise; while it is, the way is that one's, and this is not asked.
+    pub fn way(&self, file: FileId) -> Way {
         let straight = match self.asked {
-            _ if opens_elsewhere || lock(&self.no_passthrough).is_some() => false,
+            _ if lock(&self.no_passthrough).is_some() => false,
             Straight::Never => false,
             Straight::Always => true,
-            Straight::Auto => self.judge_open(file, size),
+            Straight::Auto => self.table.row(file).verdict() == Verdict::Straight && !self.probes(),
         };
         if straight { Way::Straight } else { Way::Cached }
+    }
+
+    /// Is this open of a straight file one that shows what the way through takes?
+    fn probes(&self) -> bool {
+        is_probe(self.straight_opens.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
 
     /// Passthrough cannot be had: all is cached from now on.
     pub fn no_passthrough(&self, why: String) {
         *lock(&self.no_passthrough) = Some(why);
-    }
-
-    /// Was the last open of `file` its first since it goes straight?
-    pub fn has_just_turned(&self, file: FileId) -> bool {
-        let row = self.table.row(file);
-        row.verdict() == Verdict::Straight && row.straight_opens() == 1
     }
 
     /// What is believed.
@@ -195,17 +200,17 @@ impl Worth {
         }
     }
 
-    fn judge_open(&self, file: FileId, size: u64) -> bool {
+    /// To be called at each open of `file`, which has `size` bytes, before its [`Self::open`], also while it is open otherwise: a
+    /// file that is never closed must not be held for ever by a way that does not pay.
+    pub fn judge_open(&self, file: FileId, size: u64) -> Judged {
+        if self.asked != Straight::Auto || lock(&self.no_passthrough).is_some() {
+            return Judged::AsBefore;
+        }
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
-        let verdict = self.change(row, cost::at_open(row.verdict(), &row.seen(), &self.costs()));
-        if verdict != Verdict::Straight
-            || is_probe(self.straight_opens.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
-        {
-            return false;
-        }
-        row.opened_straight();
-        true
+        let before = row.verdict();
+        let now = self.change(row, cost::at_open(before, &row.seen(), &self.costs()));
+        if now == Verdict::Straight && before != now { Judged::TurnedStraight } else { Judged::AsBefore }
     }
 
     fn costs(&self) -> Costs {

@@ -1,5 +1,6 @@
-//! What is known of each file: a table of fixed size, a row to a file, the newest file by hash wins. It may forget, and updates
-//! that meet may lose one; either costs some blocks until the same is known again.
+//! What is known of each file: a table of fixed size, a row to a file in one of a few places that its hash gives; where these are
+//! taken, one of them is the newest file's. It may forget, and updates that meet may lose one; either costs some blocks until
+//! the same is known again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -9,6 +10,10 @@ use super::cost::{Seen, TELLING, Verdict, running, undisturbed};
 
 /// Blocks after which half is forgotten, so that what a file is now counts.
 const OLD: u32 = 4096;
+
+/// Places that a file's row may have, side by side: with one, two files of a few hundred that meet would make each other forgotten
+/// at every turn.
+const PLACES: usize = 4;
 
 /// A run that begins at most so many blocks after the last one, or before it, goes on with it: the kernel's readahead may
 /// overtake itself, and blocks that were held are not read.
@@ -35,18 +40,19 @@ pub(super) struct Row {
     below_us: AtomicU32,
     below_least_us: AtomicU32,
     turns: AtomicU32,
-    straight_opens: AtomicU32,
 }
 
 impl Table {
     pub fn new(files: usize) -> Self {
-        Self { rows: (0..files.max(1)).map(|_| Row::default()).collect() }
+        Self { rows: (0..files.next_multiple_of(PLACES).max(PLACES)).map(|_| Row::default()).collect() }
     }
 
     /// The file's row; if it was another's it is cleared.
     pub fn row(&self, file: FileId) -> &Row {
         let hash = file.hash() | 1;
-        let row = &self.rows[((hash >> 1) % self.rows.len() as u64) as usize];
+        let places = &self.rows[((hash >> 1) as usize % (self.rows.len() / PLACES)) * PLACES..][..PLACES];
+        let is = |wanted: u64| places.iter().find(|row| row.tag.load(Relaxed) == wanted);
+        let row = is(hash).or_else(|| is(0)).unwrap_or(&places[(hash >> 48) as usize % PLACES]);
         if row.tag.load(Relaxed) != hash {
             row.clear();
             row.tag.store(hash, Relaxed);
@@ -87,7 +93,7 @@ impl Row {
 
     /// From now on; what was seen before was under another verdict.
     pub fn decide(&self, verdict: Verdict) {
-        for count in [&self.below, &self.hits, &self.runs, &self.sequential, &self.straight_opens] {
+        for count in [&self.below, &self.hits, &self.runs, &self.sequential] {
             count.store(0, Relaxed);
         }
         self.verdict.store(verdict as u32, Relaxed);
@@ -122,16 +128,6 @@ impl Row {
         }
     }
 
-    /// It was opened straight, and not open before.
-    pub fn opened_straight(&self) {
-        self.straight_opens.fetch_add(1, Relaxed);
-    }
-
-    /// How often that was since the verdict.
-    pub fn straight_opens(&self) -> u32 {
-        self.straight_opens.load(Relaxed)
-    }
-
     /// A large file must be read twice over before anything can be said.
     fn old_enough(&self) -> u32 {
         u32::try_from(self.size.load(Relaxed).saturating_mul(3)).unwrap_or(u32::MAX / 2)
@@ -151,5 +147,21 @@ impl Row {
         for count in [&self.size, &self.last_block] {
             count.store(0, Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hundreds_of_files_are_all_known_and_more_than_there_are_rows_are_not() {
+        let table = Table::new(4096);
+        let known = |files: u64| {
+            (0..files).for_each(|file| table.row(FileId(file)).set_size(file + 1));
+            (0..files).filter(|file| table.row(FileId(*file)).seen().size == file + 1).count()
+        };
+        assert_eq!(known(400), 400);
+        assert!((1..=4096).contains(&known(20_000)));
     }
 }

@@ -2,6 +2,12 @@ use super::*;
 
 const FILE: FileId = FileId(7);
 
+/// An open of a file that is not open otherwise.
+fn opened(worth: &Worth, file: FileId, size: u64) -> Way {
+    worth.judge_open(file, size);
+    worth.way(file)
+}
+
 /// `passes` times through a file of so many blocks, in runs of eight, with every block that was taken in a hit.
 fn read(worth: &Worth, blocks: u64, passes: u32, below_us: u64, compresses: bool) -> u64 {
     let mut held = std::collections::BTreeSet::new();
@@ -30,7 +36,7 @@ fn read(worth: &Worth, blocks: u64, passes: u32, below_us: u64, compresses: bool
 #[test]
 fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
     let worth = Worth::new(Straight::Auto, None);
-    assert_eq!(worth.way(FILE, 512 << 16, false), Way::Cached);
+    assert_eq!(opened(&worth, FILE, 512 << 16), Way::Cached);
     read(&worth, 512, 4, 1500, false);
     let report = worth.report();
     assert_eq!((report.taken_in, report.not_taken_in), (0, 1), "{report:?}");
@@ -46,7 +52,7 @@ fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
 fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
     let worth = Worth::new(Straight::Auto, None);
     worth.has_room_for(Bytes::mib(64));
-    assert_eq!(worth.way(FILE, 4096 << 16, false), Way::Cached);
+    assert_eq!(opened(&worth, FILE, 4096 << 16), Way::Cached);
     read(&worth, 2048, 1, 1500, true);
     assert!(matches!(worth.report().reasons.front(), Some(Reason::Stream { .. })), "{:?}", worth.report());
 }
@@ -55,25 +61,26 @@ fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
 fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
     let worth = Worth::new(Straight::Auto, None);
     read(&worth, 512, 3, 30, true);
-    let ways: Vec<Way> = (0..32).map(|_| worth.way(FILE, 512 << 16, false)).collect();
+    assert_eq!(worth.judge_open(FILE, 512 << 16), Judged::TurnedStraight, "what is held of it is let go");
+    assert_eq!(worth.judge_open(FILE, 512 << 16), Judged::AsBefore);
+    let ways: Vec<Way> = (0..32).map(|_| opened(&worth, FILE, 512 << 16)).collect();
     assert_eq!(ways.iter().filter(|way| **way == Way::Cached).count(), 2, "{ways:?} {:?}", worth.report());
-    assert_eq!(worth.way(FILE, 512 << 16, true), Way::Cached, "open elsewhere");
-    let others: Vec<Way> = (100..132).map(|n| worth.way(FileId(n), 512 << 16, false)).collect();
+    let others: Vec<Way> = (100..132).map(|n| opened(&worth, FileId(n), 512 << 16)).collect();
     assert_eq!(others.iter().filter(|way| **way == Way::Cached).count(), 1, "{others:?}");
     // The disk gets slow: what probes read shows it.
     read(&worth, 512, 20, 3000, true);
-    assert_eq!(worth.way(FILE, 512 << 16, false), Way::Cached, "{:?}", worth.report());
+    assert_eq!(opened(&worth, FILE, 512 << 16), Way::Cached, "{:?}", worth.report());
 }
 
 #[test]
 fn what_was_asked_for_is_done_but_where_there_is_no_passthrough() {
     let always = Worth::new(Straight::Always, None);
-    assert_eq!(always.way(FILE, 1, false), Way::Straight);
+    assert_eq!(opened(&always, FILE, 1), Way::Straight);
     always.no_passthrough("not root".to_owned());
-    assert_eq!(always.way(FILE, 1, false), Way::Cached);
+    assert_eq!(opened(&always, FILE, 1), Way::Cached);
     let never = Worth::new(Straight::Never, None);
     read(&never, 512, 3, 30, true);
-    assert_eq!(never.way(FILE, 1, false), Way::Cached);
+    assert_eq!(opened(&never, FILE, 1), Way::Cached);
 }
 
 #[test]

@@ -20,6 +20,8 @@ const BETWEEN_ROUNDS: u32 = 2;
 /// The packers' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
+/// Processors count as busy, for what a read below tells, until so many turns in a row had idle time: in between it is load all the same.
+const CALM_TURNS: u32 = 5;
 /// So many turns lie between two looks for files that others have unlinked (some thousand calls of statx(2)), with buffers given back.
 const BETWEEN_CLEANINGS: u64 = 10;
 /// Blocks are about half as large when packed (text, code; measured on Silesia with LZ4) until the store knows better.
@@ -72,7 +74,7 @@ impl Tender {
     /// For ever.
     pub(super) fn run(&self, root: &Root) {
         let mut state = State::default();
-        let (mut before, mut turns) = (ticks(root), 0_u64);
+        let (mut before, mut turns, mut calm) = (ticks(root), 0_u64, CALM_TURNS);
         loop {
             std::thread::sleep(TURN);
             let now = ticks(root);
@@ -84,7 +86,8 @@ impl Tender {
                 self.fs.give_back_buffers();
             }
             let idle = idle(before, now);
-            self.worth.processors_are_busy(now.0 > before.0 && idle < END_IDLE);
+            calm = if now.0 > before.0 && idle < END_IDLE { 0 } else { calm.saturating_add(1) };
+            self.worth.processors_are_busy(calm < CALM_TURNS);
             match state.turn(idle, stats.insertions) {
                 Turn::Begin => self.store.begin_round(),
                 Turn::End => self.store.end_round(),
