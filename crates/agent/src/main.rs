@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use eke_agent::clock::SystemClock;
+use eke_agent::companion::Companion;
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_kernel::{Root, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -70,9 +71,22 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     let listener = socket::listen(root)?;
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());
-    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load);
+    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load, companion(arguments));
     socket::remove(root)?;
     ended
+}
+
+/// `eke-prefetch`, from where this program is. A directory that stands for `/` has no launches to see.
+fn companion(arguments: &Arguments) -> Companion {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-prefetch")));
+    let Some(program) = beside.filter(|program| arguments.root.is_host() && program.exists()) else {
+        return Companion::none();
+    };
+    let config = arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]);
+    Companion::of(
+        program,
+        ["run".to_owned(), "--end-with-parent".to_owned()].into_iter().chain(config).collect(),
+    )
 }
 
 /// A descriptor that SIGTERM and SIGINT make readable.

@@ -3,17 +3,19 @@
 use eke_core::config::Settings;
 use eke_core::model::Model;
 use eke_core::sample::{Sample, SwapArea};
-use eke_core::snapshot::{AgentState, Response, Snapshot};
+use eke_core::snapshot::{AgentState, PrefetchState, Response, Snapshot};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::knob::Codec;
 use eke_kernel::read;
+use eke_kernel::state;
 use eke_swap::live::{Live, Moment};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::adopt::{Adopted, adopt};
 use crate::check::Check;
 use crate::clock::Clock;
+use crate::companion::Companion;
 use crate::events::Events;
 
 /// A status that is not older than this is answered again as it is.
@@ -37,12 +39,13 @@ pub struct Watch<'a> {
     events: Events,
     check: Check,
     live: Live,
+    companion: Companion,
     rendered: Option<Vec<u8>>,
 }
 
 impl<'a> Watch<'a> {
-    /// Adopts what is applied and takes the first sample.
-    pub fn new(root: &'a Root, clock: &'a dyn Clock, settings: Settings) -> Self {
+    /// Adopts what is applied and takes the first sample. `companion` is what runs beside the agent while a plan is applied.
+    pub fn new(root: &'a Root, clock: &'a dyn Clock, settings: Settings, companion: Companion) -> Self {
         let mut watch = Self {
             root,
             clock,
@@ -58,6 +61,7 @@ impl<'a> Watch<'a> {
             events: Events::default(),
             check: Check::default(),
             live: Live::default(),
+            companion,
             rendered: None,
         };
         watch.adopt();
@@ -94,6 +98,10 @@ impl<'a> Watch<'a> {
             self.show(self.last.clone().unwrap_or_default(), self.before.clone());
             self.compare();
             self.maintain();
+        }
+        let wanted = self.settings.prefetch.enabled && self.adopted.applied.is_some();
+        if let Some(sentence) = self.companion.tend(wanted, self.clock.monotonic_ms()) {
+            self.note(sentence);
         }
     }
 
@@ -161,6 +169,7 @@ impl<'a> Watch<'a> {
             backend: self.backend.clone(),
             prediction: self.adopted.prediction().cloned(),
             model: self.model.clone(),
+            prefetch: self.companion.pid().and_then(|pid| prefetch_state(self.root, pid)),
             events: self.events.as_slice().to_vec(),
         }
     }
@@ -184,6 +193,11 @@ pub fn line(response: &Response) -> Vec<u8> {
     let mut line = serde_json::to_vec(response).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+/// What `eke-prefetch` says of itself, if it is the process `pid` that says it.
+fn prefetch_state(root: &Root, pid: u32) -> Option<PrefetchState> {
+    state::load::<PrefetchState>(root, state::PREFETCH).filter(|state| state.pid == pid)
 }
 
 /// The resident set of `/proc/PID/statm` (proc_pid_statm(5)): its second number, in pages.
@@ -218,7 +232,6 @@ mod tests {
 
     use eke_core::snapshot::Applied;
     use eke_core::step::{Plan, Prediction};
-    use eke_kernel::state;
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
@@ -250,7 +263,7 @@ mod tests {
     fn rates_of_a_status_are_about_the_time_since_the_last_tick() {
         let (machine, clock) = (FakeKernel::new(), Hand::default());
         let root = machine.root();
-        let mut watch = Watch::new(&root, &clock, settings());
+        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
         watch.tick();
         machine.put("proc/vmstat", "pswpin 400\npswpout 0\n");
         clock.0.set(400);
@@ -273,7 +286,7 @@ mod tests {
         machine.add_area("/dev/zram0", 65_536, 20_480, 100);
         machine.put("sys/block/zram0/disksize", "67108864\n");
         machine.put("sys/block/zram0/mm_stat", "20971520 9000000 10485760 0 10485760 0 0 0 0\n");
-        let mut watch = Watch::new(&root, &clock, settings());
+        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
         watch.tick();
         let shown = snapshot(&mut watch);
         assert!(shown.applied);
@@ -288,7 +301,7 @@ mod tests {
         let (machine, clock) = (FakeKernel::new(), Hand::default());
         let root = machine.root();
         std::fs::remove_file(machine.dir().join("proc/vmstat")).unwrap();
-        let mut watch = Watch::new(&root, &clock, settings());
+        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
         watch.tick();
         watch.tick();
         let events = snapshot(&mut watch).events;

@@ -35,6 +35,8 @@ pub struct ConfigError {
 pub struct Settings {
     /// Compressed swap.
     pub swap: SwapSettings,
+    /// What is read before it is asked for.
+    pub prefetch: PrefetchSettings,
     /// The agent.
     pub agent: AgentSettings,
 }
@@ -114,6 +116,22 @@ settings! {
 }
 
 settings! {
+    /// `[prefetch]`.
+    PrefetchSettings / PartialPrefetch {
+        /// Learn, predict and read before at all.
+        enabled: bool => bool,
+        /// Read before a program starts, by prediction.
+        ahead: bool => bool,
+        /// Read what is missing at the moment of a start.
+        at_exec: bool => bool,
+        /// Percent of the available memory that may be filled ahead.
+        memory_percent: u32 => Within<1, 90>,
+        /// Read ahead on battery, too.
+        on_battery: bool => bool,
+    }
+}
+
+settings! {
     /// `[agent]`.
     AgentSettings / PartialAgent {
         /// Seconds between two looks.
@@ -125,6 +143,7 @@ settings! {
 #[serde(deny_unknown_fields, default)]
 struct Partial {
     swap: PartialSwap,
+    prefetch: PartialPrefetch,
     agent: PartialAgent,
 }
 
@@ -168,6 +187,7 @@ impl Settings {
         for source in std::iter::once(&shipped).chain(sources) {
             let partial = parse(source)?;
             partial.swap.overlay(&mut settings.swap);
+            partial.prefetch.overlay(&mut settings.prefetch);
             partial.agent.overlay(&mut settings.agent);
         }
         Ok(settings)
@@ -200,6 +220,7 @@ mod tests {
         assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, 100, 10));
         assert_eq!(s.swap.algorithm, "auto");
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
+        assert!(s.prefetch.ahead && s.prefetch.at_exec && !s.prefetch.on_battery);
     }
 
     #[test]

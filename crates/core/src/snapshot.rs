@@ -49,6 +49,35 @@ pub struct AgentState {
     pub cpu_ms: u64,
 }
 
+/// What `eke-prefetch` did. Numbers only: which programs a user starts is nobody else's business.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PrefetchState {
+    /// Its process.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub up_s: u64,
+    /// How launches are seen, and why not better.
+    pub source: String,
+    /// Why it reads nothing ahead now; none: it may.
+    pub off: Option<String>,
+    /// Programs of which it is known what they read.
+    pub programs: u64,
+    /// Launches seen since it started.
+    pub launches: u64,
+    /// Of these, those that were learned from.
+    pub learned: u64,
+    /// Launches of programs that had been read in before.
+    pub foreseen: u64,
+    /// Bytes read ahead by prediction.
+    pub ahead: Bytes,
+    /// Of these, those that a launch used within the time for which they were read.
+    pub used: Bytes,
+    /// Bytes read at the moment of a start.
+    pub at_exec: Bytes,
+}
+
 /// What is so now, for every client alike. It holds nothing of any user's.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -63,6 +92,9 @@ pub struct Snapshot {
     pub prediction: Option<Prediction>,
     /// What happens.
     pub model: Model,
+    /// What is learned of launches and read before them; `None` where nothing does that.
+    #[serde(default)]
+    pub prefetch: Option<PrefetchState>,
     /// What the agent did or noticed, newest last, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
 }

@@ -8,6 +8,8 @@ use crate::root::Root;
 
 /// The plan as applied ([`eke_core::snapshot::Applied`]): for the agent and `status`, gone with the boot.
 pub const APPLIED: &str = "run/eke/applied.json";
+/// What `eke-prefetch` says of itself ([`eke_core::snapshot::PrefetchState`]), gone with the boot.
+pub const PREFETCH: &str = "run/eke/prefetch.json";
 /// The figures of the last measurement, for the next boot.
 pub const MEASURED: &str = "var/lib/eke/measured.json";
 

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use eke_agent::clock::SystemClock;
+use eke_agent::companion::Companion;
 use eke_agent::{Ended, run, socket};
 use eke_core::snapshot::{Response, Snapshot};
 use eke_kernel::settings;
@@ -32,7 +33,15 @@ impl Agent {
         let listener = socket::listen(&root).unwrap();
         let (shutdown, watched) = UnixStream::pair().unwrap();
         let thread = std::thread::spawn(move || {
-            run(&root, &listener, &SystemClock, watched.as_fd(), &|| settings::load(&root, None)).unwrap()
+            run(
+                &root,
+                &listener,
+                &SystemClock,
+                watched.as_fd(),
+                &|| settings::load(&root, None),
+                Companion::none(),
+            )
+            .unwrap()
         });
         Self { socket: machine.dir().join(socket::FILE), machine, shutdown, thread }
     }

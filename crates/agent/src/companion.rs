@@ -1,0 +1,151 @@
+//! A process of eke's that runs beside the agent: started, watched, and started again, each time later, if it ends.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// The first pause before another start, in milliseconds; it doubles.
+const FIRST_PAUSE_MS: u64 = 5_000;
+const LONGEST_PAUSE_MS: u64 = 600_000;
+/// Whoever ran for so long begins again with the first pause.
+const STEADY_MS: u64 = 600_000;
+
+/// The process, or the wish for one.
+#[derive(Debug)]
+pub struct Companion {
+    /// What is started, with its arguments; none: nothing is, ever.
+    command: Option<(PathBuf, Vec<String>)>,
+    child: Option<(Child, u64)>,
+    pause_ms: u64,
+    not_before_ms: u64,
+}
+
+impl Companion {
+    /// Nothing runs beside.
+    pub fn none() -> Self {
+        Self { command: None, child: None, pause_ms: FIRST_PAUSE_MS, not_before_ms: 0 }
+    }
+
+    /// `program` runs beside. It must end by itself when the agent does (`PR_SET_PDEATHSIG`).
+    pub fn of(program: PathBuf, arguments: Vec<String>) -> Self {
+        Self { command: Some((program, arguments)), ..Self::none() }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(|(child, _)| child.id())
+    }
+
+    /// Looks after it at `now_ms`, any steady clock's: starts it if it is wanted and the pause is over, stops it if not. What is
+    /// worth a line comes back.
+    pub fn tend(&mut self, wanted: bool, now_ms: u64) -> Option<String> {
+        if let Some((child, began_ms)) = &mut self.child {
+            return match child.try_wait() {
+                Ok(Some(status)) => {
+                    let ran_ms = now_ms.saturating_sub(*began_ms);
+                    Some(self.ended(status, ran_ms, now_ms))
+                }
+                Ok(None) if !wanted => self.stop(),
+                Ok(None) => None,
+                Err(e) => Some(format!("The process beside the agent cannot be looked at: {e}.")),
+            };
+        }
+        (wanted && now_ms >= self.not_before_ms).then(|| self.start(now_ms)).flatten()
+    }
+
+    fn start(&mut self, now_ms: u64) -> Option<String> {
+        let (program, arguments) = self.command.as_ref()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        match command.spawn() {
+            Ok(child) => {
+                let sentence = format!("Started {} (process {}).", program.display(), child.id());
+                self.child = Some((child, now_ms));
+                Some(sentence)
+            }
+            Err(e) => {
+                let program = program.display().to_string();
+                let next_s = self.postpone(now_ms) / 1_000;
+                Some(format!("{program} cannot be started: {e}. The next try is in {next_s} s."))
+            }
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus, ran_ms: u64, now_ms: u64) -> String {
+        self.child = None;
+        if ran_ms >= STEADY_MS {
+            self.pause_ms = FIRST_PAUSE_MS;
+        }
+        let next_s = self.postpone(now_ms) / 1_000;
+        format!(
+            "The process beside the agent ended ({status}) after {} s; the next begins in {next_s} s.",
+            ran_ms / 1_000
+        )
+    }
+
+    /// The pause from now on, in milliseconds.
+    fn postpone(&mut self, now_ms: u64) -> u64 {
+        let pause_ms = self.pause_ms;
+        self.not_before_ms = now_ms.saturating_add(pause_ms);
+        self.pause_ms = pause_ms.saturating_mul(2).min(LONGEST_PAUSE_MS);
+        pause_ms
+    }
+
+    /// Asks it to end; it is waited for at the next look.
+    fn stop(&mut self) -> Option<String> {
+        let (child, _) = self.child.as_ref()?;
+        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
+        let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        asked.err().map(|e| format!("The process {} cannot be ended: {e}.", child.id()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Companion {
+        Companion::of("/bin/sh".into(), vec!["-c".into(), script.into()])
+    }
+
+    /// Looks until something is worth a line.
+    fn next(companion: &mut Companion, wanted: bool, now_ms: u64) -> String {
+        loop {
+            if let Some(sentence) = companion.tend(wanted, now_ms) {
+                return sentence;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn it_is_started_again_each_time_later() {
+        let mut companion = sh("exit 3");
+        assert!(companion.tend(false, 0).is_none() && companion.pid().is_none());
+        assert!(next(&mut companion, true, 0).starts_with("Started /bin/sh"));
+        assert!(
+            next(&mut companion, true, 1_000).contains("exit status: 3) after 1 s; the next begins in 5 s")
+        );
+        assert!(companion.tend(true, 5_999).is_none() && companion.pid().is_none());
+        assert!(next(&mut companion, true, 6_000).starts_with("Started"));
+        assert!(next(&mut companion, true, 6_000).contains("in 10 s"));
+        assert!(next(&mut companion, true, 16_000).starts_with("Started"));
+        assert!(next(&mut companion, true, 16_000 + STEADY_MS).contains("in 5 s"), "it was steady");
+    }
+
+    #[test]
+    fn it_ends_when_it_is_not_wanted() {
+        let mut companion = sh("sleep 1000");
+        next(&mut companion, true, 0);
+        assert!(next(&mut companion, false, 0).contains("signal: 15"));
+        assert!(companion.pid().is_none());
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_said_and_tried_later() {
+        let mut companion = Companion::of("/nowhere/eke-prefetch".into(), Vec::new());
+        let sentence = next(&mut companion, true, 0);
+        assert!(sentence.starts_with("/nowhere/eke-prefetch cannot be started: No such file"), "{sentence}");
+        assert!(companion.tend(true, 4_999).is_none());
+        assert!(Companion::none().tend(true, 0).is_none());
+    }
+}
