@@ -71,3 +71,6 @@ pub fn choose(candidates: &[Candidate<'_>], ground: &dyn Ground, limits: &Limits
     let looked = unit::units(candidates, ground, limits);
     pick::pick(candidates, looked, limits)
 }
+
+#[cfg(test)]
+mod tests;

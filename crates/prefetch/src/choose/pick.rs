@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::unit::{Looked, Seconds, Unit, Whole};
+use super::unit::{Looked, Seconds, Unit, Whole, sound};
 use super::verdict::Verdict;
 use super::{Candidate, Limits};
 use crate::file_set::{Kind, Stamp};
@@ -185,7 +185,7 @@ fn verdict(
     } else if bytes > 0 {
         Verdict::Chosen { bytes, of_bytes, saved_s, of_s }
     } else if probable_bytes == 0 {
-        Verdict::Improbable { probability: candidate.probability, least: limits.least_probability }
+        Verdict::Improbable { probability: sound(candidate.probability), least: limits.least_probability }
     } else {
         Verdict::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }
     }

@@ -123,8 +123,7 @@ fn whole<'a>(
     for file in &candidate.set.files {
         if let Some(cost) = cost(file) {
             whole.readable += 1;
-            whole.cold_s +=
-                share(file.weight) * cost.seconds(starts(file).count() as u64, bytes(file.kind, &file.pages));
+            whole.cold_s += share(file.weight) * cost.seconds(requests(file), bytes(file.kind, &file.pages));
         }
     }
     let of_launch = candidate.took.map_or(0.0, |took| limits.least_saved_share * took.as_secs_f64());
@@ -145,7 +144,12 @@ fn users<'a>(at: usize, candidate: &Candidate<'a>) -> impl Iterator<Item = User<
 }
 
 fn share(weight: f32) -> f64 {
-    if weight.is_nan() { 0.0 } else { f64::from(weight).clamp(0.0, 1.0) }
+    sound(f64::from(weight))
+}
+
+/// As a probability: what is none is nothing.
+pub(super) fn sound(probability: f64) -> f64 {
+    if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) }
 }
 
 /// A directory is looked at by reading a block of it, at least.
@@ -153,12 +157,16 @@ fn bytes(kind: Kind, pages: &Pages) -> u64 {
     if kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() }
 }
 
-/// The pages at which a program that reads this file in order must ask the disk.
-fn starts(file: &Touched) -> impl Iterator<Item = u64> + '_ {
-    let spans = file.pages.spans();
+/// The pages at which a program that reads these in order must ask the disk.
+fn starts(pages: &Pages) -> impl Iterator<Item = u64> + '_ {
+    let spans = pages.spans();
     let is_start = move |at: usize| at == 0 || spans[at].first - spans[at - 1].end > READ_AHEAD_PAGES;
-    let of_pages = spans.iter().enumerate().filter(move |(at, _)| is_start(*at)).map(|(_, span)| span.first);
-    of_pages.chain((file.kind == Kind::Directory).then_some(0))
+    spans.iter().enumerate().filter(move |(at, _)| is_start(*at)).map(|(_, span)| span.first)
+}
+
+/// How often.
+fn requests(file: &Touched) -> u64 {
+    if file.kind == Kind::Directory { 1 } else { starts(&file.pages).count() as u64 }
 }
 
 /// 1 - ∏(1 - p).
@@ -174,7 +182,7 @@ fn of_file<'a>(users: &[User<'a>], cost: DiskCost, ground: &dyn Ground) -> Vec<U
         Resident::Pages(pages) => pages,
     };
     if file.kind == Kind::Directory {
-        return vec![unit(file, users, &[Piece::directory(users.len())], cost)];
+        return vec![unit(file, users, &[Piece::directory(users.len())], &resident, cost)];
     }
     let mut by_users: BTreeMap<Vec<usize>, Vec<Piece>> = BTreeMap::new();
     for piece in pieces(users, &resident) {
@@ -183,7 +191,7 @@ fn of_file<'a>(users: &[User<'a>], cost: DiskCost, ground: &dyn Ground) -> Vec<U
     let hole = longest_hole(cost);
     let clusters =
         by_users.values().flat_map(|pieces| pieces.chunk_by(move |a, b| b.span.first - a.span.end <= hole));
-    clusters.map(|cluster| unit(file, users, cluster, cost)).collect()
+    clusters.map(|cluster| unit(file, users, cluster, &resident, cost)).collect()
 }
 
 /// Pages that take less time than another request.
@@ -217,8 +225,8 @@ fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
     cuts.sort_unstable();
     cuts.dedup();
     let mut asked: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (at, user) in users.iter().enumerate() {
-        starts(user.file).for_each(|page| asked.entry(page).or_default().push(at));
+    for (at, missing) in missing.iter().enumerate() {
+        starts(missing).for_each(|page| asked.entry(page).or_default().push(at));
     }
     let piece = |pair: &[u64]| {
         let span = Span::new(pair[0], pair[1])?;
@@ -230,7 +238,13 @@ fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
 }
 
 /// Of pieces of the same users, in order.
-fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskCost) -> Unit<'a> {
+fn unit<'a>(
+    file: &'a Touched,
+    users: &[User<'a>],
+    pieces: &[Piece],
+    resident: &Pages,
+    cost: DiskCost,
+) -> Unit<'a> {
     let of = pieces.first().map_or(&[][..], |piece| &piece.users);
     let used: u64 = pieces.iter().map(|piece| piece.span.bytes()).sum();
     let p = |at: &usize| users[*at].probability;
@@ -245,10 +259,10 @@ fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskC
         Share { candidate: users[*at].candidate, bytes: used, cold_s: cost.seconds(requests, used) }
     };
     let (first, end) = (pieces.first().map_or(0, |p| p.span.first), pieces.last().map_or(0, |p| p.span.end));
-    let is_directory = file.kind == Kind::Directory;
+    let all: Pages = Span::new(first, end).filter(|_| file.kind != Kind::Directory).into_iter().collect();
     Unit {
         file,
-        pages: Span::new(first, end).filter(|_| !is_directory).into_iter().collect(),
+        pages: all.without(resident),
         place: of.iter().map(|at| users[*at].place).min().unwrap_or(0),
         probability,
         saved,

@@ -111,3 +111,6 @@ impl Keep {
         read.map_err(error::of(&self.path))
     }
 }
+
+#[cfg(test)]
+mod tests;

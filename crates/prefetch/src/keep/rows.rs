@@ -103,10 +103,20 @@ pub(super) fn tick(transaction: &Transaction<'_>, now_s: i64) -> rusqlite::Resul
     let read = |name: &str| {
         transaction.query_row("SELECT value FROM kept WHERE name = ?", [name], |row| row.get(0)).optional()
     };
-    let last = Clock { machine_s: read("machine_s")?.unwrap_or(now_s), own_s: read("own_s")?.unwrap_or(0) };
+    let last = Clock {
+        machine_s: read("machine_s")?.unwrap_or(now_s),
+        before_s: read("before_s")?,
+        own_s: read("own_s")?.unwrap_or(0),
+    };
     let clock = last.at(now_s);
     keep(transaction, "machine_s", clock.machine_s)?;
     keep(transaction, "own_s", clock.own_s)?;
+    match clock.before_s {
+        Some(before_s) => keep(transaction, "before_s", before_s)?,
+        None => {
+            transaction.prepare_cached("DELETE FROM kept WHERE name = 'before_s'")?.execute(()).map(|_| ())?
+        }
+    }
     Ok(clock)
 }
 

@@ -129,6 +129,7 @@ impl Keep {
     fn clock(&self) -> Result<Clock> {
         Ok(Clock {
             machine_s: self.kept("machine_s")?.unwrap_or(i64::MAX),
+            before_s: self.kept("before_s")?,
             own_s: self.kept("own_s")?.unwrap_or(0),
         })
     }
