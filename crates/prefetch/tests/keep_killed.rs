@@ -37,7 +37,9 @@ fn launch(number: u64) -> Launch {
 fn last(dir: &Path) -> u64 {
     let opened = Keep::open(dir, "boot", NOW).unwrap();
     assert_eq!(opened.set_aside, None);
-    let Some(known) = opened.keep.known(Program::of_exe("/usr/bin/program").id(), NOW).unwrap() else { return 0 };
+    let Some(known) = opened.keep.known(Program::of_exe("/usr/bin/program").id(), NOW).unwrap() else {
+        return 0;
+    };
     let number = known.record.cold_bytes;
     assert_eq!(known.set, launch(number).set);
     assert_eq!(u64::from(known.record.learned), number);

@@ -93,14 +93,19 @@ fn fill_logs(keep: &mut Keep) {
     let happened = |n: usize| Happened {
         at_s: NOW as f64 + n as f64,
         user: 1000,
-        event: Event::Start(ProgramId(n as u64 * 0x9e37_79b9_7f4a_7c15)),
+        event: Event::Start(ProgramId((n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))),
     };
     keep.happened(&(0..MOST_EVENTS).map(happened).collect::<Vec<_>>()).unwrap();
-    let verdict = Verdict::Chosen { bytes: 123_456_789, of_bytes: 234_567_891, saved_s: 1.234_567_89, of_s: 2.345_678_9 };
+    let verdict = Verdict::Chosen {
+        bytes: 123_456_789,
+        of_bytes: 234_567_891,
+        saved_s: 1.234_567_89,
+        of_s: 2.345_678_9,
+    };
     let decision = |n: usize| Decision {
         at_s: NOW,
         occasion: Occasion::Ahead,
-        program: ProgramId(n as u64 * 0x9e37_79b9_7f4a_7c15),
+        program: ProgramId((n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         probability: 0.123_456_789,
         verdict,
         limit: None,
@@ -137,8 +142,10 @@ fn what_is_larger_than_that_is_made_to_fit() {
     let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
     let mut random = Random(2);
     for program in 0..200u64 {
-        // as large as a set may be: half a megabyte of paths
-        let long = |n: u64| touched(format!("/{program}/{}/{n}", "d".repeat(2000)), program * 1000 + n, &mut Random(n));
+        // as large as a set may be: more than that
+        let long = |n: u64| {
+            touched(format!("/{program}/{}/{n}", "d".repeat(2000)), program * 1000 + n, &mut Random(n))
+        };
         let launch = launch(program, FileSet { files: (0..240).map(long).collect() });
         keep.learned(&launch, &launch.set, NOW).unwrap();
         assert!(bytes(dir.path()) < MOST_BYTES, "{program}: {}", bytes(dir.path()));

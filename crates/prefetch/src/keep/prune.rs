@@ -12,6 +12,9 @@ const LIVE_BYTES: i64 = MOST_BYTES as i64 / 16 * 12;
 /// Every so many learned launches what is void is swept out.
 const SWEEP_EVERY: i64 = 64;
 
+/// While programs go, every so many of them: their files go only then.
+const SWEEP_AT: usize = 8;
+
 /// Makes room, sparing the program with this key, which was learned just now. Gives how many programs went.
 pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<usize> {
     let learned: i64 = transaction.query_row("SELECT sum(learned) FROM program", (), |row| row.get(0))?;
@@ -32,7 +35,7 @@ pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) ->
         transaction.prepare_cached("DELETE FROM touched WHERE program = ?")?.execute([key])?;
         transaction.prepare_cached("DELETE FROM program WHERE key = ?")?.execute([key])?;
         gone += 1;
-        if is_full && gone % 16 == 0 {
+        if is_full && gone % SWEEP_AT == 0 {
             sweep(transaction)?;
         }
     }

@@ -18,7 +18,7 @@ use crate::launch::Launch;
 use crate::program::Program;
 
 /// The most that the paths and pages of one program's files may have, in bytes: what a program touches is its user's choice.
-const MOST_SET_BYTES: usize = 512 << 10;
+const MOST_SET_BYTES: usize = 256 << 10;
 /// Weights are kept in this part of one.
 const WEIGHT_PARTS: f32 = 10_000.0;
 
