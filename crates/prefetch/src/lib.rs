@@ -4,6 +4,7 @@
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: what is learned, as data
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
+//! - [`predict`]: which programs start next; pure
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
@@ -13,6 +14,7 @@ pub mod file_set;
 pub mod happened;
 pub mod launch;
 pub mod pages;
+pub mod predict;
 pub mod program;
 
 pub use cost::DiskCost;
