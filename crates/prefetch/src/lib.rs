@@ -5,6 +5,7 @@
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
 //! - [`predict`]: which programs start next; pure
+//! - [`replay`]: traces, and what predictors would have made of them; pure
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
@@ -16,6 +17,7 @@ pub mod launch;
 pub mod pages;
 pub mod predict;
 pub mod program;
+pub mod replay;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};

@@ -44,8 +44,9 @@ mod tests {
     #[test]
     fn it_neither_runs_back_nor_leaps() {
         let mut clock = Clock::default();
-        let counted: Vec<f64> =
-            [1000.0, 1010.0, 5.0, 6.0, 4e12, f64::NAN, f64::INFINITY, 4e12 + 1.0].map(|at| clock.advance(at)).into();
+        let counted: Vec<f64> = [1000.0, 1010.0, 5.0, 6.0, 4e12, f64::NAN, f64::INFINITY, 4e12 + 1.0]
+            .map(|at| clock.advance(at))
+            .into();
         let week = LONGEST_STEP_S;
         assert_eq!(counted, [0.0, 10.0, 10.0, 11.0, 11.0 + week, 11.0 + week, 11.0 + week, 12.0 + week]);
     }

@@ -83,7 +83,8 @@ impl MapsBuilder {
 
     /// The maps: where parts of a file overlap they are cut, so that each page is in one.
     pub fn build(self) -> Maps {
-        let mut maps = Maps { of: self.programs.into_iter().map(|p| (p, Vec::new())).collect(), ..Maps::default() };
+        let mut maps =
+            Maps { of: self.programs.into_iter().map(|p| (p, Vec::new())).collect(), ..Maps::default() };
         for (name, found) in self.found {
             let file = maps.files.len();
             maps.files.push(name);

@@ -33,7 +33,9 @@ impl Predictor for Recency {
 
     fn chances(&mut self, _now_s: f64, _horizon_s: f64) -> Vec<Chance> {
         let idle = self.list.iter().filter(|program| !self.running.has(**program));
-        idle.enumerate().map(|(at, program)| Chance { program: *program, probability: 1.0 / (2.0 + at as f64) }).collect()
+        idle.enumerate()
+            .map(|(at, program)| Chance { program: *program, probability: 1.0 / (2.0 + at as f64) })
+            .collect()
     }
 }
 

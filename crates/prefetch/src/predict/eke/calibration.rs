@@ -27,7 +27,11 @@ impl Default for Calibration {
 impl Calibration {
     /// The probability that this one means; 0 and 1 stay what they are.
     pub fn of(&self, raw: f64) -> f64 {
-        if raw <= 0.0 || raw >= 1.0 { raw.clamp(0.0, 1.0) } else { logistic(self.slope * logit(raw) + self.offset) }
+        if raw <= 0.0 || raw >= 1.0 {
+            raw.clamp(0.0, 1.0)
+        } else {
+            logistic(self.slope * logit(raw) + self.offset)
+        }
     }
 
     /// Learns from probabilities that were given together, and what came.
@@ -49,8 +53,11 @@ impl Calibration {
 
     /// Puts right what a foreign state may have.
     pub fn mend(&mut self) {
-        let sound = [self.slope, self.offset, self.seen[0], self.seen[1]].iter().all(|number| number.is_finite());
-        let inside = (0.2..=5.0).contains(&self.slope) && self.offset.abs() <= FAR && self.seen.iter().all(|s| *s > 0.0);
+        let sound =
+            [self.slope, self.offset, self.seen[0], self.seen[1]].iter().all(|number| number.is_finite());
+        let inside = (0.2..=5.0).contains(&self.slope)
+            && self.offset.abs() <= FAR
+            && self.seen.iter().all(|s| *s > 0.0);
         if !(sound && inside) {
             *self = Self::default();
         }
@@ -111,7 +118,11 @@ impl Reliability {
     /// The bins that have any, with their lower and upper borders.
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, Bin)> + '_ {
         let lower = std::iter::once(0.0).chain(BORDERS);
-        lower.zip(BORDERS).zip(self.bins).filter(|(_, bin)| bin.count > 0.0).map(|((from, to), bin)| (from, to, bin))
+        lower
+            .zip(BORDERS)
+            .zip(self.bins)
+            .filter(|(_, bin)| bin.count > 0.0)
+            .map(|((from, to), bin)| (from, to, bin))
     }
 
     /// The mean distance between said and seen, weighed by count (expected calibration error); none before anything was seen.
@@ -123,7 +134,8 @@ impl Reliability {
 
     /// Puts right what a foreign state may have.
     pub fn mend(&mut self) {
-        let sound = |bin: &Bin| [bin.predicted, bin.came, bin.count].iter().all(|n| n.is_finite() && *n >= 0.0);
+        let sound =
+            |bin: &Bin| [bin.predicted, bin.came, bin.count].iter().all(|n| n.is_finite() && *n >= 0.0);
         if !self.bins.iter().all(sound) {
             *self = Self::default();
         }
@@ -149,8 +161,11 @@ mod tests {
     fn the_table_says_what_came() {
         let mut table = Reliability::default();
         assert_eq!(table.error(), None);
-        [(0.15, true), (0.12, false), (1.0, true), (0.0, false)].map(|(p, came)| table.add(p, came));
-        let bins: Vec<_> = table.bins().map(|(from, to, bin)| (from, to, bin.observed(), bin.count)).collect();
+        [(0.15, true), (0.12, false), (1.0, true), (0.0, false)]
+            .into_iter()
+            .for_each(|(p, came)| table.add(p, came));
+        let bins: Vec<_> =
+            table.bins().map(|(from, to, bin)| (from, to, bin.observed(), bin.count)).collect();
         assert_eq!(bins, [(0.0, 0.01, 0.0, 1.0), (0.1, 0.2, 0.5, 2.0), (0.9, 1.0, 1.0, 1.0)]);
         assert!((table.error().unwrap() - (0.0 + 0.73 + 0.0) / 4.0).abs() < 1e-12);
     }

@@ -74,7 +74,11 @@ mod tests {
         let mut circle = Circle::new(24);
         circle.add(place(23.9 * 3600.0, 86_400.0), ProgramId(7), 100.0);
         let seen = |hour: f64| -> f64 {
-            circle.around(place(hour * 3600.0, 86_400.0)).iter().map(|(w, row)| w * row.count(ProgramId(7))).sum()
+            circle
+                .around(place(hour * 3600.0, 86_400.0))
+                .iter()
+                .map(|(w, row)| w * row.count(ProgramId(7)))
+                .sum()
         };
         assert!(seen(24.1) > 0.5 && seen(24.1) > seen(25.5) && seen(12.0) == 0.0);
     }

@@ -83,7 +83,9 @@ impl Forecasts {
 
     /// Keeps a forecast, to be looked at again. `likeliest` are programs with their raw probabilities, likeliest first.
     pub fn keep(&mut self, now_s: f64, place: usize, likeliest: &[(ProgramId, f64)]) {
-        if self.pending.back().is_some_and(|last| now_s - last.at_s < APART_S) || self.pending.len() >= PENDING {
+        if self.pending.back().is_some_and(|last| now_s - last.at_s < APART_S)
+            || self.pending.len() >= PENDING
+        {
             return;
         }
         let programs = likeliest.iter().take(WATCHED).map(|(program, raw)| (*program, *raw, false)).collect();
@@ -95,13 +97,18 @@ impl Forecasts {
         self.pass(now_s);
         for forecast in &mut self.pending {
             forecast.starts += 1;
-            forecast.programs.iter_mut().filter(|(p, ..)| *p == program).for_each(|(.., started)| *started = true);
+            forecast
+                .programs
+                .iter_mut()
+                .filter(|(p, ..)| *p == program)
+                .for_each(|(.., started)| *started = true);
         }
     }
 
     /// Looks again at forecasts whose horizon is over.
     pub fn pass(&mut self, now_s: f64) {
-        while let Some(over) = self.pending.pop_front_if_over(now_s) {
+        let over = self.pending.iter().take_while(|forecast| now_s - forecast.at_s > HORIZON_S).count();
+        for over in self.pending.drain(..over) {
             if let Some(mean) = self.starts.get_mut(over.place) {
                 mean.count = (mean.count + 1.0).min(MEMORY);
                 mean.value += (f64::from(over.starts) - mean.value) / mean.count;
@@ -117,23 +124,12 @@ impl Forecasts {
     pub fn mend(&mut self) {
         self.starts.resize(PLACES, Mean { value: 1.0, count: 1.0 });
         for mean in &mut self.starts {
-            let sound = mean.value.is_finite() && mean.count.is_finite() && mean.value >= 0.0 && mean.count >= 1.0;
+            let sound =
+                mean.value.is_finite() && mean.count.is_finite() && mean.value >= 0.0 && mean.count >= 1.0;
             *mean = if sound { *mean } else { Mean { value: 1.0, count: 1.0 } };
         }
         self.calibration.mend();
         self.reliability.mend();
-    }
-}
-
-/// Forecasts in order of time.
-trait Over {
-    fn pop_front_if_over(&mut self, now_s: f64) -> Option<Forecast>;
-}
-
-impl Over for VecDeque<Forecast> {
-    fn pop_front_if_over(&mut self, now_s: f64) -> Option<Forecast> {
-        let over = self.front().is_some_and(|first| now_s - first.at_s > HORIZON_S);
-        if over { self.pop_front() } else { None }
     }
 }
 

@@ -29,14 +29,17 @@ impl Mix {
         let products: Vec<f64> = self.weights.iter().zip(given).map(|(w, p)| w * p.max(1e-9)).collect();
         let sum: f64 = products.iter().sum();
         if sum.is_finite() && sum > 0.0 && products.len() == self.weights.len() {
-            self.weights = products.iter().map(|product| (1.0 - SHARED) * product / sum + SHARED * even).collect();
+            self.weights =
+                products.iter().map(|product| (1.0 - SHARED) * product / sum + SHARED * even).collect();
         }
     }
 
     /// Puts right what a foreign state may have.
     pub fn mend(&mut self, experts: usize) {
         let sum: f64 = self.weights.iter().sum();
-        let sound = self.weights.len() == experts && self.weights.iter().all(|w| w.is_finite() && *w >= 0.0) && sum > 0.0;
+        let sound = self.weights.len() == experts
+            && self.weights.iter().all(|w| w.is_finite() && *w >= 0.0)
+            && sum > 0.0;
         if sound {
             self.weights.iter_mut().for_each(|weight| *weight /= sum);
         } else {
@@ -58,7 +61,11 @@ mod tests {
         (0..1000).for_each(|_| mix.learn(&[0.6, 0.2]));
         assert!(mix.weights()[0] > 0.99);
         (0..10).for_each(|_| mix.learn(&[0.2, 0.6]));
-        assert!(mix.weights()[1] > 0.95, "ten events are enough after a thousand others: {:?}", mix.weights());
+        assert!(
+            mix.weights()[1] > 0.95,
+            "ten events are enough after a thousand others: {:?}",
+            mix.weights()
+        );
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl Eke {
     }
 
     fn shares(&self, habits: &Habits, now_s: f64) -> Shares {
-        let candidates: Vec<ProgramId> = self.known.keys().filter(|p| !self.running.has(**p)).copied().collect();
+        let candidates: Vec<ProgramId> =
+            self.known.keys().filter(|p| !self.running.has(**p)).copied().collect();
         let even = 1.0 / candidates.len().max(1) as f64;
         let mut counts = vec![even; candidates.len()];
         self.everybody.add_to(&candidates, 1.0, &mut counts);
@@ -211,10 +212,12 @@ impl Predictor for Eke {
         let nobody = Habits::default();
         let habits = self.users.get(&self.user).map_or(&nobody, |user| &user.habits);
         let shares = self.shares(habits, now_s);
-        let probability = |share: f64| self.forecasts.calibrated(self.forecasts.raw(share, habits.started(), horizon_s));
+        let probability =
+            |share: f64| self.forecasts.calibrated(self.forecasts.raw(share, habits.started(), horizon_s));
         let all = shares.candidates.iter().zip(&shares.mixed);
-        let mut chances: Vec<Chance> =
-            all.map(|(program, share)| Chance { program: *program, probability: probability(*share) }).collect();
+        let mut chances: Vec<Chance> = all
+            .map(|(program, share)| Chance { program: *program, probability: probability(*share) })
+            .collect();
         sort(&mut chances);
         chances
     }

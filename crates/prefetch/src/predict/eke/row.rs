@@ -51,6 +51,7 @@ impl Row {
     }
 
     /// The counts of all that is in it, in starts of now.
+    #[cfg(test)]
     pub fn weight(&self) -> f64 {
         self.total / self.unit
     }

@@ -122,7 +122,10 @@ mod tests {
         // 1000 s; a 400, b 500, both 300: (300000 - 200000) / sqrt(400·500·600·500) = 100000 / 244948.97.
         assert!((correlation(1000, 400, 500, 300) - 0.408_248_29).abs() < 1e-8);
         assert!((correlation(1000, 500, 500, 0) + 1.0).abs() < 1e-12);
-        assert_eq!([correlation(1000, 0, 500, 0), correlation(1000, 1000, 500, 500), correlation(0, 0, 0, 0)], [0.0; 3]);
+        assert_eq!(
+            [correlation(1000, 0, 500, 0), correlation(1000, 1000, 500, 500), correlation(0, 0, 0, 0)],
+            [0.0; 3]
+        );
         assert!((lnprob(-0.5, 0.5) - 0.75_f64.ln()).abs() < 1e-12, "avoiding counts as attracting");
         assert!(lnprob(1.0, 1.0).is_finite());
     }

@@ -42,12 +42,12 @@ mod tests {
     fn each_step_is_due_once_and_jumps_are_not_walked() {
         let mut steps = Steps::new(10.0);
         let mut due = |at_s| std::iter::from_fn(|| steps.due(at_s)).collect::<Vec<_>>();
-        assert_eq!(due(5.0), []);
+        assert_eq!(due(5.0), [] as [i64; 0]);
         assert_eq!(due(32.0), [1, 2, 3]);
-        assert_eq!(due(32.0), []);
+        assert_eq!(due(32.0), [] as [i64; 0]);
         assert_eq!(due(4e12), [400_000_000_000]);
-        assert_eq!(due(15.0), []);
+        assert_eq!(due(15.0), [] as [i64; 0]);
         assert_eq!(due(20.0), [2]);
-        assert_eq!(due(f64::NAN), []);
+        assert_eq!(due(f64::NAN), [] as [i64; 0]);
     }
 }

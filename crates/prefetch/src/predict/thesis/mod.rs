@@ -83,7 +83,8 @@ impl Thesis {
     }
 
     fn add(&mut self, program: ProgramId, now_s: f64) {
-        let with = self.programs.iter().map(|first| FadingPair::new(state(&self.seen, *first, program), now_s));
+        let with =
+            self.programs.iter().map(|first| FadingPair::new(state(&self.seen, *first, program), now_s));
         self.pairs.push(with.collect());
         self.places.insert(program, self.programs.len());
         self.programs.push(program);
@@ -150,9 +151,12 @@ mod tests {
         let (a, b) = (ProgramId(1), ProgramId(2));
         for round in 0..3 {
             let from = f64::from(round) * 1000.0;
-            for (after, event) in
-                [(5.0, Event::Start(a)), (105.0, Event::Start(b)), (505.0, Event::Stop(b)), (605.0, Event::Stop(a))]
-            {
+            for (after, event) in [
+                (5.0, Event::Start(a)),
+                (105.0, Event::Start(b)),
+                (505.0, Event::Stop(b)),
+                (605.0, Event::Stop(a)),
+            ] {
                 thesis.observe(&Happened { at_s: from + after, user: 1, event });
             }
         }
@@ -160,6 +164,9 @@ mod tests {
         let chances = thesis.chances(3060.0, 60.0);
         // b followed a after 100 s: within 20 s with 1 - exp(-20/100), as often as a's ending did not come first.
         assert_eq!(chances.len(), 1);
-        assert!(chances[0].program == b && chances[0].probability > 0.05 && chances[0].probability < 0.2, "{chances:?}");
+        assert!(
+            chances[0].program == b && chances[0].probability > 0.05 && chances[0].probability < 0.2,
+            "{chances:?}"
+        );
     }
 }
