@@ -6,6 +6,8 @@
 //! - [`cost`]: what reads cost on a disk, as data
 //! - [`keep`]: what is learned, in a file
 //! - [`choose`]: what is read before, within a budget
+//! - [`predict`]: which programs start next; pure
+//! - [`replay`]: traces, and what predictors would have made of them; pure
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
@@ -17,7 +19,9 @@ pub mod happened;
 pub mod keep;
 pub mod launch;
 pub mod pages;
+pub mod predict;
 pub mod program;
+pub mod replay;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};
