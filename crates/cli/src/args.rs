@@ -4,6 +4,7 @@ mod bench;
 mod bench_cache;
 mod bench_web;
 mod cache;
+pub mod prefetch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
+pub use prefetch::Prefetch;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
@@ -125,6 +127,8 @@ pub enum Verb {
     /// A directory on a slow disk, served from memory that holds it compressed
     #[command(subcommand)]
     Cache(Cache),
+    /// What programs read at launch, and what was read before they asked
+    Prefetch(Prefetch),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -142,7 +146,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::{Schema, schema_for};
 
 use crate::documents;
+use crate::documents::prefetch;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
 
@@ -19,6 +20,12 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("cache-mount", schema_for!(eke_mount::status::Ready)),
         ("cache-status", schema_for!(documents::CacheStatus)),
         ("cache-umount", schema_for!(documents::CacheUmount)),
+        ("prefetch-list", schema_for!(prefetch::List)),
+        ("prefetch-show", schema_for!(prefetch::Show)),
+        ("prefetch-forget", schema_for!(prefetch::Forget)),
+        ("prefetch-explain", schema_for!(prefetch::Explain)),
+        ("prefetch-replay", schema_for!(prefetch::Replay)),
+        ("prefetch-trace", schema_for!(prefetch::Trace)),
         ("box", schema_for!(eke_lab::pen::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
         ("record", schema_for!(eke_record::recording::Ended)),

@@ -4,16 +4,24 @@
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: what is learned, as data
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
+//! - [`keep`]: what is learned, in a file
+//! - [`choose`]: what is read before, within a budget
+//! - [`predict`]: which programs start next; pure
+//! - [`replay`]: traces, and what predictors would have made of them; pure
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
 
+pub mod choose;
 pub mod cost;
 pub mod file_set;
 pub mod happened;
+pub mod keep;
 pub mod launch;
 pub mod pages;
+pub mod predict;
 pub mod program;
+pub mod replay;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};

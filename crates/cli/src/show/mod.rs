@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod overview;
 pub mod plan;
+pub mod prefetch;
 pub mod progress;
 pub mod status;
 pub mod table;

@@ -15,6 +15,7 @@ mod overview;
 mod pages;
 mod pen;
 mod plan;
+mod prefetch;
 mod record;
 mod report;
 mod run;
@@ -101,6 +102,7 @@ pub fn run(args: Args) -> Outcome {
             boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
         }
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
+        Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),

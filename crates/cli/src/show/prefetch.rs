@@ -1,0 +1,275 @@
+//! What was learned of programs as text.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use eke_core::units::{Bytes, Nanos};
+use eke_prefetch::choose::{Limit, Verdict};
+use eke_prefetch::program::shown;
+
+use super::table::Table;
+use crate::documents::prefetch::{Decision, Explain, FileKind, List, Program, Replay, Row, Show};
+
+/// Files that are shown unless all are asked for.
+const FIRST: usize = 30;
+/// Of a path in a table, its end.
+const LONGEST: usize = 90;
+
+/// `eke prefetch list`; `now_s` in seconds since 1970.
+pub fn list(document: &List, now_s: i64) -> String {
+    let store = shown(&document.store);
+    let Some(bytes) = document.bytes else {
+        return format!(
+            "Nothing was learned yet: there is no {store}.\nPrograms are learned while prefetch runs: start it, and start the programs.\n"
+        );
+    };
+    if document.programs.is_empty() {
+        return format!("No program was learned yet ({store}).\n");
+    }
+    let header = ["program", "launches", "learned", "weight", "last", "coldest launch", "read"];
+    let mut table = Table::new(&header);
+    for program in &document.programs {
+        table.row([
+            end(&name(program)),
+            program.launches.to_string(),
+            program.learned.to_string(),
+            format!("{:.1}", program.weight),
+            ago(program.last_seen_s, now_s),
+            time(program.coldest_took_ms),
+            program.coldest.to_string(),
+        ]);
+    }
+    let count = document.programs.len();
+    format!("{table}\n{count} {} in {bytes}: {store}\n", if count == 1 { "program" } else { "programs" })
+}
+
+/// `eke prefetch show`.
+pub fn program(document: &Show, now_s: i64, all: bool) -> String {
+    let p = &document.program;
+    let mut out = format!("{}\n", name(p));
+    let mut row = |name: &str, text: String| {
+        let _ = writeln!(out, "  {name:<10} {text}");
+    };
+    row(
+        "launches",
+        format!("{}, {} of them learned, the last {}", p.launches, p.learned, before(p.last_seen_s, now_s)),
+    );
+    row("last", format!("took {} and read {}", time(p.took_ms), p.cold));
+    row("coldest", format!("took {} and read {}", time(p.coldest_took_ms), p.coldest));
+    row("files", format!("{} of {} files, directories and devices", document.bytes, document.files.len()));
+    if document.files.is_empty() {
+        return out;
+    }
+    let mut table =
+        Table::new(&["", "pages", "pieces", "launches", "in order of first use"]).ending_in_words();
+    let most = if all { document.files.len() } else { FIRST };
+    for file in document.files.iter().take(most) {
+        let kind = match file.kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Device => "metadata",
+        };
+        table.row([
+            kind.to_owned(),
+            file.bytes.to_string(),
+            file.pieces.to_string(),
+            format!("{:.0} %", 100.0 * file.weight),
+            end(&shown(&file.path)),
+        ]);
+    }
+    let more = document.files.len().saturating_sub(most);
+    let rest = if more > 0 { format!("  and {more} more; --all shows them\n") } else { String::new() };
+    format!("{out}\n{table}{rest}")
+}
+
+fn name(program: &Program) -> String {
+    match &program.script {
+        None => shown(&program.exe),
+        Some(script) => format!("{} {}", shown(&program.exe), shown(script)),
+    }
+}
+
+fn end(text: &str) -> String {
+    let long = text.chars().count();
+    if long <= LONGEST {
+        text.to_owned()
+    } else {
+        format!("…{}", text.chars().skip(long - LONGEST + 1).collect::<String>())
+    }
+}
+
+fn time(ms: u64) -> String {
+    Nanos::from(Duration::from_millis(ms)).to_string()
+}
+
+/// A span, since when; a time to come is now.
+fn ago(at_s: i64, now_s: i64) -> String {
+    match now_s.saturating_sub(at_s).max(0) {
+        s if s < 120 => format!("{s} s"),
+        s if s < 2 * 3600 => format!("{} min", s / 60),
+        s if s < 48 * 3600 => format!("{} h", s / 3600),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+fn before(at_s: i64, now_s: i64) -> String {
+    format!("{} ago", ago(at_s, now_s))
+}
+
+/// `eke prefetch explain`.
+pub fn explain(document: &Explain, now_s: i64) -> String {
+    if document.decisions.is_empty() {
+        return "Nothing was decided yet: prefetch has not run, or has forgotten it (the last 4000 decisions are kept).\n".to_owned();
+    }
+    document.decisions.iter().map(|decision| decision_of(decision, now_s)).collect()
+}
+
+fn decision_of(d: &Decision, now_s: i64) -> String {
+    let when = before(d.at_s, now_s);
+    let what = match d.occasion.as_str() {
+        "exec" => "was started".to_owned(),
+        "session" => format!("usually follows a log-in ({:.0} %)", 100.0 * d.probability),
+        _ => format!("was expected ({:.0} %)", 100.0 * d.probability),
+    };
+    let after = match (d.used, d.wasted) {
+        (Some(used), Some(wasted)) => format!("; then {used} of it were used, {wasted} were not"),
+        _ => String::new(),
+    };
+    let program: String = d.program.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    format!("{when}: {program} {what}\n  {}{after}\n", d.why)
+}
+
+/// What became of a program's files, in words.
+pub fn why(verdict: &Verdict, limit: Option<&Limit>) -> String {
+    if let Some(limit) = limit {
+        return format!("not read: {}", no_budget(limit));
+    }
+    match *verdict {
+        Verdict::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
+            "{} of {} that were not in memory were read, which saves {} of {} of a launch's waiting",
+            Bytes(bytes),
+            Bytes(of_bytes),
+            seconds(saved_s),
+            seconds(of_s)
+        ),
+        Verdict::AlreadyThere => "not read: all of it is in memory".to_owned(),
+        Verdict::NotWorth { cold_s, took_s: Some(took_s), least_s } => format!(
+            "not read: from this disk all of it comes in {}, and the launch takes {}; below {} it is left alone",
+            seconds(cold_s),
+            seconds(took_s),
+            seconds(least_s)
+        ),
+        Verdict::NotWorth { cold_s, took_s: None, least_s } => format!(
+            "not read: from this disk all of it comes in {}; below {} it is left alone",
+            seconds(cold_s),
+            seconds(least_s)
+        ),
+        Verdict::Improbable { probability, least } => format!(
+            "not read: it was too improbable, {:.1} % where {:.1} % are asked for",
+            100.0 * probability,
+            100.0 * least
+        ),
+        Verdict::NoRoom { of_bytes, of_s, budget_bytes } => format!(
+            "not read: its {} would save {}, but the budget of {} went to what saves more for a byte",
+            Bytes(of_bytes),
+            seconds(of_s),
+            Bytes(budget_bytes)
+        ),
+        Verdict::NothingToRead { files } => format!(
+            "not read: none of its {files} files may be, being pinned, on a network or on a disk of unknown cost"
+        ),
+    }
+}
+
+fn no_budget(limit: &Limit) -> String {
+    match limit {
+        Limit::Battery => "the machine was on its battery".to_owned(),
+        Limit::Refaults { per_s, most_per_s } => format!(
+            "memory was short: the kernel read {per_s:.0} pages a second again that it had dropped ({most_per_s:.0} are allowed)"
+        ),
+        Limit::Memory { available, reserve } => {
+            format!("memory was short: {available} were available, of which {reserve} are left alone")
+        }
+    }
+}
+
+fn seconds(s: f64) -> String {
+    Duration::try_from_secs_f64(s.max(0.0))
+        .map_or_else(|_| format!("{s} s"), |time| Nanos::from(time).to_string())
+}
+
+/// `eke prefetch replay`: a table for each budget, and one of ranks.
+pub fn replay(document: &Replay) -> String {
+    let mut out = format!("{}\n", shown(Path::new(&document.trace)));
+    let budgets =
+        distinct(document.rows.iter().filter_map(|row| row.params.get("budget").map(String::as_str)));
+    for budget in budgets {
+        let rows: Vec<&Row> = document
+            .rows
+            .iter()
+            .filter(|row| row.params.get("budget").is_some_and(|b| b == budget))
+            .collect();
+        let bytes = budget.parse().map_or_else(|_| budget.to_owned(), |bytes| Bytes(bytes).to_string());
+        let _ = write!(
+            out,
+            "\nA budget of {bytes}\n{}",
+            table(&rows, |row| row.metric != "bound", |row| row.metric.clone())
+        );
+        let unbound: Vec<&str> = distinct(
+            rows.iter().filter(|r| r.metric == "bound" && r.value == 0.0).map(|r| r.variant.as_str()),
+        );
+        if !unbound.is_empty() {
+            let _ = writeln!(
+                out,
+                "  It held all that was wanted by {}: hits tell nothing there.",
+                unbound.join(", ")
+            );
+        }
+    }
+    let ranks: Vec<&Row> = document.rows.iter().filter(|row| row.metric == "hit at").collect();
+    if !ranks.is_empty() {
+        let k = |row: &Row| format!("among {}", row.params.get("k").map_or("?", String::as_str));
+        let _ = write!(out, "\nThe next program was among the first\n{}", table(&ranks, |_| true, k));
+    }
+    out
+}
+
+fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    texts.fold(Vec::new(), |mut all, text| {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+        all
+    })
+}
+
+/// A line for each variant and order, a column for each of what `column` calls it.
+fn table(rows: &[&Row], is_shown: impl Fn(&Row) -> bool, column: impl Fn(&Row) -> String) -> Table {
+    let rows: Vec<&Row> = rows.iter().filter(|row| is_shown(row)).copied().collect();
+    let line = |row: &Row| match row.params.get("order") {
+        Some(order) => format!("{}, by {order}", row.variant),
+        None => row.variant.clone(),
+    };
+    let (columns, lines): (Vec<String>, Vec<String>) =
+        rows.iter().map(|row| (column(row), line(row))).unzip();
+    let (columns, lines) =
+        (distinct(columns.iter().map(String::as_str)), distinct(lines.iter().map(String::as_str)));
+    let mut table = Table::new(&[&[""], &columns[..]].concat());
+    for of in lines {
+        let cell = |name: &&str| {
+            let found = rows.iter().find(|row| line(row) == of && column(row) == **name);
+            found.map_or("-".to_owned(), |row| value(row))
+        };
+        table.row(std::iter::once(of.to_owned()).chain(columns.iter().map(cell)));
+    }
+    table
+}
+
+fn value(row: &Row) -> String {
+    match row.unit.as_str() {
+        "%" => format!("{:.1} %", row.value),
+        "bytes" => Bytes(row.value.max(0.0) as u64).to_string(),
+        _ => format!("{:.4}", row.value).trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}

@@ -1,0 +1,51 @@
+//! `eke prefetch explain`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use eke_core::units::Bytes;
+use eke_prefetch::ProgramId;
+use eke_prefetch::choose::{Occasion, Verdict};
+use eke_prefetch::keep::{Access, Decision, Keep};
+
+use super::{Store, failure};
+use crate::documents::prefetch::{self as documents, Explain};
+use crate::exit::{Outcome, Status};
+use crate::put;
+use crate::show;
+use crate::verbs::Context;
+
+/// The verb.
+pub fn run(context: &Context, store: &Store, program: Option<&OsStr>, most: usize) -> Outcome {
+    let keep = store.open(Access::Read)?;
+    let of = program.map(|text| store.find(&keep, text)).transpose()?.map(|record| record.id());
+    let names = names(&keep, store)?;
+    let decisions = keep.decisions(of, most).map_err(failure)?;
+    let document = Explain { decisions: decisions.iter().map(|d| decision(d, &names)).collect() };
+    context.print(&document, |d| put!("{}", show::prefetch::explain(d, store.now_s)))?;
+    Ok(Status::Done)
+}
+
+fn names(keep: &Keep, store: &Store) -> Outcome<BTreeMap<ProgramId, String>> {
+    let records = keep.records(store.now_s).map_err(failure)?;
+    Ok(records.iter().map(|record| (record.id(), record.program.to_string())).collect())
+}
+
+fn decision(decision: &Decision, names: &BTreeMap<ProgramId, String>) -> documents::Decision {
+    let number = || format!("a program that is no longer known ({:016x})", decision.program.0);
+    let occasion = match decision.occasion {
+        Occasion::Ahead => "ahead",
+        Occasion::Exec => "exec",
+        Occasion::Session => "session",
+    };
+    documents::Decision {
+        at_s: decision.at_s,
+        program: names.get(&decision.program).cloned().unwrap_or_else(number),
+        occasion: occasion.to_owned(),
+        probability: decision.probability,
+        chosen: matches!(decision.verdict, Verdict::Chosen { .. }),
+        why: show::prefetch::why(&decision.verdict, decision.limit.as_ref()),
+        used: decision.after.map(|after| Bytes(after.used_bytes)),
+        wasted: decision.after.map(|after| Bytes(after.wasted_bytes)),
+    }
+}

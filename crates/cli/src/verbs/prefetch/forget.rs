@@ -1,0 +1,22 @@
+//! `eke prefetch forget`.
+
+use std::ffi::OsStr;
+
+use eke_prefetch::keep::Access;
+
+use super::{Store, failure};
+use crate::documents::prefetch::Forget;
+use crate::exit::{Outcome, Status};
+use crate::say;
+use crate::verbs::Context;
+
+/// The verb.
+pub fn run(context: &Context, store: &Store, program: &OsStr) -> Outcome {
+    let mut keep = store.open(Access::Write)?;
+    let record = store.find(&keep, program)?;
+    let name = record.program.to_string();
+    keep.forget_program(record.id()).map_err(failure)?;
+    let document = Forget { forgotten: record.into() };
+    context.print(&document, |_| say!("{name} is forgotten. It is learned again when it is started."))?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,26 @@
+//! `eke prefetch list`.
+
+use eke_core::units::Bytes;
+use eke_prefetch::keep::{Access, Error, Keep, NAME};
+
+use super::{Store, failure};
+use crate::documents::prefetch::List;
+use crate::exit::{Outcome, Status};
+use crate::put;
+use crate::show;
+use crate::verbs::Context;
+
+/// The verb. Where nothing was learned yet the list is empty.
+pub fn run(context: &Context, store: &Store) -> Outcome {
+    let document = match Keep::existing(&store.dir, Access::Read) {
+        Ok(keep) => List {
+            store: keep.path().to_owned(),
+            bytes: Some(Bytes(keep.bytes())),
+            programs: keep.records(store.now_s).map_err(failure)?.into_iter().map(Into::into).collect(),
+        },
+        Err(Error::Nothing(dir)) => List { store: dir.join(NAME), bytes: None, programs: Vec::new() },
+        Err(e) => return Err(failure(e)),
+    };
+    context.print(&document, |d| put!("{}", show::prefetch::list(d, store.now_s)))?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,139 @@
+//! `eke prefetch ...`: what programs read at launch, as it was learned. Only root sees what programs are used.
+//!
+//! # Layout
+//! - [`which`]: which program a text means
+//! - [`list`], [`show`], [`forget`], [`explain`], [`replay`], [`trace`]: the verbs
+
+mod explain;
+mod forget;
+mod list;
+mod replay;
+mod show;
+mod trace;
+mod which;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use eke_prefetch::keep::{Access, Error, Keep, Record};
+use eke_prefetch::{Kind, Program};
+
+use super::Context;
+use crate::args::prefetch::{Prefetch, Verb};
+use crate::documents::prefetch as documents;
+use crate::exit::{Failure, Outcome, Status};
+use which::{Which, which};
+
+/// Where the store is.
+const DIR: &str = "var/lib/eke";
+/// Candidates that are named.
+const NAMED: usize = 10;
+const BEGIN: &str = "programs are learned while prefetch runs: start it, and start the programs";
+
+/// The verb.
+pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
+    let store = Store {
+        dir: prefetch.store.clone().unwrap_or_else(|| context.root.path(DIR)),
+        now_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64),
+    };
+    match &prefetch.verb {
+        Verb::List => list::run(context, &store),
+        Verb::Show { program, all } => show::run(context, &store, program, *all),
+        Verb::Forget { program } => forget::run(context, &store, program),
+        Verb::Explain { program, most } => {
+            explain::run(context, &store, program.as_deref(), usize::from(*most))
+        }
+        Verb::Replay(options) => replay::run(context, options),
+        Verb::Trace { hash, output } => trace::run(context, &store, *hash, output.as_deref()),
+    }
+}
+
+/// Where the store is, and what time it is.
+struct Store {
+    dir: PathBuf,
+    now_s: i64,
+}
+
+impl Store {
+    fn open(&self, access: Access) -> Outcome<Keep> {
+        Keep::existing(&self.dir, access).map_err(failure)
+    }
+
+    /// The program that is meant.
+    fn find(&self, keep: &Keep, text: &OsStr) -> Outcome<Record> {
+        let mut records = keep.records(self.now_s).map_err(failure)?;
+        let programs: Vec<Program> = records.iter().map(|record| record.program.clone()).collect();
+        let shown = text.to_string_lossy();
+        match which(&programs, text) {
+            Which::One(program) => {
+                let at = programs.iter().position(|p| p == program).unwrap_or(0);
+                Ok(records.swap_remove(at))
+            }
+            Which::Many(many) => {
+                Err(Failure::new(Status::Usage, format!("more than one program ends in \"{shown}\""))
+                    .hint(format!("say which: {}", names(&many))))
+            }
+            Which::None(near) => {
+                let none = Failure::new(Status::Failed, format!("no program \"{shown}\" is known"));
+                let hint = match near.as_slice() {
+                    [] => "`eke prefetch list` shows those that are".to_owned(),
+                    near => format!("did you mean: {}", names(near)),
+                };
+                Err(none.hint(hint))
+            }
+        }
+    }
+}
+
+fn names(programs: &[&Program]) -> String {
+    let named: Vec<String> = programs.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = programs.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+    named.join(", ") + &rest
+}
+
+fn failure(error: Error) -> Failure {
+    let status = match error {
+        Error::NotPermitted(_) => Status::NotPermitted,
+        _ => Status::Failed,
+    };
+    let hint = match error {
+        Error::NotPermitted(_) => Some("try again with sudo"),
+        Error::Nothing(_) => Some(BEGIN),
+        _ => None,
+    };
+    let failure = Failure::new(status, error.to_string());
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+impl From<Record> for documents::Program {
+    fn from(record: Record) -> Self {
+        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            exe: record.program.exe,
+            script: record.program.script,
+            launches: record.launches,
+            learned: record.learned,
+            last_seen_s: record.last_seen_s,
+            took_ms: ms(record.took),
+            cold: eke_core::units::Bytes(record.cold_bytes),
+            coldest_took_ms: ms(record.coldest.0),
+            coldest: eke_core::units::Bytes(record.coldest.1),
+            weight: record.weight,
+        }
+    }
+}
+
+impl From<Kind> for documents::FileKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::File => Self::File,
+            Kind::Directory => Self::Directory,
+            Kind::Device => Self::Device,
+        }
+    }
+}

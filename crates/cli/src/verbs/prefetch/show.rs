@@ -1,0 +1,39 @@
+//! `eke prefetch show`.
+
+use std::ffi::OsStr;
+
+use eke_core::units::Bytes;
+use eke_prefetch::Touched;
+use eke_prefetch::keep::Access;
+
+use super::{Store, failure};
+use crate::documents::prefetch::{File, Show};
+use crate::exit::{Failure, Outcome, Status};
+use crate::put;
+use crate::show;
+use crate::verbs::Context;
+
+/// The verb.
+pub fn run(context: &Context, store: &Store, program: &OsStr, all: bool) -> Outcome {
+    let keep = store.open(Access::Read)?;
+    let id = store.find(&keep, program)?.id();
+    let gone = || Failure::new(Status::Failed, "it was forgotten meanwhile");
+    let known = keep.known(id, store.now_s).map_err(failure)?.ok_or_else(gone)?;
+    let document = Show {
+        bytes: Bytes(known.set.bytes()),
+        program: known.record.into(),
+        files: known.set.files.into_iter().map(file).collect(),
+    };
+    context.print(&document, |d| put!("{}", show::prefetch::program(d, store.now_s, all)))?;
+    Ok(Status::Done)
+}
+
+fn file(touched: Touched) -> File {
+    File {
+        path: touched.path,
+        kind: touched.kind.into(),
+        bytes: Bytes(touched.pages.bytes()),
+        pieces: touched.pages.spans().len(),
+        weight: touched.weight,
+    }
+}

@@ -1,0 +1,160 @@
+//! How much memory may be filled ahead. Pure: the figures are given.
+
+use serde::{Deserialize, Serialize};
+
+use eke_core::units::Bytes;
+
+/// Why something is read before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Occasion {
+    /// It may start soon.
+    Ahead,
+    /// It has started.
+    Exec,
+    /// A session began.
+    Session,
+}
+
+/// What the machine's memory is like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory {
+    /// MemTotal, or the limit of the group, if that is less.
+    pub total: Bytes,
+    /// MemAvailable: what programs can have without swapping. Not MemFree, which is next to nothing on a machine that has run for a
+    /// while.
+    pub available: Bytes,
+    /// Pages a second that the kernel dropped and had to read again (`workingset_refault_file` of `/proc/vmstat`, since Linux 5.9),
+    /// without those of programs that are being started.
+    pub refaults_per_s: f64,
+    /// It runs on its battery.
+    pub on_battery: bool,
+}
+
+/// The user's wishes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// Available memory that is left alone.
+    pub reserve: Bytes,
+    /// The share of the rest that may be filled ahead.
+    pub share: f64,
+    /// More refaults a second than this mean that memory is short already: what is read ahead would drive out what is in use.
+    pub most_refaults_per_s: f64,
+    /// Also on the battery.
+    pub on_battery: bool,
+}
+
+impl Rules {
+    /// The usual ones: a reserve of 5 % of RAM, 64 MiB at least; half of what is available beyond that, since what fills it drives
+    /// out pages of files that others read.
+    pub fn of(total: Bytes) -> Self {
+        Self {
+            reserve: total.scaled(0.05).max(Bytes::mib(64)),
+            share: 0.5,
+            most_refaults_per_s: 200.0,
+            on_battery: false,
+        }
+    }
+}
+
+/// Why the budget is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "limit", rename_all = "snake_case")]
+pub enum Limit {
+    /// On the battery nothing is read ahead.
+    Battery,
+    /// The kernel reads again what it dropped.
+    Refaults {
+        /// Pages a second.
+        per_s: f64,
+        /// What is allowed.
+        most_per_s: f64,
+    },
+    /// No more is available than the reserve.
+    Memory {
+        /// What is available.
+        available: Bytes,
+        /// The reserve.
+        reserve: Bytes,
+    },
+}
+
+/// A budget.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allowance {
+    /// What may be filled.
+    pub budget: Bytes,
+    /// Why it is none.
+    pub limit: Option<Limit>,
+}
+
+/// What may be filled now: `share · (available - reserve)`, and nothing on the battery or while memory is short. A program that has
+/// started reads its files in any case: then only the reserve counts.
+pub fn allowance(memory: &Memory, rules: &Rules, occasion: Occasion) -> Allowance {
+    let none = |limit| Allowance { budget: Bytes(0), limit: Some(limit) };
+    let spare = memory.available.saturating_sub(rules.reserve);
+    if spare.0 == 0 {
+        return none(Limit::Memory { available: memory.available, reserve: rules.reserve });
+    }
+    if occasion == Occasion::Exec {
+        return Allowance { budget: spare, limit: None };
+    }
+    if memory.on_battery && !rules.on_battery {
+        return none(Limit::Battery);
+    }
+    if memory.refaults_per_s > rules.most_refaults_per_s {
+        return none(Limit::Refaults { per_s: memory.refaults_per_s, most_per_s: rules.most_refaults_per_s });
+    }
+    Allowance { budget: spare.scaled(rules.share.clamp(0.0, 1.0)), limit: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn memory(available_mib: u64) -> Memory {
+        Memory {
+            total: Bytes::mib(2000),
+            available: Bytes::mib(available_mib),
+            refaults_per_s: 0.0,
+            on_battery: false,
+        }
+    }
+
+    #[test]
+    fn a_budget_by_the_rules() {
+        let rules = Rules::of(Bytes::mib(2000));
+        assert_eq!(rules.reserve, Bytes::mib(100));
+        assert_eq!(Rules::of(Bytes::mib(256)).reserve, Bytes::mib(64));
+        let of = |memory: Memory, occasion| allowance(&memory, &rules, occasion);
+        for occasion in [Occasion::Ahead, Occasion::Session] {
+            assert_eq!(of(memory(1100), occasion).budget, Bytes::mib(500));
+            let battery = of(Memory { on_battery: true, ..memory(1100) }, occasion);
+            assert_eq!((battery.budget, battery.limit), (Bytes(0), Some(Limit::Battery)));
+            let short = of(Memory { refaults_per_s: 500.0, ..memory(1100) }, occasion);
+            assert!(matches!(short.limit, Some(Limit::Refaults { .. })) && short.budget == Bytes(0));
+        }
+        let asked = Rules { on_battery: true, ..rules };
+        let battery = Memory { on_battery: true, ..memory(1100) };
+        assert_eq!(allowance(&battery, &asked, Occasion::Ahead).budget, Bytes::mib(500));
+        let started = of(Memory { refaults_per_s: 500.0, on_battery: true, ..memory(1100) }, Occasion::Exec);
+        assert_eq!(started, Allowance { budget: Bytes::mib(1000), limit: None });
+        for occasion in [Occasion::Ahead, Occasion::Exec, Occasion::Session] {
+            let none = of(memory(100), occasion);
+            assert!(matches!(none.limit, Some(Limit::Memory { .. })) && none.budget == Bytes(0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_leaves_the_reserve(available in 0u64..5000, reserve in 0u64..5000, share in -1.0f64..3.0) {
+            let rules = Rules { reserve: Bytes::mib(reserve), share, ..Rules::of(Bytes::mib(2000)) };
+            for occasion in [Occasion::Ahead, Occasion::Exec, Occasion::Session] {
+                let allowed = allowance(&memory(available), &rules, occasion);
+                prop_assert!(allowed.budget.0 + rules.reserve.0.min(Bytes::mib(available).0) <= Bytes::mib(available).0);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The pieces within the budget.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::unit::{Looked, Seconds, Unit, Whole, sound};
+use super::verdict::Verdict;
+use super::{Candidate, Limits};
+use crate::file_set::{Kind, Stamp};
+use crate::pages::{PAGE_BYTES, Pages, Span};
+use crate::program::ProgramId;
+
+/// Something to read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// Of which file.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// By what it is known again.
+    pub stamp: Stamp,
+    /// Which pages; of a directory none.
+    pub pages: Pages,
+    /// The memory that it takes.
+    pub bytes: u64,
+    /// Expected seconds saved.
+    pub saved_s: f64,
+    /// Its place in the order of first use; the least of those that want it.
+    pub place: usize,
+}
+
+/// What is to be read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Choice {
+    /// Most seconds for a byte first. Pieces of one file that differ by less than a factor of four in that are one wish.
+    pub wishes: Vec<Wish>,
+    /// What became of each candidate, in their order.
+    pub verdicts: Vec<(ProgramId, Verdict)>,
+    /// The memory that it takes in all; never more than the budget.
+    pub bytes: u64,
+    /// Expected seconds saved in all.
+    pub saved_s: f64,
+}
+
+/// A unit that is read, or the first part of it.
+struct Taken<'a> {
+    unit: &'a Unit<'a>,
+    pages: Pages,
+    bytes: u64,
+    saved: f64,
+    /// The part of what is used in it.
+    part: f64,
+}
+
+pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Limits) -> Choice {
+    let mut units: Vec<&Unit<'_>> =
+        looked.units.iter().filter(|unit| unit.probability >= limits.least_probability).collect();
+    units.sort_by(|a, b| density(b).total_cmp(&density(a)).then_with(|| name(a).cmp(&name(b))));
+    let taken = take(&units, limits.budget_bytes);
+    let verdicts = candidates.iter().enumerate();
+    let verdicts =
+        verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &looked.units, &taken, limits)));
+    Choice {
+        verdicts: verdicts.collect(),
+        bytes: taken.iter().map(|taken| taken.bytes).sum(),
+        saved_s: taken.iter().map(|taken| taken.saved).sum(),
+        wishes: wishes(&taken),
+    }
+}
+
+fn size(unit: &Unit<'_>) -> u64 {
+    if unit.file.kind == Kind::Directory { PAGE_BYTES } else { unit.pages.bytes() }
+}
+
+fn density(unit: &Unit<'_>) -> f64 {
+    unit.saved.sum() / size(unit).max(1) as f64
+}
+
+/// So that the order does not depend on that of the candidates.
+fn name<'a>(unit: &'a Unit<'a>) -> (&'a Path, Kind, Stamp, Option<Span>) {
+    (&unit.file.path, unit.file.kind, unit.file.stamp, unit.pages.spans().first().copied())
+}
+
+/// Holes of one unit may be pages of another: they are read, and take memory, once.
+fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
+    let mut had: BTreeMap<(&Path, Kind, Stamp), Pages> = BTreeMap::new();
+    let mut left = budget;
+    let mut all = Vec::new();
+    for unit in units {
+        let had = had.entry((&unit.file.path, unit.file.kind, unit.file.stamp)).or_default();
+        let pages = unit.pages.without(had);
+        let bytes = if unit.file.kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() };
+        if bytes > left {
+            all.extend(cut(unit, &pages, left));
+            break;
+        }
+        *had = had.union(&pages);
+        left -= bytes;
+        all.push(Taken { unit, pages, bytes, saved: unit.saved.sum(), part: 1.0 });
+    }
+    all
+}
+
+/// As much as there is room for. The rest must be asked for: no request is saved.
+fn cut<'a>(unit: &'a Unit<'a>, pages: &Pages, left: u64) -> Option<Taken<'a>> {
+    let mut room = left / PAGE_BYTES;
+    let first: Pages = pages
+        .spans()
+        .iter()
+        .map_while(|span| {
+            let part = Span::new(span.first, span.end.min(span.first + room))?;
+            room -= part.pages();
+            Some(part)
+        })
+        .collect();
+    let bytes = first.bytes();
+    let part = bytes as f64 / size(unit).max(1) as f64;
+    let Seconds { bytes: saved, .. } = unit.saved;
+    (bytes > 0).then_some(Taken { unit, pages: first, bytes, saved: saved * part, part })
+}
+
+/// Units of a file that are worth about the same are one wish.
+fn wishes(taken: &[Taken<'_>]) -> Vec<Wish> {
+    let mut at: BTreeMap<(i32, &Path, Kind, Stamp), usize> = BTreeMap::new();
+    let mut wishes: Vec<Wish> = Vec::new();
+    for taken in taken {
+        let file = taken.unit.file;
+        let band = density(taken.unit).log2().div_euclid(2.0) as i32;
+        let index = *at.entry((band, &file.path, file.kind, file.stamp)).or_insert(wishes.len());
+        if index == wishes.len() {
+            wishes.push(wish(taken));
+            continue;
+        }
+        let wish = &mut wishes[index];
+        wish.pages = wish.pages.union(&taken.pages);
+        wish.bytes += taken.bytes;
+        wish.saved_s += taken.saved;
+        wish.place = wish.place.min(taken.unit.place);
+    }
+    wishes
+}
+
+fn wish(taken: &Taken<'_>) -> Wish {
+    let file = taken.unit.file;
+    Wish {
+        path: file.path.clone(),
+        kind: file.kind,
+        stamp: file.stamp,
+        pages: taken.pages.clone(),
+        bytes: taken.bytes,
+        saved_s: taken.saved,
+        place: taken.unit.place,
+    }
+}
+
+/// Sums of a candidate's shares.
+fn sums<'a>(at: usize, of: impl Iterator<Item = (&'a Unit<'a>, f64)>) -> (u64, f64) {
+    of.flat_map(|(unit, part)| unit.shares.iter().map(move |share| (share, part)))
+        .filter(|(share, _)| share.candidate == at)
+        .fold((0, 0.0), |(bytes, s), (share, part)| {
+            (bytes + (share.bytes as f64 * part) as u64, s + share.cold_s * part)
+        })
+}
+
+fn verdict(
+    at: usize,
+    candidate: &Candidate<'_>,
+    whole: &Whole,
+    units: &[Unit<'_>],
+    taken: &[Taken<'_>],
+    limits: &Limits,
+) -> Verdict {
+    let (of_bytes, of_s) = sums(at, units.iter().map(|unit| (unit, 1.0)));
+    let (bytes, saved_s) = sums(at, taken.iter().map(|taken| (taken.unit, taken.part)));
+    let probable = |unit: &&Unit<'_>| unit.probability >= limits.least_probability;
+    let (probable_bytes, _) = sums(at, units.iter().filter(probable).map(|unit| (unit, 1.0)));
+    if whole.readable == 0 {
+        Verdict::NothingToRead { files: candidate.set.files.len() }
+    } else if whole.not_worth {
+        let took_s = candidate.took.map(|took| took.as_secs_f64());
+        let of_launch = took_s.map_or(f64::INFINITY, |took_s| limits.least_saved_share * took_s);
+        Verdict::NotWorth { cold_s: whole.cold_s, took_s, least_s: limits.least_saved_s.min(of_launch) }
+    } else if of_bytes == 0 {
+        Verdict::AlreadyThere
+    } else if bytes > 0 {
+        Verdict::Chosen { bytes, of_bytes, saved_s, of_s }
+    } else if probable_bytes == 0 {
+        Verdict::Improbable { probability: sound(candidate.probability), least: limits.least_probability }
+    } else {
+        Verdict::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }
+    }
+}

@@ -1,0 +1,271 @@
+//! What candidates would read, cut into pieces that the same ones use.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Candidate, Ground, Limits, Resident};
+use crate::cost::DiskCost;
+use crate::file_set::{Kind, Stamp, Touched};
+use crate::pages::{PAGE_BYTES, Pages, Span};
+
+/// What a program reads within so many pages after what it read before comes with that, by the kernel's read-ahead of 128 KiB (the
+/// default of `read_ahead_kb`).
+const READ_AHEAD_PAGES: u64 = 32;
+/// No hole is read that is longer, however slow requests are.
+const LONGEST_HOLE_PAGES: u64 = 256;
+
+/// A piece of a file.
+#[derive(Debug)]
+pub(super) struct Unit<'a> {
+    /// Of which file.
+    pub file: &'a Touched,
+    /// What is read: what is used, and the holes between that are cheaper read than asked around.
+    pub pages: Pages,
+    /// The least place in the order of first use that the file has in any set.
+    pub place: usize,
+    /// The probability that any candidate asks for it.
+    pub probability: f64,
+    /// Expected seconds that are saved by pages in place of requests, and by bytes.
+    pub saved: Seconds,
+    /// What each candidate that uses it would read of it.
+    pub shares: Vec<Share>,
+}
+
+/// Seconds that a disk takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Seconds {
+    /// To begin to answer.
+    pub requests: f64,
+    /// For what follows.
+    pub bytes: f64,
+}
+
+impl Seconds {
+    pub(super) fn sum(self) -> f64 {
+        self.requests + self.bytes
+    }
+}
+
+/// A candidate's part in a unit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    /// Its place among the candidates.
+    pub candidate: usize,
+    /// What it uses.
+    pub bytes: u64,
+    /// What that takes it, cold.
+    pub cold_s: f64,
+}
+
+/// What all of a candidate's set comes to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Whole {
+    /// Files that may be read.
+    pub readable: usize,
+    /// Seconds to read all of them, as if nothing were in memory.
+    pub cold_s: f64,
+    /// Is it left out, since that is hardly anything?
+    pub not_worth: bool,
+}
+
+/// All pieces, and the sums by candidate.
+#[derive(Debug)]
+pub(super) struct Looked<'a> {
+    pub units: Vec<Unit<'a>>,
+    pub wholes: Vec<Whole>,
+}
+
+/// One candidate's use of a file.
+struct User<'a> {
+    candidate: usize,
+    probability: f64,
+    file: &'a Touched,
+    place: usize,
+}
+
+/// Files are the same if all of these are.
+type Key<'a> = (Kind, &'a Path, Stamp);
+
+pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limits: &Limits) -> Looked<'a> {
+    let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
+    let mut by_file: BTreeMap<Key<'a>, Vec<User<'a>>> = BTreeMap::new();
+    let mut wholes = Vec::with_capacity(candidates.len());
+    for (at, candidate) in candidates.iter().enumerate() {
+        let whole =
+            whole(candidate, limits, |file| *costs.entry(key(file)).or_insert_with(|| cost(file, ground)));
+        if !whole.not_worth {
+            for user in users(at, candidate) {
+                by_file.entry(key(user.file)).or_default().push(user);
+            }
+        }
+        wholes.push(whole);
+    }
+    let priced = by_file.into_iter().filter_map(|(key, users)| Some((users, (*costs.get(&key)?)?)));
+    let units = priced.flat_map(|(users, cost)| of_file(&users, cost, ground)).collect();
+    Looked { units, wholes }
+}
+
+fn key(file: &Touched) -> Key<'_> {
+    (file.kind, &file.path, file.stamp)
+}
+
+fn cost(file: &Touched, ground: &dyn Ground) -> Option<DiskCost> {
+    let sound = |cost: &DiskCost| [cost.request_s, cost.byte_s].iter().all(|s| s.is_finite() && *s >= 0.0);
+    if ground.is_pinned(&file.path) { None } else { ground.cost(file).filter(sound) }
+}
+
+fn whole<'a>(
+    candidate: &Candidate<'a>,
+    limits: &Limits,
+    mut cost: impl FnMut(&'a Touched) -> Option<DiskCost>,
+) -> Whole {
+    let mut whole = Whole::default();
+    for file in &candidate.set.files {
+        if let Some(cost) = cost(file) {
+            whole.readable += 1;
+            whole.cold_s += share(file.weight) * cost.seconds(requests(file), bytes(file.kind, &file.pages));
+        }
+    }
+    let of_launch = candidate.took.map_or(0.0, |took| limits.least_saved_share * took.as_secs_f64());
+    let is_small_share = candidate.took.is_none() || whole.cold_s < of_launch;
+    whole.not_worth = whole.readable > 0 && whole.cold_s < limits.least_saved_s && is_small_share;
+    whole
+}
+
+fn users<'a>(at: usize, candidate: &Candidate<'a>) -> impl Iterator<Item = User<'a>> + use<'a> {
+    let probability =
+        if candidate.probability.is_nan() { 0.0 } else { candidate.probability.clamp(0.0, 1.0) };
+    candidate.set.files.iter().enumerate().map(move |(place, file)| User {
+        candidate: at,
+        probability: probability * share(file.weight),
+        file,
+        place,
+    })
+}
+
+fn share(weight: f32) -> f64 {
+    sound(f64::from(weight))
+}
+
+/// As a probability: what is none is nothing.
+pub(super) fn sound(probability: f64) -> f64 {
+    if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) }
+}
+
+/// A directory is looked at by reading a block of it, at least.
+fn bytes(kind: Kind, pages: &Pages) -> u64 {
+    if kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() }
+}
+
+/// The pages at which a program that reads these in order must ask the disk.
+fn starts(pages: &Pages) -> impl Iterator<Item = u64> + '_ {
+    let spans = pages.spans();
+    let is_start = move |at: usize| at == 0 || spans[at].first - spans[at - 1].end > READ_AHEAD_PAGES;
+    spans.iter().enumerate().filter(move |(at, _)| is_start(*at)).map(|(_, span)| span.first)
+}
+
+/// How often.
+fn requests(file: &Touched) -> u64 {
+    if file.kind == Kind::Directory { 1 } else { starts(&file.pages).count() as u64 }
+}
+
+/// 1 - ∏(1 - p).
+fn any(probabilities: impl Iterator<Item = f64>) -> f64 {
+    1.0 - probabilities.map(|p| 1.0 - p).product::<f64>()
+}
+
+fn of_file<'a>(users: &[User<'a>], cost: DiskCost, ground: &dyn Ground) -> Vec<Unit<'a>> {
+    let Some(file) = users.first().map(|user| user.file) else { return Vec::new() };
+    let resident = match ground.resident(file) {
+        Resident::All => return Vec::new(),
+        Resident::Unknown => Pages::default(),
+        Resident::Pages(pages) => pages,
+    };
+    if file.kind == Kind::Directory {
+        return vec![unit(file, users, &[Piece::directory(users.len())], &resident, cost)];
+    }
+    let mut by_users: BTreeMap<Vec<usize>, Vec<Piece>> = BTreeMap::new();
+    for piece in pieces(users, &resident) {
+        by_users.entry(piece.users.clone()).or_default().push(piece);
+    }
+    let hole = longest_hole(cost);
+    let clusters =
+        by_users.values().flat_map(|pieces| pieces.chunk_by(move |a, b| b.span.first - a.span.end <= hole));
+    clusters.map(|cluster| unit(file, users, cluster, &resident, cost)).collect()
+}
+
+/// Pages that take less time than another request.
+fn longest_hole(cost: DiskCost) -> u64 {
+    let page_s = cost.byte_s * PAGE_BYTES as f64;
+    let pages = if page_s > 0.0 { cost.request_s / page_s } else { LONGEST_HOLE_PAGES as f64 };
+    (pages as u64).min(LONGEST_HOLE_PAGES)
+}
+
+/// Pages that the same candidates use.
+#[derive(Debug)]
+struct Piece {
+    span: Span,
+    /// Places among the file's users, in order.
+    users: Vec<usize>,
+    /// The pages at which a user would have to ask the disk, and which users.
+    starts: Vec<Vec<usize>>,
+}
+
+impl Piece {
+    fn directory(users: usize) -> Self {
+        let all: Vec<usize> = (0..users).collect();
+        Self { span: Span { first: 0, end: 1 }, users: all.clone(), starts: vec![all] }
+    }
+}
+
+/// What is used and not in memory, cut where another user begins or ends.
+fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
+    let missing: Vec<Pages> = users.iter().map(|user| user.file.pages.without(resident)).collect();
+    let mut cuts: Vec<u64> = missing.iter().flat_map(Pages::spans).flat_map(|s| [s.first, s.end]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut asked: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (at, missing) in missing.iter().enumerate() {
+        starts(missing).for_each(|page| asked.entry(page).or_default().push(at));
+    }
+    let piece = |pair: &[u64]| {
+        let span = Span::new(pair[0], pair[1])?;
+        let users: Vec<usize> = (0..users.len()).filter(|at| missing[*at].has(span.first)).collect();
+        let starts = asked.range(span.first..span.end).map(|(_, users)| users.clone()).collect();
+        (!users.is_empty()).then_some(Piece { span, users, starts })
+    };
+    cuts.windows(2).filter_map(piece).collect()
+}
+
+/// Of pieces of the same users, in order.
+fn unit<'a>(
+    file: &'a Touched,
+    users: &[User<'a>],
+    pieces: &[Piece],
+    resident: &Pages,
+    cost: DiskCost,
+) -> Unit<'a> {
+    let of = pieces.first().map_or(&[][..], |piece| &piece.users);
+    let used: u64 = pieces.iter().map(|piece| piece.span.bytes()).sum();
+    let p = |at: &usize| users[*at].probability;
+    let probability = any(of.iter().map(p));
+    let starts = || pieces.iter().flat_map(|piece| &piece.starts);
+    let saved = Seconds {
+        requests: cost.request_s * starts().map(|asking| any(asking.iter().map(p))).sum::<f64>(),
+        bytes: cost.byte_s * used as f64 * probability,
+    };
+    let alone = |at: &usize| {
+        let requests = starts().filter(|asking| asking.contains(at)).count() as u64;
+        Share { candidate: users[*at].candidate, bytes: used, cold_s: cost.seconds(requests, used) }
+    };
+    let (first, end) = (pieces.first().map_or(0, |p| p.span.first), pieces.last().map_or(0, |p| p.span.end));
+    let all: Pages = Span::new(first, end).filter(|_| file.kind != Kind::Directory).into_iter().collect();
+    Unit {
+        file,
+        pages: all.without(resident),
+        place: of.iter().map(|at| users[*at].place).min().unwrap_or(0),
+        probability,
+        saved,
+        shares: of.iter().map(alone).collect(),
+    }
+}

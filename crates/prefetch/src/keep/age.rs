@@ -1,0 +1,96 @@
+//! Weights that fade with time, and the clock for that.
+//!
+//! A weight `w` of the time `s` is worth `w · 2^(-(t - s) / 30 days)` at `t`. The times are those of a clock of the store's own, which
+//! follows the machine's while the store is used, but never goes back and never goes more than a week ahead at once. So a machine
+//! whose clock jumps forgets a week at most, and what is learned while it is years ahead does not stay before all others for years.
+//! One that has no clock of its own and begins each boot in 1970 forgets nothing by that: when its clock is set, the time before counts.
+
+/// The time in which a weight halves, in seconds.
+pub const HALF_LIFE_S: f64 = 30.0 * 86_400.0;
+/// The most that the clock advances at once, in seconds.
+pub const LONGEST_STEP_S: i64 = 7 * 86_400;
+
+/// The store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clock {
+    /// The machine's time when it was looked at last, in seconds since 1970.
+    pub machine_s: i64,
+    /// What that was before it went back, if it did and has not gone far ahead since.
+    pub before_s: Option<i64>,
+    /// Its own time in seconds.
+    pub own_s: i64,
+}
+
+impl Clock {
+    /// The clock when the machine's says `now_s`.
+    #[must_use]
+    pub fn at(self, now_s: i64) -> Self {
+        let Self { machine_s, before_s, own_s } = self;
+        let latest_s = before_s.map_or(machine_s, |before_s| before_s.max(machine_s));
+        let (step, before_s) = match now_s.saturating_sub(machine_s) {
+            ..0 => (0, Some(latest_s)),
+            step @ 0..=LONGEST_STEP_S => (step, before_s),
+            _ => (now_s.saturating_sub(latest_s).clamp(0, LONGEST_STEP_S), None),
+        };
+        Self { machine_s: now_s, before_s, own_s: own_s.saturating_add(step) }
+    }
+}
+
+/// What `weight` of the time `from_s` is worth at `to_s`, in seconds of the store's clock.
+pub fn aged(weight: f64, from_s: i64, to_s: i64) -> f64 {
+    let sound = if weight.is_finite() { weight.max(0.0) } else { 0.0 };
+    sound * (-(to_s.saturating_sub(from_s).max(0) as f64) / HALF_LIFE_S).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    #[test]
+    fn half_of_a_weight_is_left_after_a_month() {
+        assert_eq!(aged(8.0, 0, 30 * DAY), 4.0);
+        assert_eq!(aged(8.0, 0, 90 * DAY), 1.0);
+        assert_eq!(aged(8.0, 5, 0), 8.0);
+        assert_eq!(aged(f64::NAN, 0, 1), 0.0);
+        assert_eq!(aged(1.0, i64::MIN, i64::MAX), 0.0);
+    }
+
+    const START: Clock = Clock { machine_s: 1_700_000_000, before_s: None, own_s: 0 };
+
+    #[test]
+    fn a_clock_that_jumps_costs_a_week_at_most() {
+        let ahead = START.at(START.machine_s + 3650 * DAY);
+        assert_eq!(ahead.own_s, LONGEST_STEP_S);
+        let back = ahead.at(START.machine_s + 60);
+        assert_eq!(back.own_s, LONGEST_STEP_S);
+        assert_eq!(back.at(START.machine_s + 60 + DAY).own_s, LONGEST_STEP_S + DAY);
+        assert_eq!(START.at(i64::MIN).at(i64::MAX).own_s, LONGEST_STEP_S);
+    }
+
+    #[test]
+    fn a_machine_that_boots_in_1970_forgets_nothing_by_that() {
+        let mut clock = START;
+        for boot in 1..100 {
+            clock = clock.at(0).at(30).at(10).at(40).at(START.machine_s + boot * DAY);
+        }
+        // the minute that each boot ran in 1970 counts too
+        assert_eq!(clock.own_s, 99 * (DAY + 60));
+    }
+
+    proptest! {
+        #[test]
+        fn it_follows_a_sound_clock_and_never_goes_back(steps in proptest::collection::vec(0..LONGEST_STEP_S, 0..20), jump: i64) {
+            let mut clock = START;
+            for step in &steps {
+                clock = clock.at(clock.machine_s + step);
+            }
+            prop_assert_eq!(clock.own_s, steps.iter().sum::<i64>());
+            let jumped = clock.at(jump);
+            prop_assert!(jumped.own_s >= clock.own_s && jumped.own_s - clock.own_s <= LONGEST_STEP_S);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What can go wrong with the file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use super::{NAME, SCHEMA};
+
+/// A failure of keeping.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no file.
+    #[error("there is no {NAME} in {}: nothing was learned yet", .0.display())]
+    Nothing(PathBuf),
+    /// The disk is full.
+    #[error("cannot write {}: the disk or the file is full; what was learned before stays", .0.display())]
+    Full(PathBuf),
+    /// The directory or its file system is read-only.
+    #[error("cannot write {}: it is on a read-only file system; nothing more is kept", .0.display())]
+    ReadOnly(PathBuf),
+    /// The kernel does not permit it.
+    #[error("{} is not for you: what programs are used is for root alone", .0.display())]
+    NotPermitted(PathBuf),
+    /// A newer eke made it.
+    #[error("{} has schema {version}, and this eke reads up to {SCHEMA}: use a newer eke, or move the file away", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        version: i64,
+    },
+    /// It is cut short, damaged, or of another program.
+    #[error("{} is broken: {why}; the next start of prefetch sets it aside and begins anew", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What is to be kept is too large.
+    #[error("cannot keep {what} of {bytes} bytes in {}: at most {most} are kept", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// Its bytes.
+        bytes: usize,
+        /// What there is room for.
+        most: usize,
+    },
+    /// A file or directory could not be used.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    File {
+        /// A verb: make, open, rename.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Something else that SQLite says.
+    #[error("cannot read or write {}: {source}", path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's answer.
+        source: rusqlite::Error,
+    },
+}
+
+/// `Result` with this module's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// For `map_err` of what SQLite does.
+pub(super) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
+    move |source| match source.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Error::Full(path.to_owned()),
+        Some(ErrorCode::ReadOnly) => Error::ReadOnly(path.to_owned()),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Damaged { path: path.to_owned(), why: source.to_string() }
+        }
+        _ => Error::Store { path: path.to_owned(), source },
+    }
+}
+
+/// For `map_err` of what is done with files.
+pub(super) fn file(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full(path.to_owned()),
+        io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly(path.to_owned()),
+        io::ErrorKind::PermissionDenied => Error::NotPermitted(path.to_owned()),
+        _ => Error::File { operation, path: path.to_owned(), source },
+    }
+}

@@ -1,0 +1,246 @@
+//! Finding, making and checking the file, and setting a broken one aside.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::{self, Error, Result};
+use super::{APPLICATION_ID, Access, Keep, MOST_BYTES, Opened, SCHEMA, schema};
+
+/// The file's name.
+pub const NAME: &str = "prefetch.db";
+/// Broken files that are left where they are set aside.
+const MOST_BROKEN: usize = 3;
+/// Room for the log.
+const LOG_BYTES: u64 = 1 << 20;
+
+/// A file that was broken, and where it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// What it was called.
+    pub path: PathBuf,
+    /// What it is called now.
+    pub now: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl fmt::Display for SetAside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, now) = (self.path.display(), self.now.display());
+        write!(f, "{path} was broken: {}; it is {now} now, and what programs read is learned anew", self.why)
+    }
+}
+
+pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
+    make_directory(dir)?;
+    let path = dir.join(NAME);
+    let (connection, set_aside) = match usable(&path) {
+        Ok(connection) => (connection, None),
+        Err(Error::Nothing(_)) => (make(&path)?, None),
+        Err(Error::Damaged { why, .. }) => {
+            let set_aside = set_aside(&path, why, now_s)?;
+            (make(&path)?, Some(set_aside))
+        }
+        Err(e) => return Err(e),
+    };
+    let mut keep = Keep { path, boot: 0, connection };
+    keep.begin_boot(boot, now_s)?;
+    Ok(Opened { keep, set_aside })
+}
+
+pub(super) fn existing(dir: &Path, access: Access) -> Result<Keep> {
+    let path = dir.join(NAME);
+    check(&path)?;
+    let connection = connect(&path)?;
+    if access == Access::Read {
+        connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
+    }
+    let mut keep = Keep { path, boot: 0, connection };
+    keep.boot = keep.kept("boot")?.unwrap_or(0);
+    Ok(keep)
+}
+
+/// Of the file and its log.
+pub(super) fn bytes(path: &Path) -> u64 {
+    let size = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |m| m.len());
+    size(path) + size(&beside(path, "-wal"))
+}
+
+/// Checked whole: SQLite reads each page.
+fn usable(path: &Path) -> Result<Connection> {
+    check(path)?;
+    let mode = std::fs::metadata(path).map_err(error::file("look at", path))?.mode();
+    if mode & 0o777 != 0o600 {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))
+            .map_err(error::file("protect", path))?;
+    }
+    let connection = connect(path)?;
+    let check = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get::<_, String>(0));
+    match check.map_err(error::of(path))?.as_str() {
+        "ok" => Ok(connection),
+        what => Err(Error::Damaged { path: path.to_owned(), why: what.replace('\n', " ") }),
+    }
+}
+
+/// Is it one of ours, by its first bytes and its length? The header is documented in SQLite's "Database File Format".
+fn check(path: &Path) -> Result<()> {
+    let damaged = |why: &str| Err(Error::Damaged { path: path.to_owned(), why: why.to_owned() });
+    let metadata = match std::fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(Error::Nothing(path.parent().unwrap_or(path).to_owned()));
+        }
+        Err(e) => return Err(error::file("look at", path)(e)),
+    };
+    if !metadata.is_file() {
+        return damaged("it is not a regular file");
+    }
+    let mut header = Vec::with_capacity(100);
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
+    read.map_err(error::file("open", path))?;
+    if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
+        return damaged("it is not an SQLite file");
+    }
+    if number(&header, 68) != APPLICATION_ID {
+        return damaged("it is an SQLite file of another program");
+    }
+    if metadata.len() < u64::from(number(&header, 28)) * u64::from(page_bytes(&header)) {
+        return damaged("it is cut short");
+    }
+    match i64::from(number(&header, 60)) {
+        version if version > SCHEMA => Err(Error::Newer { path: path.to_owned(), version }),
+        SCHEMA => Ok(()),
+        _ => damaged("it is of an unfinished version"),
+    }
+}
+
+fn number(header: &[u8], at: usize) -> u32 {
+    header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+fn page_bytes(header: &[u8]) -> u32 {
+    match number(header, 14) & 0xffff {
+        1 => 65_536,
+        bytes => bytes,
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connect = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(2))?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.execute_batch(schema::CONNECTION)?;
+        let pages = (MOST_BYTES - LOG_BYTES) / 4096;
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
+        Ok(connection)
+    };
+    let connection = connect().map_err(error::of(path))?;
+    has_our_tables(&connection).map_err(error::of(path))?.then_some(()).ok_or_else(|| Error::Damaged {
+        path: path.to_owned(),
+        why: "its tables are not those of this schema".to_owned(),
+    })?;
+    Ok(connection)
+}
+
+/// A view or trigger in their place could be a program.
+fn has_our_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    let mut is_ours =
+        connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? AND sql = ?")?;
+    for table in schema::TABLES {
+        if !is_ours.exists(table)? {
+            return Ok(false);
+        }
+    }
+    let foreign = "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index')";
+    Ok(!connection.prepare(foreign)?.exists(())?)
+}
+
+fn make_directory(dir: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(error::file("make", dir))
+}
+
+/// Under another name until it is whole, so that a file of this name has its tables whenever the process was killed.
+fn make(path: &Path) -> Result<Connection> {
+    let new = beside(path, ".new");
+    for old in [new.clone(), beside(&new, "-journal"), beside(path, "-wal"), beside(path, "-shm")] {
+        remove(&old)?;
+    }
+    let made = make_at(&new).and_then(|()| std::fs::rename(&new, path).map_err(error::file("rename", &new)));
+    made.inspect_err(|_| {
+        let _ = remove(&new).and_then(|()| remove(&beside(&new, "-journal")));
+    })?;
+    connect(path)
+}
+
+fn make_at(path: &Path) -> Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.map_err(error::file("make", path))?;
+    let fill = || {
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?.execute_batch(&schema::script())
+    };
+    fill().map_err(error::of(path))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(error::file("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// `FILE-wal`, and the like.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn set_aside(path: &Path, why: String, now_s: i64) -> Result<SetAside> {
+    let stem = beside(path, &format!(".broken-{}", date(now_s)));
+    let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+    let more = (2..1000).map(|n| beside(&stem, &format!("-{n}")));
+    let now = std::iter::once(stem.clone()).chain(more).find(is_free).unwrap_or(stem);
+    remove_oldest(path)?;
+    std::fs::rename(path, &now).map_err(error::file("rename", path))?;
+    // its log belongs to it, and must not be taken for that of the new one
+    let _ = std::fs::rename(beside(path, "-wal"), beside(&now, "-wal"));
+    Ok(SetAside { path: path.to_owned(), now, why })
+}
+
+/// A disk that breaks them again and again is not filled by them.
+fn remove_oldest(path: &Path) -> Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else {
+        return Ok(());
+    };
+    let prefix = format!("{name}.broken-");
+    let entries = std::fs::read_dir(dir).map_err(error::file("list", dir))?.flatten();
+    let mut broken: Vec<(io::Result<std::time::SystemTime>, PathBuf)> = entries
+        .filter(|e| e.file_name().to_str().is_some_and(|n| n.starts_with(&prefix) && !n.ends_with("-wal")))
+        .map(|e| (e.metadata().and_then(|m| m.modified()), e.path()))
+        .collect();
+    broken.sort_by(|a, b| a.0.as_ref().ok().cmp(&b.0.as_ref().ok()).then_with(|| a.1.cmp(&b.1)));
+    let many = broken.len().saturating_sub(MOST_BROKEN - 1);
+    for (_, old) in broken.into_iter().take(many) {
+        remove(&beside(&old, "-wal"))?;
+        remove(&old)?;
+    }
+    Ok(())
+}
+
+/// `2026-03-01`, in UTC; SQLite knows how.
+fn date(now_s: i64) -> String {
+    let date =
+        || Connection::open_in_memory()?.query_row("SELECT date(?, 'unixepoch')", [now_s], |row| row.get(0));
+    date().unwrap_or_else(|_: rusqlite::Error| now_s.to_string())
+}

@@ -1,0 +1,65 @@
+//! The tables; `docs/prefetch-store.md` says what the columns mean.
+
+/// `application_id` of the file: "ekep".
+pub const APPLICATION_ID: u32 = 0x656b_6570;
+/// `user_version` of the file.
+pub const SCHEMA: i64 = 1;
+
+/// By name, in the order of the list. Numbers of files are never given twice, so that what was touched of a file that is
+/// forgotten is not taken for another's.
+pub(super) const TABLES: [(&str, &str); 7] = [
+    ("kept", "CREATE TABLE kept (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID"),
+    (
+        "program",
+        "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
+         launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
+         cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
+         weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT",
+    ),
+    (
+        "file",
+        "CREATE TABLE file (key INTEGER PRIMARY KEY AUTOINCREMENT, hash INTEGER NOT NULL, path BLOB NOT NULL, \
+         kind INTEGER NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, \
+         mtime_ns INTEGER NOT NULL, boot INTEGER NOT NULL, version INTEGER NOT NULL) STRICT",
+    ),
+    (
+        "touched",
+        "CREATE TABLE touched (program INTEGER NOT NULL, place INTEGER NOT NULL, file INTEGER NOT NULL, \
+         version INTEGER NOT NULL, weight INTEGER NOT NULL, pages BLOB NOT NULL, \
+         PRIMARY KEY (program, place)) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "event",
+        "CREATE TABLE event (key INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, user INTEGER NOT NULL, \
+         kind INTEGER NOT NULL, program INTEGER) STRICT",
+    ),
+    (
+        "decision",
+        "CREATE TABLE decision (key INTEGER PRIMARY KEY AUTOINCREMENT, at_s INTEGER NOT NULL, occasion TEXT NOT NULL, \
+         program INTEGER NOT NULL, probability REAL NOT NULL, figures TEXT NOT NULL, used_bytes INTEGER, \
+         wasted_bytes INTEGER) STRICT",
+    ),
+    (
+        "state",
+        "CREATE TABLE state (name TEXT PRIMARY KEY, version INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    ),
+];
+
+/// Makes them.
+pub(super) fn script() -> String {
+    let tables: Vec<&str> = TABLES.iter().map(|(_, sql)| *sql).collect();
+    format!(
+        "PRAGMA page_size = 4096; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256;\n\
+         BEGIN;\n\
+         PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};\n\
+         {};\n\
+         CREATE INDEX file_by_hash ON file (hash);\n\
+         COMMIT;",
+        tables.join(";\n")
+    )
+}
+
+/// For each connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back by itself.
+pub(super) const CONNECTION: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; \
+     PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 128; \
+     PRAGMA journal_size_limit = 1048576; PRAGMA cell_size_check = ON; PRAGMA secure_delete = FAST;";

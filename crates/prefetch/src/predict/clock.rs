@@ -1,0 +1,53 @@
+//! Time as predictors count it: it never runs back and never leaps.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest that may pass between two events: what is longer is a clock that was set, or a machine that was put away, and neither is a
+/// reason to forget.
+pub const LONGEST_STEP_S: f64 = 7.0 * 86_400.0;
+
+/// Seconds of learning: the sum of what passed between events, each step from 0 to [`LONGEST_STEP_S`].
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Clock {
+    /// Seconds counted so far.
+    counted_s: f64,
+    /// The wall clock's time at the last event.
+    seen_s: Option<f64>,
+}
+
+impl Clock {
+    /// Counts up to the time of an event and returns the seconds counted. What is no number leaves it as it is.
+    pub fn advance(&mut self, at_s: f64) -> f64 {
+        if at_s.is_finite() {
+            self.counted_s = self.at(at_s);
+            self.seen_s = Some(at_s);
+        }
+        self.counted_s
+    }
+
+    /// The seconds that [`Self::advance`] would return.
+    pub fn at(&self, at_s: f64) -> f64 {
+        let step = self.seen_s.map_or(0.0, |seen| at_s - seen);
+        if step.is_finite() { self.counted_s + step.clamp(0.0, LONGEST_STEP_S) } else { self.counted_s }
+    }
+
+    /// Seconds counted so far.
+    pub fn counted_s(&self) -> f64 {
+        self.counted_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_neither_runs_back_nor_leaps() {
+        let mut clock = Clock::default();
+        let counted: Vec<f64> = [1000.0, 1010.0, 5.0, 6.0, 4e12, f64::NAN, f64::INFINITY, 4e12 + 1.0]
+            .map(|at| clock.advance(at))
+            .into();
+        let week = LONGEST_STEP_S;
+        assert_eq!(counted, [0.0, 10.0, 10.0, 11.0, 11.0 + week, 11.0 + week, 11.0 + week, 12.0 + week]);
+    }
+}

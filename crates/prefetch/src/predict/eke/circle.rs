@@ -1,0 +1,92 @@
+//! Counts by where in the day or in the week it is: a circle of bins, smoothed, since habits are not kept to the minute.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Row;
+use crate::program::ProgramId;
+
+/// Programs that a bin keeps.
+const LIMIT: usize = 64;
+
+/// How far to both sides bins are looked at.
+const REACH: i64 = 2;
+
+/// A circle of bins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Circle {
+    bins: Vec<Row>,
+}
+
+impl Circle {
+    /// So many bins.
+    pub fn new(bins: usize) -> Self {
+        Self { bins: vec![Row::default(); bins] }
+    }
+
+    /// Counts a program at a place in the circle, 0 to 1.
+    pub fn add(&mut self, place: f64, program: ProgramId, half_life: f64) {
+        let at = self.bin(place);
+        if let Some(row) = self.bins.get_mut(at) {
+            row.add(program, half_life, LIMIT);
+        }
+    }
+
+    fn bin(&self, place: f64) -> usize {
+        let bins = self.bins.len().max(1);
+        ((place * bins as f64) as usize).min(bins - 1)
+    }
+
+    /// The rows around a place, with the weight of each: a bell of one bin's width.
+    pub fn around(&self, place: f64) -> Vec<(f64, &Row)> {
+        let (at, bins) = (self.bin(place) as i64, self.bins.len() as i64);
+        let inside = place * bins as f64 - at as f64 - 0.5;
+        let rows = (-REACH..=REACH).filter_map(|off| {
+            let row = self.bins.get(usize::try_from((at + off).rem_euclid(bins.max(1))).ok()?)?;
+            Some(((-(off as f64 - inside).powi(2) / 2.0).exp(), row))
+        });
+        rows.collect()
+    }
+
+    /// Drops a program.
+    pub fn forget(&mut self, program: ProgramId) {
+        self.bins.iter_mut().for_each(|row| row.forget(program));
+    }
+
+    /// Puts right what a foreign state may have.
+    pub fn mend(&mut self, bins: usize) {
+        self.bins.resize_with(bins, Row::default);
+        self.bins.iter_mut().for_each(|row| row.mend(LIMIT));
+    }
+}
+
+/// Where in a period a time is, 0 (included) to 1 (not).
+pub fn place(at_s: f64, period_s: f64) -> f64 {
+    let share = at_s.rem_euclid(period_s) / period_s;
+    if share.is_finite() && share < 1.0 { share } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn midnight_is_no_border() {
+        let mut circle = Circle::new(24);
+        circle.add(place(23.9 * 3600.0, 86_400.0), ProgramId(7), 100.0);
+        let seen = |hour: f64| -> f64 {
+            circle
+                .around(place(hour * 3600.0, 86_400.0))
+                .iter()
+                .map(|(w, row)| w * row.count(ProgramId(7)))
+                .sum()
+        };
+        assert!(seen(24.1) > 0.5 && seen(24.1) > seen(25.5) && seen(12.0) == 0.0);
+    }
+
+    #[test]
+    fn any_time_has_a_place() {
+        for at in [f64::NAN, f64::INFINITY, -1e300, 1e300, -0.0, -1e-30] {
+            assert!((0.0..1.0).contains(&place(at, 86_400.0)), "{at}");
+        }
+    }
+}

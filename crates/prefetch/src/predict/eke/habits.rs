@@ -1,0 +1,209 @@
+//! One user's habits: eight ways to say which program is next, each a fading count in some context, and their mixture.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::circle::{Circle, place};
+use super::mix::Mix;
+use super::row::Row;
+use crate::program::ProgramId;
+
+const DAY_S: f64 = 86_400.0;
+const WEEK_S: f64 = 7.0 * DAY_S;
+
+/// Bins of the day: hours.
+const DAY_BINS: usize = 24;
+
+/// Bins of the week: three hours each.
+const WEEK_BINS: usize = 56;
+
+/// The places in a session that are told apart: the first start after it began, the second ...; all later ones are one.
+const OPENINGS: usize = 8;
+
+/// Programs that are kept as followers of one.
+const FOLLOWERS: usize = 16;
+
+/// Half-lives in starts: what was done just now, of late, and lasting.
+const NOW: f64 = 5.0;
+const LATE: f64 = 60.0;
+const LASTING: f64 = 600.0;
+
+/// Half-lives of a context's own counts.
+const SLOW: f64 = 40.0;
+const QUICK: f64 = 4.0;
+
+/// How many there are: [`Habits::told`] names them in order.
+pub const EXPERTS: usize = 9;
+
+/// What one user does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Habits {
+    now: Row,
+    late: Row,
+    lasting: Row,
+    after: BTreeMap<ProgramId, Row>,
+    after_quick: BTreeMap<ProgramId, Row>,
+    after_next: BTreeMap<ProgramId, Row>,
+    day: Circle,
+    week: Circle,
+    openings: Vec<Row>,
+    mix: Mix,
+    last: Option<ProgramId>,
+    before: Option<ProgramId>,
+    started: usize,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            now: Row::default(),
+            late: Row::default(),
+            lasting: Row::default(),
+            after: BTreeMap::new(),
+            after_quick: BTreeMap::new(),
+            after_next: BTreeMap::new(),
+            day: Circle::new(DAY_BINS),
+            week: Circle::new(WEEK_BINS),
+            openings: vec![Row::default(); OPENINGS],
+            mix: Mix::new(EXPERTS),
+            last: None,
+            before: None,
+            started: 0,
+        }
+    }
+}
+
+impl Habits {
+    /// A session began: nothing was started in it yet.
+    pub fn begin(&mut self) {
+        (self.last, self.before, self.started) = (None, None, 0);
+    }
+
+    /// Programs started since the session began, up to [`OPENINGS`] - 1.
+    pub fn started(&self) -> usize {
+        self.started.min(OPENINGS - 1)
+    }
+
+    /// The experts' weights.
+    pub fn weights(&self) -> &[f64] {
+        self.mix.weights()
+    }
+
+    /// What each expert says: the share of each candidate in being next, summing to 1. `candidates` are in order of their number;
+    /// `everybody` are shares of them by what all users do, on which a user who did nothing yet falls back.
+    pub fn told(&self, candidates: &[ProgramId], everybody: &[f64], now_s: f64) -> Vec<Vec<f64>> {
+        let one = |row: Option<&Row>, base: &[f64]| shares(&rows(row), candidates, base);
+        let lasting = one(Some(&self.lasting), everybody);
+        let late = one(Some(&self.late), &lasting);
+        let now = one(Some(&self.now), &late);
+        let after = one(self.last.and_then(|last| self.after.get(&last)), &late);
+        let after_quick = one(self.last.and_then(|last| self.after_quick.get(&last)), &after);
+        let after_next = one(self.before.and_then(|before| self.after_next.get(&before)), &late);
+        let day = shares(&self.day.around(place(now_s, DAY_S)), candidates, &lasting);
+        let week = shares(&self.week.around(place(now_s, WEEK_S)), candidates, &day);
+        let opening = one(self.openings.get(self.started()), &late);
+        vec![lasting, late, now, after, after_quick, after_next, day, week, opening]
+    }
+
+    /// The mixture of what the experts say.
+    pub fn mixed(&self, told: &[Vec<f64>], candidates: usize) -> Vec<f64> {
+        let mut mixed = vec![0.0; candidates];
+        for (weight, shares) in self.mix.weights().iter().zip(told) {
+            mixed.iter_mut().zip(shares).for_each(|(sum, share)| *sum += weight * share);
+        }
+        mixed
+    }
+
+    /// A program was started; `given` is what each expert had said of it, if it was among the candidates.
+    pub fn learn(&mut self, program: ProgramId, now_s: f64, given: Option<&[f64]>) {
+        if let Some(given) = given {
+            self.mix.learn(given);
+        }
+        self.now.add(program, NOW, FOLLOWERS);
+        self.late.add(program, LATE, usize::MAX);
+        self.lasting.add(program, LASTING, usize::MAX);
+        if let Some(last) = self.last {
+            self.after.entry(last).or_default().add(program, SLOW, FOLLOWERS);
+            self.after_quick.entry(last).or_default().add(program, QUICK, FOLLOWERS);
+        }
+        if let Some(before) = self.before {
+            self.after_next.entry(before).or_default().add(program, SLOW, FOLLOWERS);
+        }
+        self.day.add(place(now_s, DAY_S), program, LASTING);
+        self.week.add(place(now_s, WEEK_S), program, LASTING);
+        let opening = self.started();
+        self.openings[opening].add(program, SLOW, FOLLOWERS);
+        (self.before, self.last, self.started) = (self.last, Some(program), self.started.saturating_add(1));
+    }
+
+    /// Drops a program.
+    pub fn forget(&mut self, program: ProgramId) {
+        for rows in [&mut self.after, &mut self.after_quick, &mut self.after_next] {
+            rows.remove(&program);
+            rows.values_mut().for_each(|row| row.forget(program));
+            rows.retain(|_, row| !row.is_empty());
+        }
+        [&mut self.now, &mut self.late, &mut self.lasting].into_iter().for_each(|row| row.forget(program));
+        self.openings.iter_mut().for_each(|row| row.forget(program));
+        [&mut self.day, &mut self.week].into_iter().for_each(|circle| circle.forget(program));
+        self.last = self.last.filter(|last| *last != program);
+        self.before = self.before.filter(|before| *before != program);
+    }
+
+    /// The programs that were started, by their number.
+    pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        self.lasting.programs()
+    }
+
+    /// Puts right what a foreign state may have.
+    pub fn mend(&mut self) {
+        self.now.mend(FOLLOWERS);
+        [&mut self.late, &mut self.lasting].into_iter().for_each(|row| row.mend(usize::MAX));
+        for rows in [&mut self.after, &mut self.after_quick, &mut self.after_next] {
+            rows.values_mut().for_each(|row| row.mend(FOLLOWERS));
+        }
+        self.openings.resize_with(OPENINGS, Row::default);
+        self.openings.iter_mut().for_each(|row| row.mend(FOLLOWERS));
+        self.day.mend(DAY_BINS);
+        self.week.mend(WEEK_BINS);
+        self.mix.mend(EXPERTS);
+    }
+}
+
+fn rows(row: Option<&Row>) -> Vec<(f64, &Row)> {
+    row.map(|row| (1.0, row)).into_iter().collect()
+}
+
+/// The shares of the candidates in what the rows count, each row with its weight. What a context has not seen is left to `base`, whose part is
+/// the greater the more kinds of programs the context has (escape by method C of PPM: Moffat, 1990), and all of it where it has seen none.
+fn shares(rows: &[(f64, &Row)], candidates: &[ProgramId], base: &[f64]) -> Vec<f64> {
+    let mut sums = vec![0.0; candidates.len()];
+    rows.iter().for_each(|(weight, row)| row.add_to(candidates, *weight, &mut sums));
+    let total: f64 = sums.iter().sum();
+    let kinds = sums.iter().filter(|sum| **sum > 0.0).count() as f64;
+    let escape = kinds.min(total).max(0.5);
+    sums.iter().zip(base).map(|(sum, base)| (sum + escape * base) / (total + escape)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_sum_to_one_and_know_what_follows() {
+        let mut habits = Habits::default();
+        let programs = [1, 2, 3].map(ProgramId);
+        (0..30).for_each(|i| habits.learn(programs[i % 3], i as f64 * 100.0, None));
+        let told = habits.told(&programs, &[1.0 / 3.0; 3], 3000.0);
+        assert_eq!(told.len(), EXPERTS);
+        for shares in &told {
+            assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+        }
+        // The last was 3, so 1 follows.
+        assert!(told[3][0] > 0.85, "{:?}", told[3]);
+        habits.forget(programs[0]);
+        assert_eq!(habits.told(&programs[..1], &[1.0], 3000.0)[3], [1.0]);
+        assert_eq!(habits.programs().collect::<Vec<_>>(), programs[1..]);
+    }
+}

@@ -1,0 +1,132 @@
+//! The Markov chain of two programs, and what it says. Formulas of release 0.6.4, `src/state.c` and `src/prophet.c`.
+
+/// Seconds of a cycle, preload's default.
+pub const CYCLE_S: i64 = 20;
+
+/// The bits of a pair's state: the first program runs, the second one runs.
+pub const RUNS: [usize; 2] = [1, 2];
+
+/// Two programs: which of them run, how long each of the four states lasts and what follows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// The state, 0 to 3: the sum of [`RUNS`] of those that run.
+    pub state: usize,
+    /// Mean seconds until a state was left, over all times; nothing is forgotten.
+    pub ttl_s: [f64; 4],
+    /// How often a state was left for another; on the diagonal how often it was left.
+    pub counts: [[u32; 4]; 4],
+    /// Seconds that both ran.
+    pub both_s: i64,
+    /// When the state changed last, in preload's clock.
+    pub changed_s: i64,
+}
+
+impl Pair {
+    /// A pair whose second program was just found, running; the first is known and changed last at `first_changed_s`. If that was
+    /// before now the pair makes one transition at once, from without the second to with it.
+    ///
+    /// The original then looks whether the second changed before now too, and takes the wrong time; it never did, since whoever is new
+    /// changed now: that slip cannot show, and is not here.
+    pub fn with_new(first_runs: bool, first_changed_s: i64, now_s: i64) -> Self {
+        let state = usize::from(first_runs) * RUNS[0];
+        let mut pair = Self { state, ttl_s: [0.0; 4], counts: [[0; 4]; 4], both_s: 0, changed_s: now_s };
+        if first_changed_s > 0 && first_changed_s < now_s {
+            pair.changed_s = first_changed_s;
+            pair.enter(state + RUNS[1], now_s);
+        }
+        pair.state = state + RUNS[1];
+        pair
+    }
+
+    /// Goes to another state, once at most at one time of the clock; the first change counts, as in the original.
+    pub fn enter(&mut self, state: usize, now_s: i64) {
+        if self.changed_s == now_s || self.state == state {
+            return;
+        }
+        let left = self.state;
+        self.counts[left][left] += 1;
+        let dwell_s = (now_s - self.changed_s) as f64;
+        self.ttl_s[left] += (dwell_s - self.ttl_s[left]) / f64::from(self.counts[left][left]);
+        self.counts[left][state] += 1;
+        self.state = state;
+        self.changed_s = now_s;
+    }
+
+    /// The probability that the state changes within one and a half cycles, times that to a state in which this member (0 or 1) runs; none
+    /// where the state was never left, or was left on average after a second or less (or, by the slip at loading, before it was entered).
+    pub fn begins(&self, member: usize) -> Option<f64> {
+        let from = self.state;
+        let left = self.counts[from][from];
+        if left == 0 || self.ttl_s[from].is_nan() || self.ttl_s[from] <= 1.0 {
+            return None;
+        }
+        let changes = 1.0 - (-1.5 * CYCLE_S as f64 / self.ttl_s[from]).exp();
+        let to = f64::from(self.counts[from][RUNS[member]] + self.counts[from][3]);
+        Some(changes * to / (f64::from(left) + 0.01))
+    }
+}
+
+/// The correlation of two programs' running: each ran for so many of `total_s` seconds, both at once for `both_s`. 0 where one never or
+/// always ran.
+pub fn correlation(total_s: i64, first_s: i64, second_s: i64, both_s: i64) -> f64 {
+    let (t, a, b) = (total_s as f64, first_s as f64, second_s as f64);
+    let spread = a * b * (t - a) * (t - b);
+    if spread > 0.0 { (t * both_s as f64 - a * b) / spread.sqrt() } else { 0.0 }
+}
+
+/// What a pair adds to the logarithm of the probability that its member does not start: by the size of the correlation, not by its sign, so
+/// that who avoid each other announce each other as well.
+pub fn lnprob(correlation: f64, begins: f64) -> f64 {
+    (1.0 - (correlation.abs() * begins).min(1.0)).ln().max(-f64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_pair_of_a_known_program_makes_one_transition() {
+        let pair = Pair::with_new(true, 30, 110);
+        assert_eq!((pair.state, pair.changed_s), (3, 110));
+        assert_eq!(pair.counts[1], [0, 1, 0, 1]);
+        assert_eq!(pair.ttl_s, [0.0, 80.0, 0.0, 0.0]);
+        let both_new = Pair::with_new(true, 110, 110);
+        assert_eq!((both_new.state, both_new.counts), (3, [[0; 4]; 4]));
+    }
+
+    #[test]
+    fn dwells_are_plain_means_and_departures_are_counted() {
+        let mut pair = Pair::with_new(false, 10, 30);
+        for (state, at) in [(0, 90), (1, 100), (0, 130), (2, 160), (3, 160)] {
+            pair.enter(state, at);
+        }
+        assert_eq!(pair.state, 2, "the second change at one time is not seen");
+        // State 0 was left after 20 s (to 2), 10 s (to 1) and 30 s (to 2); state 2 after 60 s, state 1 after 30 s.
+        assert_eq!(pair.ttl_s, [20.0, 30.0, 60.0, 0.0]);
+        assert_eq!(pair.counts, [[3, 1, 2, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0; 4]]);
+    }
+
+    #[test]
+    fn the_probability_is_of_a_change_and_of_where_to() {
+        let mut pair = Pair::with_new(false, 10, 30);
+        pair.enter(0, 90);
+        // W = 1 departure from 0, to 2, after 20 s: (1 - exp(-30/20)) / 1.01.
+        assert!((pair.begins(1).unwrap() - 0.776_870_1 / 1.01).abs() < 1e-6);
+        assert_eq!(pair.begins(0), Some(0.0));
+        pair.ttl_s[0] = -88.3;
+        assert_eq!(pair.begins(1), None, "garbage of a restart switches the state off");
+    }
+
+    #[test]
+    fn correlations_by_hand() {
+        // 1000 s; a 400, b 500, both 300: (300000 - 200000) / sqrt(400·500·600·500) = 100000 / 244948.97.
+        assert!((correlation(1000, 400, 500, 300) - 0.408_248_29).abs() < 1e-8);
+        assert!((correlation(1000, 500, 500, 0) + 1.0).abs() < 1e-12);
+        assert_eq!(
+            [correlation(1000, 0, 500, 0), correlation(1000, 1000, 500, 500), correlation(0, 0, 0, 0)],
+            [0.0; 3]
+        );
+        assert!((lnprob(-0.5, 0.5) - 0.75_f64.ln()).abs() < 1e-12, "avoiding counts as attracting");
+        assert!(lnprob(1.0, 1.0).is_finite());
+    }
+}

@@ -1,0 +1,63 @@
+//! Which programs run, as far as events tell.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::clock::Clock;
+use crate::happened::{Event, Happened};
+use crate::program::ProgramId;
+
+/// A program that has run for so long without a word is held to have ended unseen: its stop was lost.
+const FORGOTTEN_S: f64 = 3.0 * 86_400.0;
+
+/// The programs that run, with who started them and when.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Running {
+    clock: Clock,
+    since_s: BTreeMap<ProgramId, f64>,
+}
+
+impl Running {
+    /// Takes in an event; true if it changed something: a program that runs is not started, one that does not is not stopped.
+    pub fn observe(&mut self, happened: &Happened) -> bool {
+        let now_s = self.clock.advance(happened.at_s);
+        self.since_s.retain(|_, since| now_s - *since <= FORGOTTEN_S);
+        match happened.event {
+            Event::Start(program) => self.since_s.insert(program, now_s).is_none(),
+            Event::Stop(program) => self.since_s.remove(&program).is_some(),
+            Event::Session => false,
+        }
+    }
+
+    /// Does it run?
+    pub fn has(&self, program: ProgramId) -> bool {
+        self.since_s.contains_key(&program)
+    }
+
+    /// All that run, by their number.
+    pub fn all(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        self.since_s.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(at_s: f64, event: Event) -> Happened {
+        Happened { at_s, user: 1, event }
+    }
+
+    #[test]
+    fn a_lost_stop_is_not_for_ever() {
+        let (a, b) = (ProgramId(1), ProgramId(2));
+        let mut running = Running::default();
+        assert!(running.observe(&at(0.0, Event::Start(a))));
+        assert!(!running.observe(&at(1.0, Event::Start(a))));
+        assert!(!running.observe(&at(2.0, Event::Stop(b))));
+        assert!(running.has(a));
+        running.observe(&at(FORGOTTEN_S + 10.0, Event::Session));
+        assert!(!running.has(a));
+    }
+}
