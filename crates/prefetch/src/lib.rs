@@ -4,6 +4,8 @@
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: what is learned, as data
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
+//! - [`learn`]: what tracers see becomes launches and what is known of a program; pure
+//! - [`trace`]: what sees execs, exits and pages
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
@@ -12,8 +14,10 @@ pub mod cost;
 pub mod file_set;
 pub mod happened;
 pub mod launch;
+pub mod learn;
 pub mod pages;
 pub mod program;
+pub mod trace;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};
