@@ -39,7 +39,9 @@ fn compile() -> Result<(), String> {
         .status();
     match done {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{clang} could not compile bpf/launch.bpf.c ({status}); it must be clang 11 or newer")),
+        Ok(status) => Err(format!(
+            "{clang} could not compile bpf/launch.bpf.c ({status}); it must be clang 11 or newer"
+        )),
         Err(e) => Err(format!(
             "the feature bpf needs clang to compile bpf/launch.bpf.c, and {clang} cannot be run: {e}. Install clang, name it in \
              CLANG, or build without the feature (`scripts/features` prints those that this machine can build)"

@@ -113,3 +113,18 @@ pub enum Seen {
     /// Something was not seen: so many events, of whom is not known.
     Lost(u64),
 }
+
+impl Seen {
+    /// The launch that it is of.
+    pub fn launch(&self) -> Option<LaunchId> {
+        match self {
+            Seen::Exec(exec) => exec.launch,
+            Seen::Exit { launch, .. } => *launch,
+            Seen::Fork { launch, .. }
+            | Seen::File { launch, .. }
+            | Seen::Pages { launch, .. }
+            | Seen::Read { launch, .. } => Some(*launch),
+            Seen::Lost(_) => None,
+        }
+    }
+}

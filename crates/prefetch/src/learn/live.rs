@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::event::{Exec, Found, How, Inode};
+use super::event::{Exec, Found, How, Inode, Seen};
 use super::rules::{Known, Now, Settings};
 use crate::file_set::{FileSet, Kind, Touched};
 use crate::launch::{Ended, Launch};
@@ -57,10 +57,25 @@ impl Live {
         }
     }
 
-    pub(super) fn fork(&mut self, pid: u32) {
+    /// Something of this launch was seen.
+    pub(super) fn see(&mut self, seen: &Seen, now: Duration, settings: &Settings) {
+        match seen {
+            Seen::Fork { pid, .. } => self.fork(*pid),
+            Seen::File { inode, found, .. } => self.file(*inode, found.as_ref(), settings),
+            Seen::Pages { inode, span, how, .. } => self.touch(*inode, *span, *how, now, settings),
+            Seen::Read { bytes, .. } => self.read_bytes = self.read_bytes.max(*bytes),
+            Seen::Exec(_) | Seen::Exit { .. } | Seen::Lost(_) => {}
+        }
+    }
+
+    fn fork(&mut self, pid: u32) {
         if self.processes.len() < PROCESSES {
             self.processes.insert(pid);
         }
+    }
+
+    pub(super) fn has(&self, pid: u32) -> bool {
+        self.processes.contains(&pid)
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
@@ -71,11 +86,7 @@ impl Live {
         self.is_lost = true;
     }
 
-    pub(super) fn read(&mut self, bytes: u64) {
-        self.read_bytes = self.read_bytes.max(bytes);
-    }
-
-    pub(super) fn file(&mut self, inode: Inode, found: Option<&Found>, settings: &Settings) {
+    fn file(&mut self, inode: Inode, found: Option<&Found>, settings: &Settings) {
         if self.by_inode.contains_key(&inode) {
             return;
         }
@@ -91,8 +102,9 @@ impl Live {
         }));
     }
 
-    pub(super) fn touch(&mut self, inode: Inode, span: Span, how: How, now: Duration, settings: &Settings) {
-        let Some(file) = self.by_inode.get(&inode).copied().flatten().and_then(|at| self.files.get_mut(at)) else {
+    fn touch(&mut self, inode: Inode, span: Span, how: How, now: Duration, settings: &Settings) {
+        let Some(file) = self.by_inode.get(&inode).copied().flatten().and_then(|at| self.files.get_mut(at))
+        else {
             return;
         };
         let pages = if how == How::Added { &mut file.added } else { &mut file.touched };
@@ -134,7 +146,9 @@ impl Live {
             began_ns: self.began.real_ns,
             took: self.last_new.saturating_sub(self.began.mono),
             ended: if self.is_lost { Ended::Lost } else { ended },
-            set: FileSet { files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect() },
+            set: FileSet {
+                files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect(),
+            },
             cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
         }
     }

@@ -80,8 +80,29 @@ pub fn is_worth(launch: &Launch, known: Known, settings: &Settings) -> bool {
 
 /// File systems without files that could be read before: of the kernel, or in memory already.
 const NOT_ON_DISKS: [&str; 23] = [
-    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs", "fusectl",
-    "hugetlbfs", "mqueue", "nsfs", "pipefs", "proc", "pstore", "ramfs", "rpc_pipefs", "securityfs", "sysfs", "tmpfs", "tracefs",
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "pipefs",
+    "proc",
+    "pstore",
+    "ramfs",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
 ];
 
 /// Can files of this type of file system be on a disk, here or elsewhere?
@@ -91,7 +112,21 @@ pub fn is_on_disk(kind: &str) -> bool {
 
 /// File systems whose answers come from another machine or another process, and may never come.
 const MAY_HANG: [&str; 16] = [
-    "9p", "afs", "afuse", "ceph", "cifs", "coda", "davfs", "gfs2", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "smb3",
+    "9p",
+    "afs",
+    "afuse",
+    "ceph",
+    "cifs",
+    "coda",
+    "davfs",
+    "gfs2",
+    "glusterfs",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "ocfs2",
+    "smb3",
     "virtiofs",
 ];
 
@@ -212,7 +247,8 @@ mod tests {
     fn begins_are_bounded_in_time() {
         let settings = Settings::default();
         let mut bucket = Bucket::new(&settings);
-        let in_a_minute = (0..10_000).filter(|n| bucket.take(&settings, Duration::from_millis(n * 6))).count();
+        let in_a_minute =
+            (0..10_000).filter(|n| bucket.take(&settings, Duration::from_millis(n * 6))).count();
         assert!((35..=38).contains(&in_a_minute), "{in_a_minute}");
         assert!(!bucket.take(&settings, Duration::ZERO), "a clock that jumps back gives nothing");
     }

@@ -49,9 +49,8 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
         placed.extend(touched.map(|touched| (now, touched)));
     }
     let fresh: BTreeMap<usize, &Touched> = used.into_values().collect();
-    placed.extend(
-        fresh.into_iter().map(|(at, file)| (place(at, launch.set.files.len()), seen.new_file(file))),
-    );
+    placed
+        .extend(fresh.into_iter().map(|(at, file)| (place(at, launch.set.files.len()), seen.new_file(file))));
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
 }

@@ -65,7 +65,9 @@ const HELD: u64 = 0b11 << 62;
 pub fn held(entries: &[u8], first: u64) -> Vec<Span> {
     let is_held = |entry: &[u8]| entry.try_into().is_ok_and(|bytes| u64::from_ne_bytes(bytes) & HELD != 0);
     let mut spans: Vec<Span> = Vec::new();
-    for page in (first..).zip(entries.chunks_exact(8)).filter(|(_, entry)| is_held(entry)).map(|(page, _)| page) {
+    for page in
+        (first..).zip(entries.chunks_exact(8)).filter(|(_, entry)| is_held(entry)).map(|(page, _)| page)
+    {
         match spans.last_mut().filter(|span| span.end == page) {
             Some(span) => span.end += 1,
             None => spans.extend(Span::new(page, page + 1)),

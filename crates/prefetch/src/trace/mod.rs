@@ -5,7 +5,7 @@
 //! - [`watch`]: a tracer and a learner together
 //! - `bpf` (feature `bpf`): the programs of `bpf/launch.bpf.c`, loaded, attached, read; [`record`]: what they send; [`btf`]: what
 //!   the kernel lets them see
-//! - [`plain`]: without BPF, by the kernel's process events ([`connector`]) or looks at `/proc` ([`scan`]), and mapped pages
+//! - [`plain`]: without BPF, by the kernel's process events ([`connector`], [`proc_event`]) or looks at `/proc` ([`scan`]), and mapped pages
 //! - [`places`], [`maps`]: pure; [`mounts`], [`mapped`], [`process`]: what they are read from
 //!
 //! Nothing here opens a file to learn of it. Where a file's state is not told by the kernel it is looked at (stat), but not on network
@@ -20,6 +20,7 @@ pub mod maps;
 pub mod mounts;
 pub mod places;
 pub mod plain;
+pub mod proc_event;
 pub mod process;
 pub mod record;
 pub mod scan;

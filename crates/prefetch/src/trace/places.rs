@@ -30,7 +30,10 @@ impl Device {
     /// From `MAJOR:MINOR`, in this base.
     pub fn parse(text: &str, radix: u32) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
-        Some(Self { major: u32::from_str_radix(major, radix).ok()?, minor: u32::from_str_radix(minor, radix).ok()? })
+        Some(Self {
+            major: u32::from_str_radix(major, radix).ok()?,
+            minor: u32::from_str_radix(minor, radix).ok()?,
+        })
     }
 }
 
@@ -83,6 +86,11 @@ impl Places {
             let path = if rest.as_os_str().is_empty() { mount.place.clone() } else { mount.place.join(rest) };
             (self.shown_by(&path) == Some(*at)).then_some(Place { path, kind: &mount.kind })
         })
+    }
+
+    /// The file system that a path leads to, by the mounts alone.
+    pub fn device_at(&self, path: &Path) -> Option<Device> {
+        Device::parse(&self.mounts[self.shown_by(path)?].device, 10)
     }
 
     /// The mount that a path leads to: the deepest, and of those at one place the last.
@@ -147,6 +155,16 @@ mod tests {
         let places = Places::new(mountinfo::parse(&text));
         let found = places.find(Device { major: 8, minor: 1 }, Path::new("/usr/bin/below"));
         assert_eq!(found.map(|place| place.path), Some("/old/bin/below".into()));
+    }
+
+    #[test]
+    fn paths_lead_to_file_systems() {
+        let places = Places::new(mountinfo::parse(MOUNTS));
+        let at = |path: &str| places.device_at(Path::new(path)).map(|device| (device.major, device.minor));
+        assert_eq!(
+            (at("/mnt/x"), at("/usr/x"), at("/x"), at("x")),
+            (Some((8, 3)), Some((8, 5)), Some((8, 1)), None)
+        );
     }
 
     #[test]

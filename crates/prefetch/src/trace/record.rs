@@ -133,7 +133,7 @@ fn process(bytes: &[u8]) -> Option<(u64, u32)> {
 }
 
 fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
-    let seconds = u64_at(bytes, 24)?.cast_signed();
+    let seconds = i64::from_ne_bytes(bytes.get(24..32)?.try_into().ok()?);
     Some(Record::File(File {
         launch,
         ino: u64_at(bytes, 8)?,

@@ -76,9 +76,7 @@ impl Tracer {
     pub fn start_by(root: &Root, way: Way) -> Result<Self, Refused> {
         match way {
             Way::Bpf => bpf(root),
-            Way::Connector => {
-                Ok(Self::of(way, Box::new(Plain::by_events(root)?), plain_blind(way)))
-            }
+            Way::Connector => Ok(Self::of(way, Box::new(Plain::by_events(root)?), plain_blind(way))),
             Way::Scan => Ok(Self::of(way, Box::new(Plain::by_looks(root)), plain_blind(way))),
         }
     }
@@ -148,7 +146,8 @@ fn bpf(_root: &Root) -> Result<Tracer, Refused> {
 
 fn plain_blind(way: Way) -> Vec<String> {
     let pages = "only pages that are mapped when it looks are seen, not read(2), directories and metadata";
+    let apart = "programs with mounts of their own (containers) have no names";
     let short = "programs that end within seconds are not seen";
-    let all: &[&str] = if way == Way::Scan { &[pages, short] } else { &[pages] };
+    let all: &[&str] = if way == Way::Scan { &[pages, apart, short] } else { &[pages, apart] };
     all.iter().map(|text| (*text).to_owned()).collect()
 }

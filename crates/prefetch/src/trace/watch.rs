@@ -105,8 +105,12 @@ impl Watch {
         }
     }
 
-    fn exec(&mut self, exec: Exec, known: &mut dyn FnMut(&Program) -> Known, now: Now) -> News {
-        let known = exec.program.as_ref().filter(|_| exec.launch.is_none()).map(known).unwrap_or_default();
+    fn exec(&mut self, mut exec: Exec, known: &mut dyn FnMut(&Program) -> Known, now: Now) -> News {
+        if let Some(launch) = self.learner.launch_of(&exec) {
+            self.join(&mut exec, launch, now);
+            return News::Exec(exec, None);
+        }
+        let known = exec.program.as_ref().map(known).unwrap_or_default();
         let Some(launch) = self.learner.begin(&exec, known, now) else { return News::Exec(exec, None) };
         match self.tracer.learn(launch, exec.pid) {
             Ok(()) => News::Exec(exec, Some(launch)),
@@ -115,5 +119,14 @@ impl Watch {
                 News::Trouble(format!("a launch cannot be learned: {why}"))
             }
         }
+    }
+
+    /// A child that was there before the tracer knew of the launch.
+    fn join(&mut self, exec: &mut Exec, launch: LaunchId, now: Now) {
+        if exec.launch.is_none() && self.tracer.learn(launch, exec.pid).is_err() {
+            self.learner.see(&Seen::Lost(1), now);
+        }
+        exec.launch = Some(launch);
+        self.learner.see(&Seen::Fork { pid: exec.pid, launch }, now);
     }
 }
