@@ -8,6 +8,8 @@
 //! - [`choose`]: what is read before, within a budget
 //! - [`predict`]: which programs start next; pure
 //! - [`replay`]: traces, and what predictors would have made of them; pure
+//! - [`learn`]: what tracers see becomes launches and what is known of a program; pure
+//! - [`trace`]: what sees execs, exits and pages
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
@@ -18,10 +20,12 @@ pub mod file_set;
 pub mod happened;
 pub mod keep;
 pub mod launch;
+pub mod learn;
 pub mod pages;
 pub mod predict;
 pub mod program;
 pub mod replay;
+pub mod trace;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};

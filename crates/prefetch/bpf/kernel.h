@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What the programs read of the kernel's structures, and nothing else. The places of the fields are the running kernel's: libbpf
+ * moves each access by the kernel's BTF (CO-RE). A name with ___ is the same structure as another version has it. */
+#pragma once
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+enum {
+	false = 0,
+	true = 1,
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic;
+	struct dentry *s_root;
+};
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	unsigned int i_nlink;
+	u32 i_rdev;
+	__s64 i_size;
+	__s64 i_mtime_sec; /* 6.11 */
+	u32 i_mtime_nsec;
+	struct hlist_head i_dentry;
+};
+
+struct inode___before_6_11 {
+	struct timespec64 __i_mtime; /* 6.7 */
+};
+
+struct inode___before_6_7 {
+	struct timespec64 i_mtime;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned int _nr_pages; /* 6.14 */
+};
+
+struct folio___before_6_14 {
+	unsigned int _folio_nr_pages;
+};
+
+struct vfsmount;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
+struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+};
+
+#pragma clang attribute pop
+
+enum pageflags {
+	PG_head = 6,
+};

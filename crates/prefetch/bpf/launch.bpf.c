@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Tells of execs and exits always, and while something is learned of what its processes touch in the page cache.
+ * All programs are BTF tracepoints, so that no tracefs is needed. Those of pages are attached only while something is learned. */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "record.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define RING_BYTES (256 * 1024)
+#define PAGES_A_BLOCK 64
+/* 4 MiB: the next call of the same read(2) begins where this one got to */
+#define BLOCKS_A_CALL 16
+#define TMPFS_MAGIC 0x01021994
+#define RAMFS_MAGIC 0x858458f6
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+#define S_IFDIR 0040000
+#define S_IFREG 0100000
+#define MILLISECOND 1000000ull
+
+/* Set before loading */
+const volatile u32 page_shift = 12;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} events SEC(".maps");
+
+/* The processes that are learned, by their number (tgid): the launch that they belong to */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u32);
+} processes SEC(".maps");
+
+struct inode_key {
+	u32 launch;
+	u32 dev;
+	u64 ino;
+};
+
+struct block_key {
+	struct inode_key inode;
+	u64 block; /* twice its number; one more for pages that were only added */
+};
+
+/* What was told already. What falls out is told again, and does no harm */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct inode_key);
+	__type(value, u8);
+} told_inodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct block_key);
+	__type(value, u64);
+} told_pages SEC(".maps");
+
+struct scratch {
+	struct exec_record exec;
+	struct file_record file;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+struct losses {
+	u64 events;    /* no room in the ring buffer */
+	u64 processes; /* no room in `processes` */
+	u64 woken_ns;  /* when the reader was last woken for an exec */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct losses);
+} counts SEC(".maps");
+
+static __always_inline struct losses *counted(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+static __always_inline struct scratch *scratch(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+/* The reader looks by itself now and then; it is woken where it would be too late */
+static __always_inline u64 wake_when_full(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* An exec is told at once, but a storm of them wakes the reader once in some milliseconds */
+static __always_inline u64 wake_at_once(u64 now)
+{
+	struct losses *counts = counted();
+	if (!counts || now - counts->woken_ns < 4 * MILLISECOND)
+		return wake_when_full();
+	counts->woken_ns = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+static __always_inline long send(void *record, u64 bytes, u64 wake)
+{
+	long failed = bpf_ringbuf_output(&events, record, bytes, wake);
+	struct losses *counts;
+
+	if (failed && (counts = counted()))
+		__sync_fetch_and_add(&counts->events, 1);
+	return failed;
+}
+
+static __always_inline u32 launch_of(u32 pid)
+{
+	u32 *launch = bpf_map_lookup_elem(&processes, &pid);
+	return launch ? *launch : 0;
+}
+
+/* The names from this entry up to the root of its file system; returns their bytes */
+static __always_inline u32 walk(struct dentry *dentry, struct dentry *root, struct names *names, u8 *flags)
+{
+	u32 at = 0;
+
+	*flags = PATH_CUT;
+	for (int level = 0; level < PATH_LEVELS; level++) {
+		if (dentry == root) {
+			*flags = 0;
+			break;
+		}
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		if (!parent || parent == dentry || at >= PATH_BYTES)
+			break;
+		long bytes = bpf_probe_read_kernel_str(&names->text[at & (PATH_BYTES - 1)], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+		if (bytes <= 1 || bytes > NAME_BYTES)
+			break;
+		at += bytes;
+		dentry = parent;
+	}
+	return at;
+}
+
+/* The verifier wants to see a bound on the very register that is used: the compiler may not know better */
+static __always_inline u64 at_most(u64 bytes, u64 most)
+{
+	asm volatile("" : "+r"(bytes));
+	if (bytes > most)
+		bytes = most;
+	return bytes;
+}
+
+/* Without the room for names that are not there */
+static __always_inline u64 sent_bytes(u64 whole, u32 names)
+{
+	return whole - sizeof(struct names) + at_most(names, sizeof(struct names));
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	struct scratch *scratch_here = scratch();
+	if (!scratch_here)
+		return 0;
+	struct exec_record *record = &scratch_here->exec;
+	struct file *file = BPF_CORE_READ(bprm, file);
+	u64 args = BPF_CORE_READ(task, mm, arg_start);
+	u64 args_bytes = BPF_CORE_READ(task, mm, arg_end) - args;
+
+	record->kind = KIND_EXEC;
+	record->at_ns = bpf_ktime_get_ns();
+	record->pid = bpf_get_current_pid_tgid() >> 32;
+	record->launch = launch_of(record->pid);
+	record->parent = BPF_CORE_READ(task, real_parent, tgid);
+	record->uid = bpf_get_current_uid_gid();
+	record->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	record->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	record->args_more = args_bytes > ARGS_BYTES;
+	args_bytes = at_most(args_bytes, ARGS_BYTES);
+	record->args_bytes = bpf_probe_read_user(record->args, args_bytes, (void *)args) ? 0 : args_bytes;
+	struct dentry *root = BPF_CORE_READ(file, f_inode, i_sb, s_root);
+	u32 names = walk(BPF_CORE_READ(file, f_path.dentry), root, &record->names, &record->flags);
+	record->names_bytes = names;
+	send(record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
+	return 0;
+}
+
+static __always_inline void send_process(u8 kind, u32 launch, u32 pid, u32 parent)
+{
+	struct process_record record = { .kind = kind, .launch = launch, .pid = pid, .parent = parent };
+	record.at_ns = bpf_ktime_get_ns();
+	send(&record, sizeof(record), wake_when_full());
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	/* the last thread of the process: counted down before this tracepoint in all versions */
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	u32 launch = launch_of(pid);
+
+	if (launch)
+		bpf_map_delete_elem(&processes, &pid);
+	send_process(KIND_EXIT, launch, pid, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid);
+	u32 launch = launch_of(from);
+	struct losses *counts;
+
+	if (!launch || pid == from)
+		return 0;
+	if (bpf_map_update_elem(&processes, &pid, &launch, BPF_ANY)) {
+		if ((counts = counted()))
+			__sync_fetch_and_add(&counts->processes, 1);
+		return 0;
+	}
+	send_process(KIND_FORK, launch, pid, from);
+	return 0;
+}
+
+/* The key of what is worth telling of: regular files, directories, and block devices, whose pages are their file system's own */
+static __always_inline bool identify(struct inode *inode, u32 launch, struct inode_key *key)
+{
+	u16 type = inode->i_mode & S_IFMT;
+	u64 magic;
+
+	key->launch = launch;
+	if (type == S_IFBLK) {
+		key->dev = inode->i_rdev;
+		key->ino = 0;
+		return true;
+	}
+	if (type != S_IFREG && type != S_IFDIR)
+		return false;
+	magic = inode->i_sb->s_magic;
+	key->dev = inode->i_sb->s_dev;
+	key->ino = inode->i_ino;
+	return magic != TMPFS_MAGIC && magic != RAMFS_MAGIC;
+}
+
+static __always_inline void read_mtime(struct inode *inode, struct file_record *record)
+{
+	struct inode___before_6_11 *older = (void *)inode;
+	struct inode___before_6_7 *oldest = (void *)inode;
+
+	if (bpf_core_field_exists(inode->i_mtime_sec)) {
+		record->mtime_s = BPF_CORE_READ(inode, i_mtime_sec);
+		record->mtime_ns = BPF_CORE_READ(inode, i_mtime_nsec);
+	} else if (bpf_core_field_exists(older->__i_mtime)) {
+		record->mtime_s = BPF_CORE_READ(older, __i_mtime.tv_sec);
+		record->mtime_ns = BPF_CORE_READ(older, __i_mtime.tv_nsec);
+	} else {
+		record->mtime_s = BPF_CORE_READ(oldest, i_mtime.tv_sec);
+		record->mtime_ns = BPF_CORE_READ(oldest, i_mtime.tv_nsec);
+	}
+}
+
+static __always_inline struct dentry *any_entry(struct inode *inode)
+{
+	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	return alias ? (void *)alias - __builtin_preserve_field_info(((struct dentry *)0)->d_u, 0) : 0;
+}
+
+/* Tells of an inode once a launch */
+static __always_inline void tell_inode(struct inode *inode, struct inode_key *key)
+{
+	struct scratch *scratch_here = scratch();
+	u8 yes = 1;
+	u32 names = 0;
+
+	if (!scratch_here || bpf_map_update_elem(&told_inodes, key, &yes, BPF_NOEXIST))
+		return;
+	struct file_record *record = &scratch_here->file;
+	record->kind = KIND_FILE;
+	record->launch = key->launch;
+	record->dev = key->dev;
+	record->ino = key->ino;
+	record->size = inode->i_size;
+	record->nlink = inode->i_nlink;
+	record->mode = inode->i_mode;
+	record->flags = PATH_CUT;
+	read_mtime(inode, record);
+	struct dentry *entry = key->ino ? any_entry(inode) : 0;
+	if (entry)
+		names = walk(entry, BPF_CORE_READ(inode, i_sb, s_root), &record->names, &record->flags);
+	record->names_bytes = names;
+	if (send(record, sent_bytes(sizeof(*record), names), wake_when_full()))
+		bpf_map_delete_elem(&told_inodes, key);
+}
+
+static __always_inline u64 mask_of(u64 block, u64 first, u64 end)
+{
+	u64 from = block * PAGES_A_BLOCK, mask = ~0ull;
+
+	if (first > from)
+		mask &= ~0ull << ((first - from) & 63);
+	if (end < from + PAGES_A_BLOCK)
+		mask &= ~0ull >> ((from + PAGES_A_BLOCK - end) & 63);
+	return mask;
+}
+
+/* Tells of those of these pages that were not told before */
+static __always_inline void tell_block(struct block_key *key, u64 mask, u8 how)
+{
+	u64 *told = bpf_map_lookup_elem(&told_pages, key);
+	struct pages_record record = {
+		.kind = KIND_PAGES, .how = how, .launch = key->inode.launch, .ino = key->inode.ino, .dev = key->inode.dev,
+		.first = (key->block >> 1) * PAGES_A_BLOCK,
+		.mask = told ? mask & ~*told : mask,
+	};
+
+	if (!record.mask || send(&record, sizeof(record), wake_when_full()))
+		return;
+	if (told)
+		*told |= mask;
+	else
+		bpf_map_update_elem(&told_pages, key, &mask, BPF_ANY);
+}
+
+/* Pages from `first` on, before `end`, of what has this inode */
+static __always_inline void tell(struct inode *inode, u64 first, u64 end, u8 how)
+{
+	u32 launch = launch_of(bpf_get_current_pid_tgid() >> 32);
+	struct block_key key = {};
+
+	if (!launch || !inode || !identify(inode, launch, &key.inode))
+		return;
+	if (key.inode.ino) {
+		u64 pages = (inode->i_size + (1ull << page_shift) - 1) >> page_shift;
+		if (end > pages)
+			end = pages;
+	}
+	if (first >= end)
+		return;
+	tell_inode(inode, &key.inode);
+	for (u32 i = 0; i < BLOCKS_A_CALL; i++) {
+		u64 block = first / PAGES_A_BLOCK + i;
+		if (block * PAGES_A_BLOCK >= end)
+			break;
+		key.block = block * 2 + (how == HOW_ADDED);
+		tell_block(&key, mask_of(block, first, end), how);
+	}
+}
+
+/* Large folios: the number of pages is kept where there is more than one */
+static __always_inline u64 pages_of(struct folio *folio)
+{
+	struct folio___before_6_14 *older = (void *)folio;
+	u64 pages = 1, flags = 0;
+
+	/* the first word in all versions, of several types */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (!(flags & 1ull << bpf_core_enum_value(enum pageflags, PG_head)))
+		return 1;
+	if (bpf_core_field_exists(folio->_nr_pages))
+		pages = BPF_CORE_READ(folio, _nr_pages);
+	else if (bpf_core_field_exists(older->_folio_nr_pages))
+		pages = BPF_CORE_READ(older, _folio_nr_pages);
+	return pages ? pages : 1;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(on_add, struct folio *folio)
+{
+	u64 index = BPF_CORE_READ(folio, index);
+	tell(folio->mapping->host, index, index + pages_of(folio), HOW_ADDED);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
+{
+	tell(mapping->host, index, index + 1, HOW_FAULT);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(on_map, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	tell(mapping->host, first, (u64)last + 1, HOW_MAPPED);
+	return 0;
+}
+
+/* The kernel gives the page behind the last one of the read (mm/filemap.c, filemap_get_pages) */
+SEC("tp_btf/mm_filemap_get_pages")
+int BPF_PROG(on_read, struct address_space *mapping, unsigned long first, unsigned long end)
+{
+	tell(mapping->host, first, end, HOW_READ);
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What goes through the ring buffer to src/trace/record.rs, which has the same layouts. */
+#pragma once
+
+enum kind {
+	KIND_EXEC = 1,
+	KIND_EXIT = 2,
+	KIND_FORK = 3,
+	KIND_FILE = 4,
+	KIND_PAGES = 5,
+};
+
+enum how {
+	HOW_ADDED = 0,  /* a page came into the page cache: for this process, but perhaps only read ahead */
+	HOW_FAULT = 1,  /* a fault at this page */
+	HOW_MAPPED = 2, /* mapped with those around a fault */
+	HOW_READ = 3,   /* asked for by read(2) and its like */
+};
+
+/* The path is not whole: too long, or without a name */
+#define PATH_CUT 1
+
+#define ARGS_BYTES 256
+#define PATH_BYTES 1024
+#define NAME_BYTES 256
+#define PATH_LEVELS 32
+
+/* Names of a path, the last first, each with a 0 behind it, up to the root of the file system */
+struct names {
+	char text[PATH_BYTES + NAME_BYTES];
+};
+
+struct exec_record {
+	u8 kind;
+	u8 flags;
+	u16 names_bytes;
+	u32 launch; /* 0: none */
+	u64 at_ns;  /* CLOCK_MONOTONIC */
+	u64 ino;
+	u32 dev;
+	u32 pid;
+	u32 parent;
+	u32 uid;
+	u32 args_bytes;
+	u32 args_more; /* the arguments were longer */
+	char args[ARGS_BYTES];
+	struct names names;
+};
+
+struct process_record {
+	u8 kind;
+	u8 pad[3];
+	u32 launch;
+	u64 at_ns;
+	u32 pid;
+	u32 parent;
+};
+
+struct file_record {
+	u8 kind;
+	u8 flags;
+	u16 names_bytes;
+	u32 launch;
+	u64 ino;
+	u64 size;
+	__s64 mtime_s;
+	u32 mtime_ns;
+	u32 dev;
+	u32 nlink;
+	u16 mode;
+	u16 pad;
+	struct names names;
+};
+
+struct pages_record {
+	u8 kind;
+	u8 how;
+	u16 pad;
+	u32 launch;
+	u64 ino;
+	u64 first; /* the page of bit 0, a multiple of 64 */
+	u64 mask;
+	u32 dev;
+	u32 pad_2;
+};
+
+_Static_assert(__builtin_offsetof(struct exec_record, names) == 304, "as in record.rs");
+_Static_assert(__builtin_offsetof(struct file_record, names) == 48, "as in record.rs");
+_Static_assert(sizeof(struct pages_record) == 40 && sizeof(struct process_record) == 24, "as in record.rs");

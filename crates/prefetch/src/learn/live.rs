@@ -1,0 +1,179 @@
+//! One launch while it is being learned.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::event::{Exec, Found, How, Inode, Seen};
+use super::rules::{Known, Now, Settings};
+use crate::file_set::{FileSet, Kind, Touched};
+use crate::launch::{Ended, Launch};
+use crate::pages::{Pages, Span};
+use crate::program::Program;
+
+/// Processes of a launch whose end is waited for; more are not counted, and such a launch ends by its quiet or the time.
+const PROCESSES: usize = 8192;
+
+/// What was seen of a launch so far.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) program: Program,
+    pub(super) known: Known,
+    uid: u32,
+    began: Now,
+    processes: BTreeSet<u32>,
+    last_new: Duration,
+    files: Vec<File>,
+    by_inode: HashMap<Inode, Option<usize>>,
+    pages: u64,
+    has_touched: bool,
+    read_bytes: u64,
+    is_lost: bool,
+}
+
+#[derive(Debug)]
+struct File {
+    found: Found,
+    /// Used.
+    touched: Pages,
+    /// Came into the page cache, used or not.
+    added: Pages,
+}
+
+impl Live {
+    pub(super) fn new(exec: &Exec, program: Program, known: Known, now: Now) -> Self {
+        Self {
+            program,
+            known,
+            uid: exec.uid,
+            began: now,
+            processes: BTreeSet::from([exec.pid]),
+            last_new: now.mono,
+            files: Vec::new(),
+            by_inode: HashMap::new(),
+            pages: 0,
+            has_touched: false,
+            read_bytes: 0,
+            is_lost: false,
+        }
+    }
+
+    /// Something of this launch was seen.
+    pub(super) fn see(&mut self, seen: &Seen, now: Duration, settings: &Settings) {
+        match seen {
+            Seen::Fork { pid, .. } => self.fork(*pid),
+            Seen::File { inode, found, .. } => self.file(*inode, found.as_ref(), settings),
+            Seen::Pages { inode, span, how, .. } => self.touch(*inode, *span, *how, now, settings),
+            Seen::Read { bytes, .. } => self.read_bytes = self.read_bytes.max(*bytes),
+            Seen::Exec(_) | Seen::Exit { .. } | Seen::Lost(_) => {}
+        }
+    }
+
+    fn fork(&mut self, pid: u32) {
+        if self.processes.len() < PROCESSES {
+            self.processes.insert(pid);
+        }
+    }
+
+    pub(super) fn has(&self, pid: u32) -> bool {
+        self.processes.contains(&pid)
+    }
+
+    pub(super) fn exit(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    pub(super) fn lost(&mut self) {
+        self.is_lost = true;
+    }
+
+    fn file(&mut self, inode: Inode, found: Option<&Found>, settings: &Settings) {
+        if self.by_inode.contains_key(&inode) {
+            return;
+        }
+        if self.by_inode.len() >= settings.files {
+            self.is_lost = true;
+            return;
+        }
+        self.by_inode.insert(inode, found.map(|_| self.files.len()));
+        self.files.extend(found.map(|found| File {
+            found: found.clone(),
+            touched: Pages::default(),
+            added: Pages::default(),
+        }));
+    }
+
+    fn touch(&mut self, inode: Inode, span: Span, how: How, now: Duration, settings: &Settings) {
+        let Some(file) = self.by_inode.get(&inode).copied().flatten().and_then(|at| self.files.get_mut(at))
+        else {
+            return;
+        };
+        let pages = if how == How::Added { &mut file.added } else { &mut file.touched };
+        let fresh = Pages::from_iter([span]).without(pages).count();
+        if fresh == 0 {
+            return;
+        }
+        if (self.pages + fresh) * crate::PAGE_BYTES > settings.bytes {
+            self.is_lost = true;
+            return;
+        }
+        pages.insert(span);
+        self.has_touched |= how != How::Added;
+        // what was only read ahead is counted too: it bounds the memory that this takes
+        self.pages += fresh;
+        self.last_new = self.last_new.max(now);
+    }
+
+    /// Why it is over, if it is.
+    pub(super) fn ended(&self, now: Duration, settings: &Settings) -> Option<Ended> {
+        if self.processes.is_empty() {
+            Some(Ended::Exited)
+        } else if now.saturating_sub(self.began.mono) >= settings.limit {
+            Some(Ended::Limit)
+        } else if now.saturating_sub(self.last_new) >= settings.quiet {
+            Some(Ended::Quiet)
+        } else {
+            None
+        }
+    }
+
+    /// What was seen of it in all.
+    pub(super) fn finish(self, ended: Ended) -> Launch {
+        let has_touched = self.has_touched;
+        let cold_pages: u64 = self.files.iter().map(|file| file.cold_pages(has_touched)).sum();
+        Launch {
+            program: self.program,
+            uid: self.uid,
+            began_ns: self.began.real_ns,
+            took: self.last_new.saturating_sub(self.began.mono),
+            ended: if self.is_lost { Ended::Lost } else { ended },
+            set: FileSet {
+                files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect(),
+            },
+            cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
+        }
+    }
+}
+
+impl File {
+    /// The pages that were needed. Of a device all that came in: the kernel reads single blocks there, and who looks at them again is
+    /// not seen. Of files all that came in where the kernel does not tell what was used (before Linux 6.12).
+    fn needed(&self, has_touched: bool) -> &Pages {
+        if self.found.kind == Kind::Device || !has_touched { &self.added } else { &self.touched }
+    }
+
+    fn cold_pages(&self, has_touched: bool) -> u64 {
+        self.added.both(self.needed(has_touched)).count()
+    }
+
+    fn finish(self, has_touched: bool) -> Option<Touched> {
+        let is_directory = self.found.kind == Kind::Directory;
+        let pages = if is_directory { Pages::default() } else { self.needed(has_touched).clone() };
+        (is_directory || !pages.is_empty()).then_some(Touched {
+            path: self.found.path,
+            kind: self.found.kind,
+            stamp: self.found.stamp,
+            pages,
+            weight: 1.0,
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! What several launches of a program say together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::file_set::{FileSet, Kind, Touched};
+use crate::launch::{Ended, Launch};
+use crate::program::ProgramId;
+
+/// Pages that were used in none of so many launches in a row are dropped.
+pub const REVIEW_LAUNCHES: u32 = 5;
+
+/// The share of the newest launch in a file's weight, once there are `1/FADING` of them; before that all count alike.
+const FADING: f32 = 0.2;
+
+/// A file of less weight is dropped: one that all used is, after eleven launches without it.
+const LEAST_WEIGHT: f32 = 0.1;
+
+/// Launches that are remembered in the order of first use.
+const ORDER_LAUNCHES: u32 = 4;
+
+/// The file set of a program after one more launch that was learned. `known` is what the `launches_so_far` before it gave.
+///
+/// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of
+///   1/(launches + 1) and 0.2.
+/// - Pages are united. There is no memory of each page, so each file is reviewed in one of [`REVIEW_LAUNCHES`] launches (in which is by
+///   its name): pages that this one does not use are dropped then. So what is not used in five launches in a row is certainly gone, and what
+///   is used now and then goes at times and comes back.
+/// - A file that changed (size, time or inode; not the device's number, which is good for one boot) has the new pages only.
+/// - Metadata and directories are only seen when they are cold: a warm launch says nothing against them.
+/// - A launch that was not seen whole adds, and takes nothing away.
+/// - The order is that of first use: a fading mean of the relative places, since the places of single launches are not kept.
+pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> FileSet {
+    let Some(known) = known.filter(|set| !set.files.is_empty()) else { return launch.set.clone() };
+    let seen = Seen::new(launches_so_far, launch);
+    let mut used: HashMap<&Path, (usize, &Touched)> =
+        launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_path(), (at, file))).collect();
+    let place = |at: usize, of: usize| at as f64 / of.max(1) as f64;
+    let mut placed: Vec<(f64, Touched)> = Vec::new();
+    for (at, file) in known.files.iter().enumerate() {
+        let before = place(at, known.files.len());
+        let (now, touched) = match used.remove(file.path.as_path()) {
+            Some((at, new)) => {
+                (seen.mean_place(before, place(at, launch.set.files.len())), Some(seen.used(file, new)))
+            }
+            None => (before, seen.unused(file)),
+        };
+        placed.extend(touched.map(|touched| (now, touched)));
+    }
+    let fresh: BTreeMap<usize, &Touched> = used.into_values().collect();
+    placed
+        .extend(fresh.into_iter().map(|(at, file)| (place(at, launch.set.files.len()), seen.new_file(file))));
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
+}
+
+/// What counts of a launch for all its files.
+struct Seen {
+    launches_so_far: u32,
+    /// The share of this launch in weights.
+    share: f32,
+    is_whole: bool,
+    /// Did most of it come from the disk? Then it tells what metadata is needed.
+    is_cold: bool,
+}
+
+impl Seen {
+    fn new(launches_so_far: u32, launch: &Launch) -> Self {
+        let launches = launches_so_far.saturating_add(1) as f32;
+        Self {
+            launches_so_far,
+            share: FADING.max(1.0 / launches),
+            is_whole: launch.ended != Ended::Lost,
+            is_cold: launch.cold_bytes.saturating_mul(2) >= launch.set.bytes(),
+        }
+    }
+
+    fn mean_place(&self, before: f64, now: f64) -> f64 {
+        let launches = f64::from(self.launches_so_far.clamp(1, ORDER_LAUNCHES));
+        (before * launches + now) / (launches + 1.0)
+    }
+
+    fn is_reviewed(&self, file: &Touched) -> bool {
+        let turn = ProgramId::of_name(file.path.as_os_str().as_bytes()).0 % u64::from(REVIEW_LAUNCHES);
+        u64::from(self.launches_so_far % REVIEW_LAUNCHES) == turn
+    }
+
+    /// Would it have been seen in this launch if it had been used?
+    fn says_of(&self, file: &Touched) -> bool {
+        self.is_whole && (file.kind == Kind::File || self.is_cold)
+    }
+
+    fn used(&self, file: &Touched, new: &Touched) -> Touched {
+        let is_same = file.kind == new.kind && is_same_content(file, new);
+        let only_new = !is_same || self.says_of(file) && self.is_reviewed(file);
+        let pages = if only_new { new.pages.clone() } else { file.pages.union(&new.pages) };
+        let weight = file.weight + self.share * (1.0 - file.weight);
+        Touched { pages, weight, ..new.clone() }
+    }
+
+    fn unused(&self, file: &Touched) -> Option<Touched> {
+        if !self.says_of(file) {
+            return Some(file.clone());
+        }
+        let weight = file.weight * (1.0 - self.share);
+        let is_gone = weight < LEAST_WEIGHT || file.kind == Kind::File && self.is_reviewed(file);
+        (!is_gone).then(|| Touched { weight, ..file.clone() })
+    }
+
+    fn new_file(&self, file: &Touched) -> Touched {
+        Touched { weight: self.share, ..file.clone() }
+    }
+}
+
+fn is_same_content(a: &Touched, b: &Touched) -> bool {
+    let of = |file: &Touched| (file.stamp.ino, file.stamp.size, file.stamp.mtime_ns);
+    a.kind == Kind::Device || of(a) == of(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::file_set::Stamp;
+    use crate::pages::{Pages, Span};
+    use crate::program::Program;
+
+    fn pages(spans: &[(u64, u64)]) -> Pages {
+        spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect()
+    }
+
+    fn file(name: &str, spans: &[(u64, u64)]) -> Touched {
+        let stamp = Stamp { dev: 1, ino: 2, size: 1 << 20, mtime_ns: 3 };
+        Touched { path: name.into(), kind: Kind::File, stamp, pages: pages(spans), weight: 1.0 }
+    }
+
+    fn launch(files: Vec<Touched>) -> Launch {
+        let set = FileSet { files };
+        Launch {
+            program: Program::of_exe("/usr/bin/x"),
+            uid: 0,
+            began_ns: 0,
+            took: Duration::ZERO,
+            ended: Ended::Quiet,
+            cold_bytes: set.bytes(),
+            set,
+        }
+    }
+
+    fn names(set: &FileSet) -> Vec<&str> {
+        set.files.iter().filter_map(|file| file.path.to_str()).collect()
+    }
+
+    /// The set after these launches.
+    fn all(launches: &[Launch]) -> FileSet {
+        launches.iter().enumerate().fold(FileSet::default(), |known, (so_far, launch)| {
+            unite(Some(&known), u32::try_from(so_far).unwrap(), launch)
+        })
+    }
+
+    #[test]
+    fn the_first_launch_is_all_that_is_known() {
+        let first = launch(vec![file("a", &[(0, 4)]), file("b", &[(7, 8)])]);
+        assert_eq!(unite(None, 0, &first), first.set);
+    }
+
+    #[test]
+    fn pages_are_united_and_weights_are_shares() {
+        let set = all(&[
+            launch(vec![file("a", &[(0, 2)]), file("b", &[(0, 1)])]),
+            launch(vec![file("a", &[(2, 3), (9, 10)])]),
+        ]);
+        let of = |name: &str| set.files.iter().find(|file| file.path == Path::new(name));
+        assert_eq!(of("a").map(|file| file.weight), Some(1.0));
+        // b may be in review: it is there with half the weight, or gone
+        assert!(of("b").is_none_or(|file| file.weight == 0.5));
+    }
+
+    #[test]
+    fn what_five_launches_do_not_use_is_gone() {
+        for name in ["a", "b", "c", "d", "e", "f", "g"] {
+            let mut launches = vec![launch(vec![file(name, &[(0, 100)])])];
+            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 5]);
+            assert_eq!(all(&launches).files[0].pages, pages(&[(0, 10)]), "{name}");
+            launches.truncate(1);
+            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 5]);
+            assert_eq!(names(&all(&launches)), ["z"], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changed_has_new_pages_only() {
+        let mut newer = file("a", &[(1, 2)]);
+        newer.stamp.mtime_ns += 1;
+        let set = all(&[launch(vec![file("a", &[(0, 50)])]), launch(vec![newer.clone()])]);
+        assert_eq!((&set.files[0].pages, set.files[0].stamp), (&newer.pages, newer.stamp));
+        let mut other_boot = file("a", &[(60, 61)]);
+        other_boot.stamp.dev = 99;
+        let set = unite(Some(&launch(vec![file("a", &[(0, 50)])]).set), 7, &{
+            let mut launch = launch(vec![other_boot]);
+            launch.ended = Ended::Lost;
+            launch
+        });
+        assert_eq!(set.files[0].pages, pages(&[(0, 50), (60, 61)]));
+    }
+
+    #[test]
+    fn warm_launches_say_nothing_against_metadata() {
+        let metadata = Touched { kind: Kind::Device, ..file("/dev/sda1", &[(3, 4), (900, 905)]) };
+        let mut launches = vec![launch(vec![metadata.clone(), file("a", &[(0, 10)])])];
+        let mut warm = launch(vec![file("a", &[(0, 10)])]);
+        warm.cold_bytes = 0;
+        launches.extend(vec![warm; 30]);
+        let set = all(&launches);
+        assert_eq!(set.files[0], metadata);
+        let cold = launch(vec![file("a", &[(0, 10)])]);
+        launches.extend(vec![cold; 11]);
+        assert_eq!(names(&all(&launches)), ["a"]);
+    }
+
+    #[test]
+    fn a_launch_not_seen_whole_takes_nothing_away() {
+        let mut part = launch(vec![file("a", &[(0, 1)])]);
+        part.ended = Ended::Lost;
+        let first = launch(vec![file("a", &[(0, 9)]), file("b", &[(0, 9)])]);
+        let mut launches = vec![first];
+        launches.extend(vec![part; 20]);
+        let set = all(&launches);
+        assert_eq!(names(&set), ["a", "b"]);
+        assert_eq!(set.files[0].pages, pages(&[(0, 9)]));
+    }
+
+    #[test]
+    fn the_order_is_that_of_first_use() {
+        let one = launch(vec![file("a", &[(0, 1)]), file("b", &[(0, 1)]), file("c", &[(0, 1)])]);
+        let other = launch(vec![file("a", &[(0, 1)]), file("c", &[(0, 1)]), file("x", &[(0, 1)])]);
+        let set = unite(Some(&one.set), 50, &Launch { ended: Ended::Lost, ..other });
+        assert_eq!(names(&set), ["a", "b", "c", "x"]);
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_the_newest_used_and_no_strangers(
+            runs in proptest::collection::vec(proptest::collection::btree_map(0u8..6, (0u64..40, 1u64..9), 1..6), 1..12)
+        ) {
+            let launches: Vec<Launch> = runs.iter().map(|run| {
+                launch(run.iter().map(|(n, (first, count))| file(&format!("f{n}"), &[(*first, first + count)])).collect())
+            }).collect();
+            let set = all(&launches);
+            let of = |files: &[Touched], path: &Path| files.iter().find(|f| f.path == path).map(|f| f.pages.clone());
+            for newest in &launches[launches.len() - 1].set.files {
+                let have = of(&set.files, &newest.path).unwrap();
+                prop_assert!(newest.pages.without(&have).is_empty());
+            }
+            for file in &set.files {
+                prop_assert!((0.0..=1.0).contains(&file.weight));
+                let ever = launches.iter().filter_map(|l| of(&l.set.files, &file.path)).fold(Pages::default(), |a, b| a.union(&b));
+                prop_assert!(file.pages.without(&ever).is_empty());
+            }
+            let mut paths: Vec<_> = set.files.iter().map(|f| &f.path).collect();
+            paths.sort();
+            paths.dedup();
+            prop_assert_eq!(paths.len(), set.files.len());
+        }
+    }
+}

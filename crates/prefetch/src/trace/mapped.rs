@@ -1,0 +1,81 @@
+//! The pages of files that a process has mapped, as seen from outside: `/proc/PID/maps` and `/proc/PID/pagemap`. Unlike mincore(2), which
+//! tells what is in memory for whomever, these are the pages that this process touched (or got along with one that it touched), and no file
+//! is opened for it.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use eke_kernel::Root;
+
+use super::maps::{self, Mapping};
+use super::mounts::Mounts;
+use crate::PAGE_BYTES;
+use crate::file_set::{Kind, Stamp};
+use crate::learn::rules;
+use crate::learn::{Found, How, Inode, LaunchId, Seen};
+use crate::pages::Span;
+
+/// Of one mapping its first GiB is looked at, and so much of a process in all: a file of 50 GB is not looked at page by page.
+const PAGES_A_LOOK: u64 = (1 << 30) / PAGE_BYTES;
+const ENTRIES_A_READ: u64 = 8192;
+const ENTRY_BYTES: u64 = 8;
+
+/// Tells of the files that a process has mapped, and of their pages that it has. Of a process that is gone, nothing.
+pub fn look(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(Seen)) {
+    let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
+    let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
+    let page_bytes = rustix::param::page_size() as u64;
+    let mut left = PAGES_A_LOOK;
+    for mapping in maps::parse(&text) {
+        let inode = Inode { dev: mapping.device.st_dev(), ino: mapping.ino };
+        let Some(found) = found(mounts, &mapping) else { continue };
+        each(Seen::File { launch, inode, found: Some(found) });
+        for span in held(&pagemap, &mapping, page_bytes, &mut left) {
+            each(Seen::Pages { launch, inode, span: in_4k(span, page_bytes), how: How::Mapped });
+        }
+    }
+}
+
+/// The spans of the file that are held, in the machine's pages.
+fn held(pagemap: &File, mapping: &Mapping, page_bytes: u64, left: &mut u64) -> Vec<Span> {
+    let mut found = Vec::new();
+    let mut page = mapping.start / page_bytes;
+    let end = mapping.end / page_bytes;
+    let in_file = |page: u64| page - mapping.start / page_bytes + mapping.offset / page_bytes;
+    let mut buffer = vec![0; (ENTRIES_A_READ.min(end.saturating_sub(page)) * ENTRY_BYTES) as usize];
+    while page < end && *left > 0 {
+        let count = ENTRIES_A_READ.min(end - page).min(*left);
+        let wanted = &mut buffer[..(count * ENTRY_BYTES) as usize];
+        if pagemap.read_exact_at(wanted, page * ENTRY_BYTES).is_err() {
+            break;
+        }
+        found.extend(maps::held(wanted, in_file(page)));
+        page += count;
+        *left -= count;
+    }
+    found
+}
+
+/// Machines with larger pages: their pages in those of 4 KiB.
+pub fn in_4k(span: Span, page_bytes: u64) -> Span {
+    let each = page_bytes / PAGE_BYTES;
+    Span { first: span.first * each, end: span.end * each }
+}
+
+/// What is known of a mapped file; `None` if it is to be left out: deleted, not on a disk, on one that may never answer, or another file than
+/// the host has at that path.
+fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
+    let kind = mounts.kind(mapping.device)?;
+    // a container's path may lead elsewhere here, also to what never answers
+    let is_here = mounts.device_at(&mapping.path) == Some(mapping.device);
+    if mapping.is_deleted || !is_here || !rules::is_on_disk(kind) || rules::may_hang(kind) {
+        return None;
+    }
+    let file = std::fs::symlink_metadata(&mapping.path).ok()?;
+    if file.ino() != mapping.ino || !file.is_file() {
+        return None;
+    }
+    let mtime_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
+    let stamp = Stamp { dev: file.dev(), ino: file.ino(), size: file.size(), mtime_ns };
+    Some(Found { path: mapping.path.clone(), kind: Kind::File, stamp })
+}

@@ -1,0 +1,177 @@
+//! Where on this host a file is that the kernel names by its file system and the names inside: pure, from the table of mounts.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use eke_kernel::parse::mountinfo::Mount;
+
+/// A file system's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Device {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl Device {
+    /// From the kernel's own encoding (`MKDEV` of linux/kdev_t.h).
+    pub fn of_kernel(dev: u32) -> Self {
+        Self { major: dev >> 20, minor: dev & 0xf_ffff }
+    }
+
+    /// As `st_dev` and `st_rdev` have it.
+    pub fn st_dev(self) -> u64 {
+        rustix::fs::makedev(self.major, self.minor)
+    }
+
+    /// From `MAJOR:MINOR`, in this base.
+    pub fn parse(text: &str, radix: u32) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self {
+            major: u32::from_str_radix(major, radix).ok()?,
+            minor: u32::from_str_radix(minor, radix).ok()?,
+        })
+    }
+}
+
+/// The names of a path, the last first, each with a 0 behind it, as a path from the root of their file system.
+pub fn inside(names: &[u8]) -> PathBuf {
+    let mut path = PathBuf::from("/");
+    path.extend(names.split(|b| *b == 0).rev().filter(|name| !name.is_empty()).map(OsStr::from_bytes));
+    path
+}
+
+/// The mounts of this host.
+#[derive(Debug, Default)]
+pub struct Places {
+    mounts: Vec<Mount>,
+    by_device: HashMap<Device, Vec<usize>>,
+}
+
+/// A place, and the type of the file system there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// From the host's root.
+    pub path: PathBuf,
+    /// As `ext4`.
+    pub kind: &'a str,
+}
+
+impl Places {
+    /// From the mounts in the kernel's order.
+    pub fn new(mounts: Vec<Mount>) -> Self {
+        let mut by_device: HashMap<Device, Vec<usize>> = HashMap::new();
+        for (at, mount) in mounts.iter().enumerate() {
+            if let Some(device) = Device::parse(&mount.device, 10) {
+                by_device.entry(device).or_default().push(at);
+            }
+        }
+        Self { mounts, by_device }
+    }
+
+    /// The type of a mounted file system.
+    pub fn kind(&self, device: Device) -> Option<&str> {
+        self.by_device.get(&device)?.first().map(|at| self.mounts[*at].kind.as_str())
+    }
+
+    /// Where a file is, by its path from the root of its file system. Of several mounts (bind mounts, btrfs's subvolumes) the
+    /// first that shows it; `None` if none does, or others are mounted over it.
+    pub fn find(&self, device: Device, inside: &Path) -> Option<Place<'_>> {
+        self.by_device.get(&device)?.iter().find_map(|at| {
+            let mount = &self.mounts[*at];
+            let rest = inside.strip_prefix(&mount.top).ok()?;
+            let path = if rest.as_os_str().is_empty() { mount.place.clone() } else { mount.place.join(rest) };
+            (self.shown_by(&path) == Some(*at)).then_some(Place { path, kind: &mount.kind })
+        })
+    }
+
+    /// The file system that a path leads to, by the mounts alone.
+    pub fn device_at(&self, path: &Path) -> Option<Device> {
+        Device::parse(&self.mounts[self.shown_by(path)?].device, 10)
+    }
+
+    /// The mount that a path leads to: the deepest, and of those at one place the last.
+    fn shown_by(&self, path: &Path) -> Option<usize> {
+        let depth = |mount: &Mount| mount.place.components().count();
+        (0..self.mounts.len())
+            .filter(|at| path.starts_with(&self.mounts[*at].place))
+            .max_by_key(|at| (depth(&self.mounts[*at]), *at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_kernel::parse::mountinfo;
+
+    use super::*;
+
+    const MOUNTS: &[u8] = b"\
+20 1 8:1 / / rw - ext4 /dev/sda1 rw
+21 20 0:5 / /proc rw - proc proc rw
+22 20 0:30 /@home /home rw - btrfs /dev/sdb rw
+23 20 8:2 / /mnt rw - ext4 /dev/sda2 rw
+24 23 8:3 / /mnt rw - xfs /dev/sda3 rw
+25 20 8:1 /srv/www /var/www rw - ext4 /dev/sda1 rw
+26 20 8:4 /only/part /data rw - ext4 /dev/sda4 rw
+27 20 0:44 / /opt/odd\\040one rw - overlay overlay rw
+28 20 8:5 / /usr rw - ext4 /dev/sda5 rw
+";
+
+    fn find(major: u32, minor: u32, path: &str) -> Option<String> {
+        let places = Places::new(mountinfo::parse(MOUNTS));
+        let found = places.find(Device { major, minor }, Path::new(path))?;
+        Some(format!("{} {}", found.path.display(), found.kind))
+    }
+
+    #[test]
+    fn files_are_found_by_mounts() {
+        let table = [
+            ((8, 1, "/bin/ls"), Some("/bin/ls ext4")),
+            ((8, 1, "/"), Some("/ ext4")),
+            ((0, 30, "/@home/u/x"), Some("/home/u/x btrfs")),
+            ((0, 30, "/@snapshots/u/x"), None),
+            ((0, 30, "/@homeless/x"), None),
+            ((8, 2, "/hidden"), None),
+            ((8, 3, "/shown"), Some("/mnt/shown xfs")),
+            ((8, 1, "/srv/www/i"), Some("/srv/www/i ext4")),
+            ((8, 1, "/usr/bin/below"), None),
+            ((8, 5, "/bin/below"), Some("/usr/bin/below ext4")),
+            ((8, 4, "/only/part"), Some("/data ext4")),
+            ((8, 4, "/else"), None),
+            ((0, 44, "/a"), Some("/opt/odd one/a overlay")),
+            ((9, 9, "/a"), None),
+        ];
+        for ((major, minor, path), wanted) in table {
+            assert_eq!(find(major, minor, path).as_deref(), wanted, "{major}:{minor} {path}");
+        }
+    }
+
+    #[test]
+    fn what_a_mount_hides_may_show_elsewhere() {
+        let text = [MOUNTS, &b"30 20 8:1 /usr /old rw - ext4 /dev/sda1 rw\n"[..]].concat();
+        let places = Places::new(mountinfo::parse(&text));
+        let found = places.find(Device { major: 8, minor: 1 }, Path::new("/usr/bin/below"));
+        assert_eq!(found.map(|place| place.path), Some("/old/bin/below".into()));
+    }
+
+    #[test]
+    fn paths_lead_to_file_systems() {
+        let places = Places::new(mountinfo::parse(MOUNTS));
+        let at = |path: &str| places.device_at(Path::new(path)).map(|device| (device.major, device.minor));
+        assert_eq!(
+            (at("/mnt/x"), at("/usr/x"), at("/x"), at("x")),
+            (Some((8, 3)), Some((8, 5)), Some((8, 1)), None)
+        );
+    }
+
+    #[test]
+    fn names_are_any_bytes() {
+        assert_eq!(inside(b"a\nb\0\xff x\0usr\0"), Path::new(OsStr::from_bytes(b"/usr/\xff x/a\nb")));
+        assert_eq!(inside(b""), Path::new("/"));
+        assert_eq!(Device::of_kernel(0x0080_0003), Device { major: 8, minor: 3 });
+        assert_eq!(Device::parse("fd:1a", 16), Some(Device { major: 0xfd, minor: 0x1a }));
+    }
+}

@@ -1,0 +1,221 @@
+//! What the BPF programs send, from bytes: the layouts of `bpf/record.h`.
+
+/// A record. Numbers are the kernel's: `dev` is its own encoding (major << 20 | minor), pages are the machine's pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A program was executed.
+    Exec(Exec<'a>),
+    /// A process ended.
+    Exit {
+        /// The launch that it belonged to; 0: none.
+        launch: u32,
+        /// The process.
+        pid: u32,
+        /// CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// A process of a launch has a child.
+    Fork {
+        /// The launch.
+        launch: u32,
+        /// The child.
+        pid: u32,
+    },
+    /// A launch touches a file for the first time.
+    File(File<'a>),
+    /// A launch touches pages.
+    Pages(Pages),
+}
+
+/// A program was executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exec<'a> {
+    /// The launch that the process belonged to before; 0: none.
+    pub launch: u32,
+    /// CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// The inode of what is executed (of a script, its interpreter).
+    pub ino: u64,
+    /// Its file system.
+    pub dev: u32,
+    /// The process.
+    pub pid: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// Its real user.
+    pub uid: u32,
+    /// The beginning of its arguments, each with a 0 behind it.
+    pub args: &'a [u8],
+    /// Are these not all?
+    pub has_more_args: bool,
+    /// The names of its path, `None` if they are not all there.
+    pub names: Option<&'a [u8]>,
+}
+
+/// A file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File<'a> {
+    /// The launch.
+    pub launch: u32,
+    /// The inode; 0 of a block device.
+    pub ino: u64,
+    /// The file system; of a block device its own number.
+    pub dev: u32,
+    /// `st_size`.
+    pub size: u64,
+    /// `st_mtime` in nanoseconds.
+    pub mtime_ns: i64,
+    /// Links; 0 if it was deleted.
+    pub nlink: u32,
+    /// `st_mode`.
+    pub mode: u16,
+    /// The names of its path, `None` if they are not all there.
+    pub names: Option<&'a [u8]>,
+}
+
+/// Pages of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pages {
+    /// The launch.
+    pub launch: u32,
+    /// The inode; 0 of a block device.
+    pub ino: u64,
+    /// The file system; of a block device its own number.
+    pub dev: u32,
+    /// The page of bit 0.
+    pub first: u64,
+    /// The pages: those of the bits that are set.
+    pub mask: u64,
+    /// 0 added, 1 fault, 2 mapped around one, 3 read.
+    pub how: u8,
+}
+
+const PATH_CUT: u8 = 1;
+const ARGS_BYTES: usize = 256;
+const EXEC_BYTES: usize = 48 + ARGS_BYTES;
+const FILE_BYTES: usize = 48;
+const PAGES_BYTES: usize = 40;
+const PROCESS_BYTES: usize = 24;
+
+/// The record in these bytes; `None` for what is of no known kind or too short.
+pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
+    let launch = u32_at(bytes, 4)?;
+    match bytes.first()? {
+        1 => exec(bytes, launch),
+        2 => process(bytes).map(|(at_ns, pid)| Record::Exit { launch, pid, at_ns }),
+        3 => process(bytes).map(|(_, pid)| Record::Fork { launch, pid }),
+        4 => file(bytes, launch),
+        5 => pages(bytes, launch),
+        _ => None,
+    }
+}
+
+fn exec(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
+    let args = bytes.get(48..EXEC_BYTES)?;
+    let args_bytes = usize::try_from(u32_at(bytes, 40)?).ok()?;
+    Some(Record::Exec(Exec {
+        launch,
+        at_ns: u64_at(bytes, 8)?,
+        ino: u64_at(bytes, 16)?,
+        dev: u32_at(bytes, 24)?,
+        pid: u32_at(bytes, 28)?,
+        parent: u32_at(bytes, 32)?,
+        uid: u32_at(bytes, 36)?,
+        args: args.get(..args_bytes)?,
+        has_more_args: u32_at(bytes, 44)? != 0,
+        names: names(bytes, EXEC_BYTES)?,
+    }))
+}
+
+fn process(bytes: &[u8]) -> Option<(u64, u32)> {
+    (bytes.len() >= PROCESS_BYTES).then_some(())?;
+    Some((u64_at(bytes, 8)?, u32_at(bytes, 16)?))
+}
+
+fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
+    let seconds = i64::from_ne_bytes(bytes.get(24..32)?.try_into().ok()?);
+    Some(Record::File(File {
+        launch,
+        ino: u64_at(bytes, 8)?,
+        size: u64_at(bytes, 16)?,
+        mtime_ns: seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(u32_at(bytes, 32)?)),
+        dev: u32_at(bytes, 36)?,
+        nlink: u32_at(bytes, 40)?,
+        mode: u16::from_ne_bytes(bytes.get(44..46)?.try_into().ok()?),
+        names: names(bytes, FILE_BYTES)?,
+    }))
+}
+
+fn pages(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
+    (bytes.len() >= PAGES_BYTES).then_some(())?;
+    Some(Record::Pages(Pages {
+        launch,
+        ino: u64_at(bytes, 8)?,
+        first: u64_at(bytes, 16)?,
+        mask: u64_at(bytes, 24)?,
+        dev: u32_at(bytes, 32)?,
+        how: *bytes.get(1)?,
+    }))
+}
+
+/// The names behind so many bytes; `Some(None)` if the kernel's side did not get them all.
+#[expect(clippy::option_option, reason = "too short a record is not a record without names")]
+fn names(bytes: &[u8], at: usize) -> Option<Option<&[u8]>> {
+    let length = usize::from(u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?));
+    let names = bytes.get(at..at.checked_add(length)?)?;
+    Some((bytes[1] & PATH_CUT == 0).then_some(names))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_from_its_places() {
+        let mut bytes = vec![4u8, 0, 8, 0];
+        bytes.extend(7u32.to_ne_bytes());
+        bytes.extend(1234u64.to_ne_bytes());
+        bytes.extend(9000u64.to_ne_bytes());
+        bytes.extend(2i64.to_ne_bytes());
+        bytes.extend(5u32.to_ne_bytes());
+        bytes.extend(0x0080_0003u32.to_ne_bytes());
+        bytes.extend(1u32.to_ne_bytes());
+        bytes.extend(0o100_644u16.to_ne_bytes());
+        bytes.extend([0; 2]);
+        assert_eq!(bytes.len(), FILE_BYTES);
+        bytes.extend(b"ls\0usr\0z");
+        let wanted = File {
+            launch: 7,
+            ino: 1234,
+            dev: 0x0080_0003,
+            size: 9000,
+            mtime_ns: 2_000_000_005,
+            nlink: 1,
+            mode: 0o100_644,
+            names: Some(b"ls\0usr\0z"),
+        };
+        assert_eq!(decode(&bytes), Some(Record::File(wanted)));
+        bytes[1] = PATH_CUT;
+        assert_eq!(decode(&bytes), Some(Record::File(File { names: None, ..wanted })));
+        bytes.pop();
+        assert_eq!(decode(&bytes), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_record_or_none(mut bytes in proptest::collection::vec(0u8.., 0..400), kind in 0u8..7) {
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            let _ = decode(&bytes);
+        }
+    }
+}

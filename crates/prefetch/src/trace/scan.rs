@@ -1,0 +1,61 @@
+//! Looks at `/proc`: the processes then and now. What began and ended between two looks is not seen.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use eke_kernel::Root;
+
+use super::proc_event::ProcEvent;
+use super::process;
+
+/// All processes that execute a file, with it and with their start in clock ticks since the boot: two processes with one number are told
+/// apart by it.
+pub type Processes = BTreeMap<u32, (PathBuf, u64)>;
+
+/// Those that are there now.
+pub fn look(root: &Root) -> Processes {
+    let of = |pid: u32| Some((pid, (process::exe(root, pid)?, started(root, pid)?)));
+    eke_kernel::read::pids(root).into_iter().filter_map(of).collect()
+}
+
+/// The 22nd field of `/proc/PID/stat`; the second is a name in brackets, of any characters.
+fn started(root: &Root, pid: u32) -> Option<u64> {
+    let stat = root.read(format!("proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// What happened between two looks: ends first, for numbers are used again.
+pub fn between(before: &Processes, now: &Processes, at: Duration) -> Vec<ProcEvent> {
+    let is_same_process =
+        |pid: &u32, found: &(PathBuf, u64)| now.get(pid).is_some_and(|other| other.1 == found.1);
+    let ended = before.iter().filter(|(pid, found)| !is_same_process(pid, found));
+    let begun = now.iter().filter(|(pid, found)| before.get(pid) != Some(found));
+    let exits = ended.map(|(pid, _)| ProcEvent::Exit { pid: *pid, at });
+    exits.chain(begun.map(|(pid, _)| ProcEvent::Exec { pid: *pid, at })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_looks_are_told_apart() {
+        let of = |found: &[(u32, &str, u64)]| -> Processes {
+            found.iter().map(|(pid, exe, start)| (*pid, (PathBuf::from(exe), *start))).collect()
+        };
+        let before = of(&[(1, "/init", 0), (5, "/bin/sh", 9), (6, "/bin/a", 9), (7, "/bin/b", 9)]);
+        let now = of(&[(1, "/init", 0), (5, "/bin/x", 9), (6, "/bin/a", 44), (8, "/bin/c", 50)]);
+        let at = Duration::from_secs(3);
+        let exit = |pid| ProcEvent::Exit { pid, at };
+        let exec = |pid| ProcEvent::Exec { pid, at };
+        assert_eq!(between(&before, &now, at), [exit(6), exit(7), exec(5), exec(6), exec(8)]);
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let found = look(&Root::host());
+        let own = found.get(&std::process::id()).map(|found| found.0.clone());
+        assert_eq!(own, std::env::current_exe().ok());
+    }
+}
