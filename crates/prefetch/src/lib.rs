@@ -4,11 +4,15 @@
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: what is learned, as data
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
+//! - [`disk`]: which disk is below a file system, and what it is like, measured
+//! - [`fetch`]: reads what is wished into the page cache, in the disk's order, and gives way to others
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
 
 pub mod cost;
+pub mod disk;
+pub mod fetch;
 pub mod file_set;
 pub mod happened;
 pub mod launch;
