@@ -5,6 +5,7 @@
 //! - [`happened`]: what predictors learn from, as data
 //! - [`cost`]: what reads cost on a disk, as data
 //! - [`disk`]: which disk is below a file system, and what it is like, measured
+//! - `io_class`: a thread's I/O class
 //! - [`fetch`]: reads what is wished into the page cache, in the disk's order, and gives way to others
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
@@ -15,6 +16,7 @@ pub mod disk;
 pub mod fetch;
 pub mod file_set;
 pub mod happened;
+mod io_class;
 pub mod launch;
 pub mod pages;
 pub mod program;

@@ -3,11 +3,31 @@
 //! It reads around the page cache (O_DIRECT), in a thread of its own in the idle I/O class, and only while the disk is otherwise
 //! quiet. A disk's own cache and that of a virtual machine's host are part of what is measured, as they are of what is read later.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
 use serde::{Deserialize, Serialize};
+
+use super::below::{Below, Bottom};
+use super::counters::{self, Counters};
+use super::direct::{Direct, Room};
+use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
+use crate::io_class::{self, Class};
+
+/// How long a disk is looked at for others before it is measured.
+const LOOK: Duration = Duration::from_millis(100);
+/// With this much of others meanwhile, figures are theirs too.
+const OTHERS_BYTES: u64 = 256 << 10;
+/// How many reads at once show whether depth helps.
+const DEPTH: usize = 4;
+const MOST_ALONE: Duration = Duration::from_millis(300);
+const MOST_NEAR: Duration = Duration::from_millis(150);
+const MOST_AT_ONCE: Duration = Duration::from_millis(250);
+const MOST_LARGE: Duration = Duration::from_millis(250);
+/// A disk that takes longer gives no figures, and is none to fetch from.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,11 +103,135 @@ pub enum Error {
     },
 }
 
+impl Target {
+    /// The device of a file system, if it has one. `None` where a server or memory is below.
+    pub fn of(below: &Below) -> Option<Self> {
+        let Bottom::Disks(disks) = &below.bottom else { return None };
+        let own = below.own.as_ref().or(disks.first())?;
+        Some(Self {
+            path: Path::new("/dev").join(&own.name),
+            disks: disks.iter().map(|disk| disk.dev).collect(),
+        })
+    }
+
+    fn error(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = self.path.clone();
+        move |source| Error::Io { operation, path, source }
+    }
+}
+
 /// Measures, in about a second at most; blocks no longer than three. `seed` decides where is read.
 ///
 /// # Errors
 /// Others use the disk, the target is too small or cannot be read, or it does not answer.
 pub fn measure(root: &Root, target: &Target, seed: u64) -> Result<Measured, Error> {
-    let _ = (root, target, seed);
-    todo!()
+    let before = counters(root, target);
+    root.sleep(LOOK);
+    let began = counters(root, target);
+    if !began.since(before).is_quiet() {
+        return Err(busy(target, began.since(before), LOOK));
+    }
+    let measured = in_a_thread(target, seed)?;
+    let during = counters(root, target).since(began);
+    let others = Counters { read_bytes: during.read_bytes.saturating_sub(measured.bytes), ..during };
+    if others.read_bytes > OTHERS_BYTES || others.written_bytes > OTHERS_BYTES {
+        return Err(busy(target, others, Duration::from_secs_f64(measured.took_s)));
+    }
+    Ok(measured)
+}
+
+fn counters(root: &Root, target: &Target) -> Counters {
+    counters::sum(&root.read("proc/diskstats").unwrap_or_default(), &target.disks)
+}
+
+fn busy(target: &Target, others: Counters, looked: Duration) -> Error {
+    Error::Busy {
+        path: target.path.clone(),
+        reads: others.reads,
+        writes: others.writes,
+        in_flight: others.in_flight,
+        looked_ms: looked.as_millis(),
+    }
+}
+
+/// A disk that hangs keeps the thread, not the caller.
+fn in_a_thread(target: &Target, seed: u64) -> Result<Measured, Error> {
+    let (send, receive) = std::sync::mpsc::channel();
+    let of = target.clone();
+    let run = move || {
+        let _ = send.send(timed(&of, seed));
+    };
+    let thread = std::thread::Builder::new().name("disk-figures".to_owned()).spawn(run);
+    thread.map_err(target.error("start a thread for"))?;
+    let silent = |_| Error::Silent { path: target.path.clone(), after: PATIENCE };
+    receive.recv_timeout(PATIENCE).map_err(silent)?
+}
+
+fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
+    // A kernel without I/O classes measures all the same.
+    let _ = io_class::set(Class::Idle);
+    let began = Instant::now();
+    let disk = Direct::open(&target.path).map_err(target.error("open"))?;
+    let small = || Error::Small { path: target.path.clone(), bytes: disk.bytes };
+    let offsets = plan::offsets(disk.bytes, seed).ok_or_else(small)?;
+    let failed = || target.error("read");
+    let row = |offsets: &[u64], bytes, most| row(&disk, offsets, bytes, most).map_err(failed());
+    let alone = row(&offsets.alone, SMALL_BYTES, MOST_ALONE)?;
+    let near = row(&offsets.near, SMALL_BYTES, MOST_NEAR)?;
+    let (at_once, took) = at_once(&disk, &offsets.at_once).map_err(failed())?;
+    let large = row(&offsets.large, LARGE_BYTES, MOST_LARGE)?;
+    let small_reads = alone.len() + near.len() + at_once;
+    Ok(Measured {
+        request_s: median(&alone),
+        near_request_s: median(&near),
+        depth_gain: (at_once as f64 / took.as_secs_f64()) * mean(&alone),
+        byte_s: median(large.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(&large)) / LARGE_BYTES as f64,
+        reads: (small_reads + large.len()) as u32,
+        bytes: small_reads as u64 * SMALL_BYTES + large.len() as u64 * LARGE_BYTES,
+        took_s: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// Seconds of each read, one after the other, until the time is over; one at least.
+fn row(disk: &Direct, offsets: &[u64], bytes: u64, most: Duration) -> io::Result<Vec<f64>> {
+    let began = Instant::now();
+    let mut room = Room::new();
+    let mut took = Vec::new();
+    for offset in offsets {
+        took.push(disk.read(&mut room, *offset, bytes)?.as_secs_f64());
+        if began.elapsed() > most {
+            break;
+        }
+    }
+    Ok(took)
+}
+
+/// How many reads several threads made, and in what time.
+fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<(usize, Duration)> {
+    let began = Instant::now();
+    let per_thread = offsets.len().div_ceil(DEPTH);
+    let counts = std::thread::scope(|scope| {
+        let reader = |part| {
+            scope.spawn(move || {
+                let _ = io_class::set(Class::Idle);
+                row(disk, part, SMALL_BYTES, MOST_AT_ONCE).map(|took| took.len())
+            })
+        };
+        let threads: Vec<_> = offsets.chunks(per_thread).map(reader).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<usize>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a reading thread died")))
+        };
+        threads.into_iter().map(join).sum::<io::Result<usize>>()
+    })?;
+    Ok((counts, began.elapsed()))
+}
+
+fn median(seconds: &[f64]) -> f64 {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn mean(seconds: &[f64]) -> f64 {
+    seconds.iter().sum::<f64>() / seconds.len().max(1) as f64
 }

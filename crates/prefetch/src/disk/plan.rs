@@ -9,7 +9,7 @@ const ALONE: usize = 16;
 /// Random reads by several at once, together.
 const AT_ONCE: usize = 32;
 /// Random reads near each other.
-const NEAR: usize = 8;
+const NEAR: usize = 12;
 /// Large reads. The first one's way there is not in the figure.
 const LARGE: usize = 5;
 

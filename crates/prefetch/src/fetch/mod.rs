@@ -7,31 +7,53 @@
 //!
 //! # Layout
 //! - [`lanes`]: which wants are on which disk (pure)
-//! - [`order`]: in what order and pieces a lane is read (pure)
+//! - [`order`]: in what order and pieces files are read (pure); `jobs`: in what order all of a lane is done (pure)
 //! - [`own`]: what others did on a disk: its counters without what our reads caused (pure)
 //! - [`give_way`]: whether to go on, wait or stop (pure)
 //! - [`report`]: what came of it, as data
-//! - [`open`]: opens what is the file that was learned, and nothing else
-//! - [`resident`]: which pages are there already
-//! - [`extents`]: where a file lies on the disk
-//! - [`read`]: one piece, one directory
-//! - [`queue`]: what is to be done, who does it, and what came of it; shared by the driver and the workers
-//! - [`worker`]: a thread that opens files: the only kind that may hang
-//! - [`driver`]: the thread that looks after one fetch
+//! - `open`: opens what is the file that was learned, and nothing else
+//! - [`resident`]: which pages are there already; `extents`: where a file lies on the disk
+//! - [`read`](mod@read): one piece, one directory
+//! - `queue`: what is to be done, who does it, and what came of it; shared by the driver and the workers
+//! - `worker`: a thread that opens files: the only kind that may hang
+//! - `driver`: the thread that looks after one fetch; `lane_run`: one lane of it; `machine`: what `/proc` shows it
+//! - `left_behind`: which threads hang, and on what
 //!
 //! # What is never done
 //! A file is opened only after its number, size and time were compared by a descriptor that opens nothing (O_PATH), and only if
 //! it is a regular file or a directory: a FIFO or a device that somebody puts there instead is not touched. Nothing is locked,
 //! no process is traced or waited for.
 
+mod driver;
+mod extents;
+pub mod give_way;
+mod jobs;
+mod lane_run;
+pub mod lanes;
+mod left_behind;
+mod machine;
+mod open;
+pub mod order;
+pub mod own;
+mod queue;
+pub mod read;
+pub mod report;
+pub mod resident;
+mod worker;
+
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_kernel::Root;
+use rustix::event::{EventfdFlags, eventfd};
 
+use self::driver::{Driver, Known, Shared, key};
+use self::lane_run::Common;
+use self::left_behind::LeftBehind;
+pub use self::report::{Ended, Failure, Report};
 use crate::disk::Figures;
 use crate::file_set::{Kind, Stamp};
 use crate::pages::Pages;
@@ -83,33 +105,39 @@ impl Default for Limits {
     }
 }
 
-/// Starts fetches, and remembers between them what disks are like and which mounts hang. Cheap to clone; clones share.
+/// Starts fetches, and remembers between them what disks are like and which mounts hang. Cheap to clone; clones share. Of those
+/// ahead one at a time is meant: two would give way to each other.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
+    common: Arc<Shareable>,
+}
+
+#[derive(Debug)]
+struct Shareable {
     root: Root,
     limits: Limits,
+    known: Arc<Mutex<Known>>,
+    left_behind: Arc<LeftBehind>,
 }
 
-/// A fetch that was started. Dropping it stops it. The descriptor is readable when it is over.
+/// A fetch that was started. Dropping it stops it. The descriptor is readable, for poll(2), when it is over.
 #[derive(Debug)]
 pub struct Fetch {
-    over: Arc<OwnedFd>,
+    shared: Arc<Shared>,
 }
 
-/// What came of a fetch, so far.
-#[derive(Debug, Clone, Default)]
-pub struct Report {}
-
 impl Fetcher {
-    /// With nothing known.
+    /// With nothing known. `root` is the directory that paths begin at, and has the `/proc` and `/sys` that are read.
     pub fn new(root: Root, limits: Limits) -> Self {
-        Self { root, limits }
+        let common = Shareable { root, limits, known: Arc::default(), left_behind: Arc::default() };
+        Self { common: Arc::new(common) }
     }
 
-    /// From now on disks are read by these figures; a file system without figures is read as its disk says that it is.
+    /// From now on disks are read by these figures, whatever file system is on them; a disk without figures is read as it says
+    /// that it is.
     pub fn know(&self, figures: Vec<Figures>) {
-        let _ = (figures, &self.root, &self.limits);
-        todo!()
+        let mut known = self.common.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(figures.into_iter().map(|figures| (key(&figures), figures)));
     }
 
     /// Starts reading. `wants` are in the order in which they are wanted. Returns at once: whatever opens or reads is done by
@@ -118,35 +146,50 @@ impl Fetcher {
     /// # Errors
     /// The kernel's answer if there is no descriptor or thread for it.
     pub fn start(&self, wants: Vec<Want>, haste: Haste) -> io::Result<Fetch> {
-        let _ = (wants, haste);
-        todo!()
+        let over = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared::new(over));
+        let common = Common {
+            root: self.common.root.clone(),
+            haste,
+            limits: self.common.limits,
+            left_behind: Arc::clone(&self.common.left_behind),
+        };
+        let driver = Driver { common, known: Arc::clone(&self.common.known), shared: Arc::clone(&shared) };
+        std::thread::Builder::new().name("fetch".to_owned()).spawn(move || driver.run(wants))?;
+        Ok(Fetch { shared })
     }
 
-    /// How many threads wait for ever, for file systems that do not answer; at most four.
+    /// How many threads wait for file systems that do not answer; with four of them nothing more is fetched until one is answered.
     pub fn left_behind(&self) -> usize {
-        todo!()
+        self.common.left_behind.count()
     }
 }
 
 impl Fetch {
     /// Asks it to end; what is being read is read to its end. Returns at once.
     pub fn stop(&self) {
-        todo!()
+        self.shared.stop();
     }
 
     /// Is it over?
     pub fn is_over(&self) -> bool {
-        todo!()
+        self.report().ended.is_some()
     }
 
     /// What came of it so far.
     pub fn report(&self) -> Report {
-        todo!()
+        self.shared.report()
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
 impl AsFd for Fetch {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.over.as_fd()
+        self.shared.over.as_fd()
     }
 }
