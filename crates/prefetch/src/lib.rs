@@ -10,15 +10,21 @@
 //! - [`replay`]: traces, and what predictors would have made of them; pure
 //! - [`learn`]: what tracers see becomes launches and what is known of a program; pure
 //! - [`trace`]: what sees execs, exits and pages
+//! - [`disk`]: which disk is below a file system, and what it is like, measured
+//! - `io_class`: a thread's I/O class
+//! - [`fetch`]: reads what is wished into the page cache, in the disk's order, and gives way to others
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
 //! own, and decode, decide and act are separate files.
 
 pub mod choose;
 pub mod cost;
+pub mod disk;
+pub mod fetch;
 pub mod file_set;
 pub mod happened;
 pub mod keep;
+mod io_class;
 pub mod launch;
 pub mod learn;
 pub mod pages;

@@ -1,0 +1,124 @@
+//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what each block device did since it is there.
+
+use super::number;
+
+/// The unit of the file's sectors, whatever the device's own are.
+const SECTOR_BYTES: u64 = 512;
+
+/// A device's counters. What is under way counts as nothing until it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Its number, as in `st_dev`.
+    pub dev: u64,
+    /// Reads that are done.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Writes that are done.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+    /// Requests under way.
+    pub in_flight: u64,
+}
+
+impl Counters {
+    /// What was done since `before`; what is under way stays what it is now. Counters that went backwards (another device
+    /// by the same name) count as nothing.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            dev: self.dev,
+            reads: self.reads.saturating_sub(before.reads),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            writes: self.writes.saturating_sub(before.writes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+            in_flight: self.in_flight,
+        }
+    }
+
+    /// Nothing done and nothing under way?
+    pub fn is_quiet(self) -> bool {
+        self.reads == 0 && self.writes == 0 && self.in_flight == 0
+    }
+}
+
+/// The counters of all devices; lines that make no sense are left out.
+pub fn parse(text: &str) -> Vec<Counters> {
+    text.lines().filter_map(line).collect()
+}
+
+/// The sum of these devices' counters; the others are left out.
+pub fn sum(text: &str, devices: &[u64]) -> Counters {
+    let ours = parse(text).into_iter().filter(|c| devices.contains(&c.dev));
+    ours.fold(Counters::default(), |sum, c| Counters {
+        dev: c.dev,
+        reads: sum.reads + c.reads,
+        read_bytes: sum.read_bytes + c.read_bytes,
+        writes: sum.writes + c.writes,
+        written_bytes: sum.written_bytes + c.written_bytes,
+        in_flight: sum.in_flight + c.in_flight,
+    })
+}
+
+fn line(line: &str) -> Option<Counters> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let dev = number::parse(&format!("{}:{}", words.first()?, words.get(1)?))?;
+    let count = |at: usize| words.get(at)?.parse::<u64>().ok();
+    Some(Counters {
+        dev,
+        reads: count(3)?,
+        read_bytes: count(5)?.saturating_mul(SECTOR_BYTES),
+        writes: count(7)?,
+        written_bytes: count(9)?.saturating_mul(SECTOR_BYTES),
+        in_flight: count(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::makedev;
+
+    use super::*;
+
+    const TEXT: &str = "\
+   7       1 loop1 1698 50 126498 7695 43327 1182 7531966 273938 0 19264 283305 3 0 6 13 137 1657
+ 254       0 vda 7251312 967347 4301817538 18811918 1007064 1203201 296731680 1575696 2 1367528 20486405
+garbage
+   8       0 sda 1 2 3
+";
+
+    #[test]
+    fn counters_are_read_and_lines_that_make_no_sense_left_out() {
+        let all = parse(TEXT);
+        assert_eq!(all.iter().map(|c| c.dev).collect::<Vec<_>>(), [makedev(7, 1), makedev(254, 0)]);
+        assert_eq!((all[0].reads, all[0].read_bytes, all[0].in_flight), (1698, 126_498 * 512, 0));
+        assert_eq!(
+            (all[1].writes, all[1].written_bytes, all[1].in_flight),
+            (1_007_064, 296_731_680 * 512, 2)
+        );
+    }
+
+    #[test]
+    fn only_the_asked_devices_are_summed() {
+        assert_eq!(sum(TEXT, &[makedev(7, 1)]).reads, 1698);
+        assert_eq!(sum(TEXT, &[makedev(7, 1), makedev(254, 0)]).reads, 1698 + 7_251_312);
+        assert!(sum(TEXT, &[makedev(1, 1)]).is_quiet());
+    }
+
+    #[test]
+    fn counters_that_went_backwards_count_as_nothing() {
+        let (one, two) = (parse(TEXT)[0], parse(TEXT)[1]);
+        assert_eq!(two.since(one).reads, 7_251_312 - 1698);
+        assert_eq!(one.since(two).reads, 0);
+        assert!(!two.since(two).is_quiet(), "two requests are under way");
+        assert!(one.since(one).is_quiet());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_counters_or_none(text in "[0-9a-z \n]{0,200}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LAPTOP: DiskCost = DiskCost { request_s: 0.008, byte_s: 1.0 / 60e6 };
+const FLASH: DiskCost = DiskCost { request_s: 0.000_08, byte_s: 1.0 / 2e9 };
+const STEP: u64 = 20;
+
+fn limits() -> Limits {
+    Limits {
+        reserve_bytes: 100,
+        quiet: Duration::from_secs(1),
+        longest_wait: Duration::from_secs(30),
+        ..Limits::default()
+    }
+}
+
+fn quiet(ms: u64) -> Look {
+    Look { at: Duration::from_millis(ms), available_bytes: 1000, ..Look::default() }
+}
+
+fn reader(ms: u64, requests: u64, bytes: u64) -> Look {
+    Look { others: Did { requests, bytes, in_flight: 0 }, ..quiet(ms) }
+}
+
+/// Verdicts of looks every 20 ms.
+fn verdicts(cost: DiskCost, looks: impl IntoIterator<Item = Look>) -> Vec<Verdict> {
+    let mut way = GiveWay::new(limits(), cost, Duration::ZERO);
+    looks.into_iter().map(|look| way.look(look)).collect()
+}
+
+#[test]
+fn a_quiet_disk_is_read() {
+    let all = verdicts(LAPTOP, (1..500).map(|n| quiet(n * STEP)));
+    assert!(all.iter().all(|v| *v == Verdict::Go));
+}
+
+#[test]
+fn one_request_now_and_then_is_no_need_two_in_a_row_are() {
+    let now_and_then =
+        (1..500).map(|n| if n % 10 == 0 { reader(n * STEP, 1, 4096) } else { quiet(n * STEP) });
+    assert!(verdicts(LAPTOP, now_and_then).iter().all(|v| *v == Verdict::Go));
+    let two = [quiet(20), reader(40, 1, 4096), reader(60, 1, 4096), quiet(80)];
+    assert_eq!(
+        verdicts(LAPTOP, two),
+        [Verdict::Go, Verdict::Go, Verdict::Wait(Cause::Disk), Verdict::Wait(Cause::Disk)]
+    );
+}
+
+#[test]
+fn what_a_quick_disk_does_not_notice_is_no_need() {
+    let compiler = (1..200).map(|n| reader(n * STEP, 5, 5 * 16_384));
+    assert!(verdicts(FLASH, compiler).iter().all(|v| *v == Verdict::Go));
+    let busy = [reader(20, 100, 100 * 4096), reader(40, 100, 100 * 4096)];
+    assert_eq!(verdicts(FLASH, busy)[1], Verdict::Wait(Cause::Disk));
+    let streaming = [reader(20, 40, 40 << 20), reader(40, 40, 40 << 20)];
+    assert_eq!(verdicts(FLASH, streaming)[0], Verdict::Wait(Cause::Disk));
+}
+
+#[test]
+fn it_goes_on_after_a_second_of_quiet_and_not_before() {
+    let mut way = GiveWay::new(limits(), LAPTOP, Duration::ZERO);
+    way.look(quiet(20));
+    assert_eq!(way.look(reader(40, 3, 12_288)), Verdict::Wait(Cause::Disk));
+    let first_go = (3..200u64).map(|n| n * STEP).find(|ms| way.look(quiet(*ms)) == Verdict::Go);
+    // Out of the window at 100 ms, and a second from there.
+    assert_eq!(first_go, Some(1100));
+}
+
+#[test]
+fn what_waits_in_the_queue_while_we_read_nothing_keeps_it_waiting() {
+    let stuck = |ms| Look { others: Did { requests: 0, bytes: 0, in_flight: 1 }, ..quiet(ms) };
+    let looks = [reader(20, 9, 36_864)].into_iter().chain((2..200).map(|n| stuck(n * STEP)));
+    assert!(verdicts(LAPTOP, looks).iter().all(|v| *v == Verdict::Wait(Cause::Disk)));
+}
+
+#[test]
+fn short_memory_is_waited_for_and_stays_the_cause() {
+    let short = |ms| Look { available_bytes: 99, ..quiet(ms) };
+    let all = verdicts(FLASH, [quiet(20), short(40), reader(60, 900, 900 * 4096), quiet(80)]);
+    assert_eq!(all[0], Verdict::Go);
+    assert!(all[1..].iter().all(|v| *v == Verdict::Wait(Cause::Memory)), "{all:?}");
+}
+
+#[test]
+fn what_pushes_out_what_others_use_stops() {
+    let refaults = |refaulted, reclaimed| verdicts(FLASH, [Look { refaulted, reclaimed, ..quiet(20) }])[0];
+    assert_eq!(refaults(1000, 1000), Verdict::Stop(Cause::Harm));
+    assert_eq!(refaults(1000, 0), Verdict::Go, "nothing is taken away, so we push nothing out");
+    assert_eq!(refaults(10, 1000), Verdict::Go);
+}
+
+#[test]
+fn nobody_waits_for_ever() {
+    let all = verdicts(LAPTOP, (1..3000).map(|n| reader(n * STEP, 5, 20_480)));
+    let stop = all.iter().position(|v| *v == Verdict::Stop(Cause::Patience)).unwrap();
+    assert_eq!(stop as u64, 30_000 / STEP + 1);
+}
+
+proptest! {
+    #[test]
+    fn a_busy_reader_is_given_way_within_four_looks(requests in 2u64..50, before in 0u64..50) {
+        let mut way = GiveWay::new(limits(), LAPTOP, Duration::ZERO);
+        (1..=before).for_each(|n| { way.look(quiet(n * STEP)); });
+        let verdicts: Vec<Verdict> = (1..=4).map(|n| way.look(reader((before + n) * STEP, requests, requests * 4096))).collect();
+        prop_assert_eq!(verdicts[3], Verdict::Wait(Cause::Disk));
+    }
+}

@@ -1,0 +1,277 @@
+//! One lane while it is read: its phases, its workers, its gate.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use eke_kernel::Root;
+
+use super::give_way::{Cause, GiveWay, Look, Verdict};
+use super::jobs;
+use super::lanes::Lane;
+use super::left_behind::LeftBehind;
+use super::machine;
+use super::own::{Others, Own};
+use super::queue::{Gate, Hanging, Queue, Standing};
+use super::report::{Ended, Report};
+use super::worker::Worker;
+use super::{Haste, Limits};
+use crate::disk::counters;
+
+/// Requests of one read that may be under way: a piece in parts of 128 KiB, the least that common disks take.
+const REQUESTS_OF_A_READ: u64 = 8;
+/// What the kernel may read beside a piece: metadata of the file.
+const BESIDE_A_READ_BYTES: u64 = 256 << 10;
+/// On disks, patience is this many times as long: the idle class may wait for others.
+const DISKS_PATIENCE: u32 = 3;
+/// How often it begins anew after memory was short.
+const MOST_ANEW: u32 = 3;
+
+/// What all lanes of a fetch share.
+#[derive(Debug, Clone)]
+pub(super) struct Common {
+    pub(super) root: Root,
+    pub(super) haste: Haste,
+    pub(super) limits: Limits,
+    pub(super) left_behind: Arc<LeftBehind>,
+}
+
+/// What the driver saw of memory since the look before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MemoryLook {
+    pub(super) available_bytes: u64,
+    pub(super) refaulted: u64,
+    pub(super) reclaimed: u64,
+}
+
+/// A lane that is read.
+#[derive(Debug)]
+pub(super) struct LaneRun {
+    queue: Arc<Queue>,
+    common: Common,
+    disks: Vec<u64>,
+    workers: u32,
+    places_given: bool,
+    anew: u32,
+    others: Option<Others>,
+    way: GiveWay,
+    /// What we had read by the last look, at least.
+    own_bytes: u64,
+    waiting: Option<Cause>,
+}
+
+impl LaneRun {
+    /// With its first jobs; `at` is the time of the looks.
+    pub(super) fn start(lane: Lane, common: Common, at: Duration) -> Self {
+        let first = jobs::first(&lane);
+        // Ahead, nobody reads until it was seen that nobody else does.
+        let gate = if common.haste == Haste::Ahead { Gate::Shut } else { Gate::Open };
+        let queue = Arc::new(Queue::new(lane, gate));
+        let cost = queue.lane.figures.cost;
+        let mut run = Self {
+            disks: queue.lane.disks(),
+            way: GiveWay::new(common.limits, cost, at),
+            queue,
+            common,
+            workers: 0,
+            places_given: false,
+            anew: 0,
+            others: None,
+            own_bytes: 0,
+            waiting: None,
+        };
+        run.queue.add(first, !run.by_place());
+        run.look_at_disk();
+        run.hire(if run.queue.lane.is_network() { 1 } else { run.streams() });
+        run
+    }
+
+    fn by_place(&self) -> bool {
+        self.queue.lane.figures.way.by_place
+    }
+
+    fn streams(&self) -> u32 {
+        u32::try_from(self.queue.lane.figures.way.streams).unwrap_or(1)
+    }
+
+    fn hire(&mut self, up_to: u32) {
+        while self.workers < up_to {
+            self.workers += 1;
+            if let Err(e) = self.worker().start() {
+                self.queue.note(&format!("a thread that reads cannot be started: {e}"));
+                if self.workers == 1 {
+                    self.queue.end(Ended::Errors);
+                }
+                return;
+            }
+        }
+    }
+
+    fn worker(&self) -> Worker {
+        Worker {
+            number: self.workers,
+            queue: Arc::clone(&self.queue),
+            left_behind: Arc::clone(&self.common.left_behind),
+            root: self.common.root.path(""),
+            haste: self.common.haste,
+        }
+    }
+
+    /// Bytes that were brought so far.
+    pub(super) fn own_bytes(&self) -> u64 {
+        self.own_bytes
+    }
+
+    /// Is nothing left to do, and nobody at work?
+    pub(super) fn is_over(&self) -> bool {
+        self.queue.report().ended.is_some() && self.queue.standing().busy == 0
+    }
+
+    /// What came of it so far.
+    pub(super) fn report(&self) -> Report {
+        self.queue.report()
+    }
+
+    /// Ends it.
+    pub(super) fn end(&self, ended: Ended) {
+        self.queue.end(ended);
+    }
+
+    /// Looks after it; to be called every [`super::driver::STEP`].
+    pub(super) fn step(&mut self, at: Duration, now: Instant, memory: MemoryLook) {
+        self.leave_who_hangs(now);
+        let standing = self.queue.standing();
+        self.advance(&standing);
+        if self.common.haste == Haste::Ahead {
+            let did = self.look_at_disk();
+            let verdict = self.way.look(Look {
+                at,
+                others: did,
+                available_bytes: memory.available_bytes,
+                refaulted: memory.refaulted,
+                reclaimed: memory.reclaimed,
+            });
+            self.follow(verdict);
+        }
+    }
+
+    /// The next phase, more workers, or the end.
+    fn advance(&mut self, standing: &Standing) {
+        if standing.fails {
+            return self.queue.end(Ended::Errors);
+        }
+        if standing.answered {
+            // A server that answered one answers more: until then no more than one thread can hang.
+            let most = self.streams().max(self.workers);
+            self.hire(most);
+        }
+        if standing.waiting > 0 || standing.busy > 0 {
+            return;
+        }
+        if standing.last {
+            self.queue.end(Ended::Done);
+        } else if !self.places_given {
+            self.places_given = true;
+            let lane = &self.queue.lane;
+            let then = self
+                .queue
+                .with_located(|located| jobs::then(lane, |want| located.get(&want).map(Vec::as_slice)));
+            self.queue.add(then, true);
+        }
+    }
+
+    fn leave_who_hangs(&mut self, now: Instant) {
+        let network = self.queue.lane.is_network();
+        let patience = self.common.limits.patience * if network { 1 } else { DISKS_PATIENCE };
+        for hanging in self.queue.hanging(now, patience) {
+            let why = format!(
+                "its file system did not answer for {} s, and is not asked again",
+                patience.as_secs()
+            );
+            if self.queue.leave(&hanging, why) {
+                self.replace(&hanging);
+            }
+        }
+    }
+
+    fn replace(&mut self, hanging: &Hanging) {
+        self.common.left_behind.add(self.queue.lane.wants[hanging.want].mount);
+        if self.common.left_behind.is_full() {
+            self.queue.end(Ended::Hangs);
+        } else {
+            self.hire(self.workers + 1);
+        }
+    }
+
+    /// What others did on the disk since the look before.
+    fn look_at_disk(&mut self) -> super::own::Did {
+        let own = self.own();
+        if self.disks.is_empty() {
+            return super::own::Did::default();
+        }
+        let text = self.common.root.read("proc/diskstats").unwrap_or_default();
+        let now = counters::sum(&text, &self.disks);
+        let between = self.queue.lane.figures.below.cached_between;
+        match &mut self.others {
+            Some(others) => others.look(now, own),
+            None => {
+                self.others = Some(Others::new(now, own, between));
+                super::own::Did::default()
+            }
+        }
+    }
+
+    /// What our threads asked the disk for. Where the kernel does not count that: what was brought, and what may come.
+    fn own(&mut self) -> Own {
+        let standing = self.queue.standing();
+        let busy = standing.busy as u64;
+        let counted: Option<u64> = standing
+            .threads
+            .iter()
+            .map(|thread| machine::thread_read_bytes(&self.common.root, *thread))
+            .sum();
+        let bytes = counted.unwrap_or_else(|| {
+            if standing.threads.len() < self.workers as usize || standing.last && standing.waiting == 0 {
+                return self.own_bytes;
+            }
+            self.queue.note(
+                "this kernel does not count what threads read (CONFIG_TASK_IO_ACCOUNTING): it is reckoned",
+            );
+            standing.fetched_bytes + standing.busy_bytes
+        });
+        self.own_bytes = self.own_bytes.max(bytes);
+        Own {
+            read_bytes: self.own_bytes,
+            most_in_flight: busy * REQUESTS_OF_A_READ,
+            most_in_flight_bytes: standing.busy_bytes + busy * BESIDE_A_READ_BYTES,
+        }
+    }
+
+    fn follow(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Go => {
+                if self.waiting.take() == Some(Cause::Memory) {
+                    self.begin_anew();
+                }
+                self.queue.set(Gate::Open);
+            }
+            Verdict::Wait(cause) => {
+                self.queue.set(Gate::Shut);
+                let for_memory = cause == Cause::Memory;
+                if self.waiting.is_none_or(|before| for_memory && before != cause) {
+                    self.queue.count_wait(for_memory);
+                }
+                self.waiting = Some(cause);
+            }
+            Verdict::Stop(cause) => self.queue.end(cause.into()),
+        }
+    }
+
+    /// What was brought before memory was short may be gone: all is gone through again, and what is there is not read.
+    fn begin_anew(&mut self) {
+        if self.anew < MOST_ANEW && self.queue.report().ended.is_none() {
+            self.anew += 1;
+            self.places_given = false;
+            self.queue.begin_anew(jobs::first(&self.queue.lane), !self.by_place());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
+
+use eke_kernel::Root;
+use eke_kernel::parse::{meminfo, vmstat};
+
+/// Counters of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Memory {
+    pub(super) available_bytes: u64,
+    /// File pages that came back soon after they were taken away.
+    pub(super) refaulted: u64,
+    /// Pages that the kernel took away.
+    pub(super) reclaimed: u64,
+}
+
+/// From `/proc/meminfo` and `/proc/vmstat`.
+pub(super) fn memory(root: &Root) -> Memory {
+    let read = |file: &str| root.read(file).unwrap_or_default();
+    parse(&read("proc/meminfo"), &read("proc/vmstat"))
+}
+
+fn parse(meminfo: &str, vmstat: &str) -> Memory {
+    Memory {
+        available_bytes: meminfo::parse(meminfo).available.0,
+        refaulted: vmstat::parse(vmstat).refault_file,
+        reclaimed: counter(vmstat, "pgsteal_kswapd") + counter(vmstat, "pgsteal_direct"),
+    }
+}
+
+fn counter(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Bytes that a thread of this process had read from disks (`read_bytes` in proc_pid_io(5)); `None` where the kernel does not
+/// count them, or the thread has ended.
+pub(super) fn thread_read_bytes(root: &Root, thread: i32) -> Option<u64> {
+    read_bytes(&root.read(format!("proc/self/task/{thread}/io")).ok()?)
+}
+
+fn read_bytes(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read() {
+        let vmstat = "workingset_refault_file 12\npgsteal_kswapd 3\npgsteal_direct 4\npgsteal_direct_x 100\n";
+        let memory = parse("MemAvailable: 7 kB\n", vmstat);
+        assert_eq!(memory, Memory { available_bytes: 7 << 10, refaulted: 12, reclaimed: 7 });
+        assert_eq!(parse("", ""), Memory::default());
+    }
+
+    #[test]
+    fn what_a_thread_read_is_found() {
+        let text =
+            "rchar: 3\nwchar: 0\nsyscr: 10\nread_bytes: 8192\nwrite_bytes: 1\ncancelled_write_bytes: 0\n";
+        assert_eq!(read_bytes(text), Some(8192));
+        assert_eq!(read_bytes("rchar: 3\n"), None);
+    }
+}

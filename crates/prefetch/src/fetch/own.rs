@@ -1,0 +1,170 @@
+//! What others did on a disk: what its counters say without what our own reads caused.
+//!
+//! The kernel counts a thread's reads when it submits them (`read_bytes` in `/proc/PID/task/TID/io`, CONFIG_TASK_IO_ACCOUNTING),
+//! the disk's when they are done. While our reads are under way the two differ by these, so that what is left over is others' only
+//! once it is more than it was ever before.
+
+use crate::disk::counters::Counters;
+
+/// The least that a request brings.
+const LEAST_REQUEST_BYTES: u64 = 4096;
+/// Through a page cache in between, the disk may read this many times as much as was asked for: it reads ahead.
+const READ_AHEAD: u64 = 4;
+
+/// What others did between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Did {
+    /// Requests that are done, at most: a request is taken for the smallest that it can be.
+    pub requests: u64,
+    /// Their bytes, at least.
+    pub bytes: u64,
+    /// Requests under way that cannot be ours.
+    pub in_flight: u64,
+}
+
+/// What we did, all in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Own {
+    /// Bytes that our threads asked the disk for.
+    pub read_bytes: u64,
+    /// The most requests that our threads can have under way now; 0 if none reads.
+    pub most_in_flight: u64,
+    /// The most bytes of these.
+    pub most_in_flight_bytes: u64,
+}
+
+/// Tells others' reads from ours, look by look.
+#[derive(Debug, Clone)]
+pub struct Others {
+    before: Counters,
+    own_before: Own,
+    /// The disk's bytes without ours, and the most that this ever was.
+    surplus: i128,
+    most: i128,
+    weight: u64,
+}
+
+impl Others {
+    /// From these counters on. `cached_between` is there a page cache between us and the disk.
+    pub fn new(now: Counters, own: Own, cached_between: bool) -> Self {
+        let weight = if cached_between { READ_AHEAD } else { 1 };
+        Self { before: now, own_before: own, surplus: 0, most: 0, weight }
+    }
+
+    /// What others did since the last look.
+    pub fn look(&mut self, now: Counters, own: Own) -> Did {
+        let did = now.since(self.before);
+        let own_bytes = own.read_bytes.saturating_sub(self.own_before.read_bytes);
+        let idle = own_bytes == 0 && own.most_in_flight == 0 && self.own_before.most_in_flight == 0;
+        self.surplus += i128::from(did.read_bytes) - i128::from(own_bytes.saturating_mul(self.weight));
+        let read_bytes = if idle { self.exact(did.read_bytes) } else { self.more_than_ever(own) };
+        self.before = now;
+        self.own_before = own;
+        let reads = did.reads.min(read_bytes.div_ceil(LEAST_REQUEST_BYTES));
+        Did {
+            requests: reads + did.writes,
+            bytes: read_bytes + did.written_bytes,
+            in_flight: now.in_flight.saturating_sub(own.most_in_flight),
+        }
+    }
+
+    /// We read nothing: all is others', and what was not clear before is clear now.
+    fn exact(&mut self, bytes: u64) -> u64 {
+        self.most = self.surplus;
+        bytes
+    }
+
+    /// What goes beyond what was seen before. It cannot be lower than that by more than what is under way; if it is, then we
+    /// were given what others had asked the disk for, and others' bytes must not hide behind that for ever.
+    fn more_than_ever(&mut self, own: Own) -> u64 {
+        let lowest = self.surplus + i128::from(own.most_in_flight_bytes.saturating_mul(self.weight));
+        let more = u64::try_from(self.surplus - self.most).unwrap_or(0);
+        self.most = self.most.max(self.surplus).min(lowest);
+        more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn disk(reads: u64, read_bytes: u64, writes: u64, in_flight: u64) -> Counters {
+        Counters { dev: 8, reads, read_bytes, writes, written_bytes: writes * 4096, in_flight }
+    }
+
+    fn busy(read_bytes: u64) -> Own {
+        Own { read_bytes, most_in_flight: 8, most_in_flight_bytes: MIB }
+    }
+
+    fn idle(read_bytes: u64) -> Own {
+        Own { read_bytes, ..Own::default() }
+    }
+
+    #[test]
+    fn our_own_reads_are_nobody_elses_whenever_they_are_done() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        for nth in 1..50u64 {
+            // Submitted, done half, done.
+            let half = disk(2 * nth - 1, nth * MIB - MIB / 2, 0, 1);
+            assert_eq!(others.look(half, busy(nth * MIB)), Did::default());
+            assert_eq!(others.look(disk(2 * nth, nth * MIB, 0, 0), busy(nth * MIB)), Did::default());
+        }
+    }
+
+    #[test]
+    fn a_small_reader_beside_us_is_seen() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        others.look(disk(1, MIB, 0, 0), busy(MIB));
+        let did = others.look(disk(2 + 5, 2 * MIB + 5 * 4096, 0, 1), busy(2 * MIB));
+        assert_eq!(did, Did { requests: 5, bytes: 5 * 4096, in_flight: 0 });
+    }
+
+    #[test]
+    fn all_is_others_while_we_read_nothing() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        let did = others.look(disk(3, 3 * MIB, 2, 4), idle(0));
+        assert_eq!(did, Did { requests: 5, bytes: 3 * MIB + 8192, in_flight: 4 });
+    }
+
+    #[test]
+    fn others_do_not_hide_for_ever_behind_reads_that_were_not_ours() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        // Of 100 MiB that we asked for nothing came from this disk.
+        others.look(disk(0, 0, 0, 0), busy(100 * MIB));
+        others.look(disk(10, 2 * MIB, 0, 0), busy(100 * MIB));
+        assert!(
+            others.look(disk(20, 4 * MIB, 0, 0), busy(100 * MIB)).bytes >= MIB,
+            "at most what is under way hides"
+        );
+        others.look(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
+        assert_eq!(others.look(disk(21, 4 * MIB + 4096, 0, 0), idle(100 * MIB)).bytes, 4096);
+    }
+
+    #[test]
+    fn what_is_read_ahead_below_a_page_cache_is_ours() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), true);
+        assert_eq!(others.look(disk(3, 3 * MIB, 0, 0), busy(MIB)), Did::default());
+        assert_eq!(others.look(disk(30, 9 * MIB, 0, 0), busy(MIB)).bytes, 5 * MIB);
+    }
+
+    proptest::proptest! {
+        /// Whatever happens when, all that others read is seen in the end, and never more.
+        #[test]
+        fn nothing_is_lost_and_nothing_made_up(steps in proptest::collection::vec((0u64..4, 0u64..4, 0u64..3), 1..60)) {
+            let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+            let (mut submitted, mut done, mut theirs, mut seen) = (0, 0, 0, 0);
+            for (submit, finish, their) in steps {
+                // At most the MiB that may be under way.
+                submitted = (submitted + submit * MIB / 4).min(done + MIB);
+                done = (done + finish * MIB / 4).min(submitted);
+                theirs += their * 4096;
+                seen += others.look(disk(1000, done + theirs, 0, 0), busy(submitted)).bytes;
+                proptest::prop_assert!(seen <= theirs, "{seen} of {theirs}");
+            }
+            seen += others.look(disk(1000, submitted + theirs, 0, 0), idle(submitted)).bytes;
+            proptest::prop_assert!(seen <= theirs && theirs - seen <= MIB);
+        }
+    }
+}

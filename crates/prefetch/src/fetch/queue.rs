@@ -1,0 +1,301 @@
+//! What is to be done in a lane, who does it, and what came of it. The driver and the workers share it.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::jobs::Job;
+use super::lanes::Lane;
+use super::order::Extent;
+use super::report::{Ended, Report};
+
+/// A disk that answers with this many errors is left alone: each may take it seconds.
+const MOST_ERRORS: u32 = 16;
+
+/// A worker's number in its lane.
+pub(super) type Number = u32;
+
+/// May workers take jobs?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// Yes.
+    Open,
+    /// Not now.
+    Shut,
+    /// Never again.
+    Closed,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// So many bytes were brought, and so many were there.
+    Read { fetched: u64, there: u64 },
+    /// A directory was gone through.
+    Listed,
+    /// A file's places, unless its file system does not tell.
+    Located(Option<Vec<Extent>>),
+    /// The want is not what was learned, or cannot be opened: nothing of it is tried again.
+    Refused(String),
+    /// The kernel could not bring `left` bytes; what it brought counts.
+    Failed { why: String, fetched: u64, there: u64, left: u64 },
+}
+
+/// The queue of a lane.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    pub(super) lane: Lane,
+}
+
+#[derive(Debug)]
+struct State {
+    gate: Gate,
+    jobs: VecDeque<Job>,
+    /// No more jobs come.
+    last: bool,
+    busy: BTreeMap<Number, (Job, Instant)>,
+    left_behind: HashSet<Number>,
+    threads: BTreeMap<Number, i32>,
+    refused: HashSet<usize>,
+    located: HashMap<usize, Vec<Extent>>,
+    errors: u32,
+    report: Report,
+}
+
+/// A worker that brings nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hanging {
+    pub(super) worker: Number,
+    pub(super) want: usize,
+}
+
+impl Queue {
+    pub(super) fn new(lane: Lane, gate: Gate) -> Self {
+        let state = State {
+            gate,
+            jobs: VecDeque::new(),
+            last: false,
+            busy: BTreeMap::new(),
+            left_behind: HashSet::new(),
+            threads: BTreeMap::new(),
+            refused: HashSet::new(),
+            located: HashMap::new(),
+            errors: 0,
+            report: Report::default(),
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), lane }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives out these jobs, after those that are there; `last` says that no more come.
+    pub(super) fn add(&self, jobs: Vec<Job>, last: bool) {
+        let mut state = self.state();
+        state.jobs.extend(jobs);
+        state.last = last;
+        self.changed.notify_all();
+    }
+
+    /// Forgets the jobs that are waiting, and gives out others.
+    pub(super) fn begin_anew(&self, jobs: Vec<Job>, last: bool) {
+        self.state().jobs.clear();
+        self.add(jobs, last);
+    }
+
+    /// Opens or shuts the gate; a closed one stays closed.
+    pub(super) fn set(&self, gate: Gate) {
+        let mut state = self.state();
+        if state.gate != Gate::Closed && state.gate != gate {
+            state.gate = gate;
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next job for a worker, as soon as there is one; `None` if there is none for it any more.
+    pub(super) fn take(&self, worker: Number) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if state.left_behind.contains(&worker) || state.gate == Gate::Closed {
+                return None;
+            }
+            if state.gate == Gate::Open {
+                if let Some(job) = state.next() {
+                    state.busy.insert(worker, (job, Instant::now()));
+                    return Some(job);
+                }
+                if state.last {
+                    return None;
+                }
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A worker says what came of its job. `false` if it was left behind meanwhile: then nobody waits for it any more.
+    pub(super) fn done(&self, worker: Number, job: Job, outcome: Outcome) -> bool {
+        let mut state = self.state();
+        if state.left_behind.remove(&worker) {
+            return false;
+        }
+        state.busy.remove(&worker);
+        state.count(&self.lane, job, outcome);
+        true
+    }
+
+    /// A worker says which thread it is.
+    pub(super) fn is_thread(&self, worker: Number, thread: i32) {
+        self.state().threads.insert(worker, thread);
+    }
+
+    /// Something that could not be had.
+    pub(super) fn note(&self, note: &str) {
+        self.state().report.note(note);
+    }
+
+    /// The workers that have been at one job for longer than this; `now` is the time.
+    pub(super) fn hanging(&self, now: Instant, longer: Duration) -> Vec<Hanging> {
+        let state = self.state();
+        let long = state.busy.iter().filter(|(_, (_, since))| now.saturating_duration_since(*since) > longer);
+        long.map(|(worker, (job, _))| Hanging { worker: *worker, want: job.want() }).collect()
+    }
+
+    /// Leaves a worker behind; nothing of its mount is touched again. `false` if it came back just now.
+    pub(super) fn leave(&self, hanging: &Hanging, why: String) -> bool {
+        let mut state = self.state();
+        let Some((job, _)) = state.busy.remove(&hanging.worker) else { return false };
+        state.left_behind.insert(hanging.worker);
+        state.report.left_behind += 1;
+        state.report.left_bytes += job.bytes();
+        let mount = self.lane.wants[hanging.want].mount;
+        state.report.fail(self.path(hanging.want), why);
+        let (out, kept) = state
+            .jobs
+            .iter()
+            .copied()
+            .partition::<VecDeque<Job>, _>(|job| self.lane.wants[job.want()].mount == mount);
+        state.jobs = kept;
+        state.report.left_bytes += out.iter().map(Job::bytes).sum::<u64>();
+        let on_it = self.lane.wants.iter().enumerate().filter(|(_, on)| on.mount == mount);
+        state.refused.extend(on_it.map(|(want, _)| want));
+        true
+    }
+
+    fn path(&self, want: usize) -> PathBuf {
+        self.lane.wants[want].want.path.clone()
+    }
+
+    /// What the driver looks at.
+    pub(super) fn standing(&self) -> Standing {
+        let state = self.state();
+        Standing {
+            waiting: state.jobs.len(),
+            busy: state.busy.len(),
+            busy_bytes: state.busy.values().map(|(job, _)| job.bytes()).sum(),
+            last: state.last,
+            fails: state.errors >= MOST_ERRORS,
+            answered: state.report.pieces + state.report.directories + state.report.located > 0,
+            fetched_bytes: state.report.fetched_bytes,
+            threads: state.threads.values().copied().collect(),
+        }
+    }
+
+    /// The places of a file, once asked for.
+    pub(super) fn with_located<T>(&self, then: impl FnOnce(&HashMap<usize, Vec<Extent>>) -> T) -> T {
+        then(&self.state().located)
+    }
+
+    /// Counts a wait.
+    pub(super) fn count_wait(&self, for_memory: bool) {
+        let mut state = self.state();
+        let waits =
+            if for_memory { &mut state.report.waits_for_memory } else { &mut state.report.waits_for_disk };
+        *waits += 1;
+    }
+
+    /// Ends it: no job is taken any more, and those that wait are what is left.
+    pub(super) fn end(&self, ended: Ended) {
+        let mut state = self.state();
+        state.gate = Gate::Closed;
+        let left: u64 = state.jobs.drain(..).map(|job| job.bytes()).sum();
+        state.report.left_bytes += left;
+        state.report.end(ended);
+        self.changed.notify_all();
+    }
+
+    /// What came of it so far.
+    pub(super) fn report(&self) -> Report {
+        self.state().report.clone()
+    }
+}
+
+/// How a lane stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Jobs that wait.
+    pub(super) waiting: usize,
+    /// Workers at work.
+    pub(super) busy: usize,
+    /// The bytes that they may bring.
+    pub(super) busy_bytes: u64,
+    /// No more jobs come.
+    pub(super) last: bool,
+    /// Too many reads failed.
+    pub(super) fails: bool,
+    /// Something was answered.
+    pub(super) answered: bool,
+    /// What was brought.
+    pub(super) fetched_bytes: u64,
+    /// The workers' threads.
+    pub(super) threads: Vec<i32>,
+}
+
+impl State {
+    fn next(&mut self) -> Option<Job> {
+        while let Some(job) = self.jobs.pop_front() {
+            if !self.refused.contains(&job.want()) {
+                return Some(job);
+            }
+            self.report.left_bytes += job.bytes();
+        }
+        None
+    }
+
+    fn count(&mut self, lane: &Lane, job: Job, outcome: Outcome) {
+        let path = || lane.wants[job.want()].want.path.clone();
+        let report = &mut self.report;
+        match outcome {
+            Outcome::Read { fetched, there } => {
+                report.fetched_bytes += fetched;
+                report.there_bytes += there;
+                report.pieces += u64::from(fetched > 0);
+            }
+            Outcome::Listed => report.directories += 1,
+            Outcome::Located(extents) => {
+                report.located += 1;
+                self.located.extend(extents.map(|extents| (job.want(), extents)));
+            }
+            Outcome::Refused(why) => {
+                report.left_bytes += job.bytes();
+                report.fail(path(), why);
+                self.refused.insert(job.want());
+            }
+            Outcome::Failed { why, fetched, there, left } => {
+                report.fetched_bytes += fetched;
+                report.there_bytes += there;
+                report.left_bytes += left;
+                report.pieces += 1;
+                report.fail(path(), why);
+                self.errors += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
