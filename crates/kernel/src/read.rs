@@ -106,3 +106,18 @@ fn collect_groups(root: &Root, above: &str, groups: &mut Vec<String>) -> Result<
     }
     Ok(())
 }
+
+/// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count. `None` where no supply says
+/// anything.
+pub fn on_battery(root: &Root) -> Option<bool> {
+    const DIR: &str = "sys/class/power_supply";
+    let text = |supply: &str, file: &str| {
+        root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned()
+    };
+    let supplies: Vec<String> =
+        root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
+    let plugged = supplies.iter().any(|s| text(s, "type") != "Battery" && text(s, "online") == "1");
+    let discharging =
+        supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
+    (!supplies.is_empty()).then_some(discharging && !plugged)
+}

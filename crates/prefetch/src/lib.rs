@@ -12,6 +12,7 @@
 //! - [`trace`]: what sees execs, exits and pages
 //! - [`disk`]: which disk is below a file system, and what it is like, measured
 //! - `io_class`: a thread's I/O class
+//! - [`live`]: the process `eke-prefetch`, which has all of these
 //! - [`fetch`]: reads what is wished into the page cache, in the disk's order, and gives way to others
 //!
 //! Pure: predictors, replays, choices, the order of reading. Acting: the tracers, the store, the reads. Each is a folder of its
@@ -27,6 +28,7 @@ pub mod keep;
 mod io_class;
 pub mod launch;
 pub mod learn;
+pub mod live;
 pub mod pages;
 pub mod predict;
 pub mod program;

@@ -91,7 +91,7 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
     });
     Facts {
         devices: devices.collect(),
-        waits_for_mains: !settings.on_battery && surroundings::on_battery(root) == Some(true),
+        waits_for_mains: !settings.on_battery && read::on_battery(root) == Some(true),
         recompress: settings.recompress,
         writeback_a_day: Bytes::mib(settings.writeback_mib_per_day.into()),
         grow: settings.grow,

@@ -54,7 +54,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
         page_cluster: number(root, "proc/sys/vm/page-cluster"),
         managers: managers::installed(root),
         hibernation,
-        on_battery: surroundings::on_battery(root),
+        on_battery: read::on_battery(root),
         oom_daemons: surroundings::oom_daemons(root),
         min_ttl_ms,
         container: surroundings::container(root),

@@ -42,20 +42,6 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
     found
 }
 
-/// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count.
-pub(crate) fn on_battery(root: &Root) -> Option<bool> {
-    const DIR: &str = "sys/class/power_supply";
-    let text = |supply: &str, file: &str| {
-        root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned()
-    };
-    let supplies: Vec<String> =
-        root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
-    let plugged = supplies.iter().any(|s| text(s, "type") != "Battery" && text(s, "online") == "1");
-    let discharging =
-        supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
-    (!supplies.is_empty()).then_some(discharging && !plugged)
-}
-
 /// What says that this is a container. Where process 2 is the kernel's `kthreadd` it is none, whatever an image that was made
 /// for one left in the root directory: a container's own process numbers have no kernel threads.
 pub(crate) fn container(root: &Root) -> Option<String> {

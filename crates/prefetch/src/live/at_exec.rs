@@ -1,0 +1,154 @@
+//! Reading what is missing of a program that has just started.
+//!
+//! Most launches are warm. So a few files are looked at first, and the rest only if something of these was missing: to open each file
+//! of each launch would cost every warm one.
+
+use std::io;
+use std::time::Duration;
+
+use super::say::Said;
+use crate::fetch::{Fetch, Fetcher, Haste, Report, Want};
+use crate::file_set::Kind;
+use crate::program::ProgramId;
+
+/// Files that are looked at first.
+const LOOKED_AT: usize = 8;
+/// Launches whose files are read at once.
+const MOST: usize = 4;
+/// After this a launch is over, or its files are read by now.
+const LONGEST: Duration = Duration::from_secs(60);
+/// A program that is started again so soon has its files in memory.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Programs whose last start is remembered.
+const MOST_REMEMBERED: usize = 256;
+
+/// One launch.
+#[derive(Debug)]
+struct Going {
+    fetch: Fetch,
+    pid: u32,
+    name: String,
+    began: Duration,
+    /// What is read if the look finds something missing.
+    rest: Vec<Want>,
+    /// What the look read.
+    looked: Option<Report>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct AtExec {
+    going: Vec<Going>,
+    last: Vec<(ProgramId, Duration)>,
+}
+
+impl AtExec {
+    /// Is there room for another, and is it long enough ago that this program was looked at?
+    pub fn may_begin(&mut self, program: ProgramId, now: Duration) -> bool {
+        self.last.retain(|(_, at)| now.saturating_sub(*at) < AGAIN);
+        self.going.len() < MOST
+            && self.last.len() < MOST_REMEMBERED
+            && !self.last.iter().any(|(id, _)| *id == program)
+    }
+
+    /// Begins with a look.
+    ///
+    /// # Errors
+    /// The kernel's answer if there is no descriptor or thread for it.
+    pub fn begin(
+        &mut self,
+        fetcher: &Fetcher,
+        (program, name, pid): (ProgramId, String, u32),
+        wants: Vec<Want>,
+        now: Duration,
+    ) -> io::Result<()> {
+        self.last.push((program, now));
+        let fetch = fetcher.start(sample(&wants), Haste::AtExec)?;
+        self.going.push(Going { fetch, pid, name, began: now, rest: wants, looked: None });
+        Ok(())
+    }
+
+    /// A process ended: nobody waits for its files.
+    pub fn ended(&mut self, pid: u32) {
+        self.going.iter().filter(|going| going.pid == pid).for_each(|going| going.fetch.stop());
+    }
+
+    /// Goes on with those whose look is over; what is done with those that are done: what was read at exec, with its line.
+    pub fn turn(&mut self, fetcher: &Fetcher, now: Duration) -> Vec<(Report, Said)> {
+        let mut done = Vec::new();
+        let mut kept = Vec::new();
+        for mut going in std::mem::take(&mut self.going) {
+            if now.saturating_sub(going.began) > LONGEST {
+                going.fetch.stop();
+            }
+            if !going.fetch.is_over() {
+                kept.push(going);
+                continue;
+            }
+            match going.next(fetcher) {
+                Some(next) => kept.push(next),
+                None => done.extend(going.said()),
+            }
+        }
+        self.going = kept;
+        done
+    }
+
+    /// Is something under way?
+    pub fn is_busy(&self) -> bool {
+        !self.going.is_empty()
+    }
+}
+
+impl Going {
+    /// The rest, if the look found something missing and nobody stopped it.
+    fn next(&mut self, fetcher: &Fetcher) -> Option<Self> {
+        let report = self.fetch.report();
+        let stopped = report.ended == Some(crate::fetch::Ended::Stopped);
+        if self.looked.is_some() || report.fetched_bytes == 0 || stopped {
+            return None;
+        }
+        let rest = std::mem::take(&mut self.rest);
+        let fetch = fetcher.start(rest, Haste::AtExec).ok()?;
+        let (name, looked) = (std::mem::take(&mut self.name), Some(report));
+        Some(Self { fetch, pid: self.pid, name, began: self.began, rest: Vec::new(), looked })
+    }
+
+    /// What is said; nothing of a warm launch.
+    fn said(self) -> Option<(Report, Said)> {
+        let mut report = self.fetch.report();
+        report.fetched_bytes += self.looked.as_ref().map_or(0, |looked| looked.fetched_bytes);
+        let (bytes, there_bytes) = (report.fetched_bytes, report.there_bytes);
+        (bytes > 0).then(|| (report, Said::AtExec { program: self.name, bytes, there_bytes }))
+    }
+}
+
+/// A few files, the first among them, and others from all over the rest.
+fn sample(wants: &[Want]) -> Vec<Want> {
+    let files: Vec<&Want> = wants.iter().filter(|want| want.kind == Kind::File).collect();
+    let step = files.len().div_ceil(LOOKED_AT).max(1);
+    files.into_iter().step_by(step).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file_set::Stamp;
+    use crate::pages::Pages;
+
+    #[test]
+    fn a_sample_is_a_few_files_from_all_over() {
+        let want = |n: u64| Want {
+            path: format!("/{n}").into(),
+            kind: if n % 10 == 0 { Kind::Directory } else { Kind::File },
+            stamp: Stamp { ino: n, ..Stamp::default() },
+            pages: Pages::default(),
+        };
+        let wants: Vec<Want> = (0..400).map(want).collect();
+        let inodes: Vec<u64> = sample(&wants).iter().map(|want| want.stamp.ino).collect();
+        assert_eq!((inodes.len(), inodes[0]), (LOOKED_AT, 1));
+        assert!(inodes[LOOKED_AT - 1] > 340, "{inodes:?}");
+        assert_eq!(sample(&wants[..3]).len(), 2);
+        assert!(sample(&[]).is_empty());
+    }
+}

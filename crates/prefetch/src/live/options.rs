@@ -1,0 +1,29 @@
+//! What the process is told to do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use eke_core::config::PrefetchSettings;
+
+/// The settings, and what the command line said.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The directory of the store.
+    pub store: PathBuf,
+    /// `[prefetch]`.
+    pub settings: PrefetchSettings,
+    /// Say in `/run/eke` how it goes, for the agent.
+    pub tells_agent: bool,
+    /// The least time between two choices of what to read ahead.
+    pub between_choices: Duration,
+}
+
+impl Options {
+    /// Where the store is, from the root.
+    pub const STORE: &'static str = "var/lib/eke";
+
+    /// By the settings.
+    pub fn new(store: PathBuf, settings: PrefetchSettings) -> Self {
+        Self { store, settings, tells_agent: true, between_choices: Duration::from_secs(2) }
+    }
+}
