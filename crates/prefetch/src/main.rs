@@ -8,16 +8,18 @@ use std::process::ExitCode;
 
 use eke_kernel::{Root, settings};
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
+use eke_prefetch::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before.
 
     eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with-parent]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
+    eke-prefetch source
 
 run: until SIGTERM; a line of JSON for each thing worth one. `eke up` has the agent start it. --store: instead of /var/lib/eke;
 --now-only: without telling the agent's status. ahead: reads the files of these programs (paths as `eke prefetch list` shows
-them) now.";
+them) now. source: how launches are seen here, and why not better.";
 
 #[derive(Default)]
 struct Arguments {
@@ -56,9 +58,9 @@ fn main() -> ExitCode {
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
     match arguments.verb.as_str() {
-        "run" | "ahead" => {}
+        "run" | "ahead" | "source" => {}
         "-h" | "--help" => return Ok(None),
-        other => return Err(format!("\"{other}\" is neither run nor ahead")),
+        other => return Err(format!("\"{other}\" is none of run, ahead and source")),
     }
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -85,6 +87,10 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         return Err((4, "only root may see what programs read; `sudo eke-prefetch` does".to_owned()));
     }
     let root = Root::host();
+    if arguments.verb == "source" {
+        println!("{}", Tracer::start(&root).source());
+        return Ok(());
+    }
     let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if arguments.end_with_parent {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_core::snapshot::Snapshot;
+use eke_core::snapshot::{PrefetchState, Snapshot};
 use eke_core::units::Nanos;
 
 use super::table::Table;
@@ -36,6 +36,7 @@ pub fn text(document: &Status) -> String {
         100.0 * m.idle_cpu_share
     );
     let _ = writeln!(out, "OOM kills   {} since boot", m.oom_kills);
+    out += &s.prefetch.as_ref().map(prefetch).unwrap_or_default();
     out += &super::cache::lines(&document.caches);
     out += &predicted(s);
     for event in s.events.iter().rev().take(5).rev() {
@@ -57,6 +58,17 @@ fn headline(s: &Snapshot) -> String {
         |a| format!("agent {} up {} s, resident {}, {} ms CPU", a.pid, a.up_s, a.resident, a.cpu_ms),
     );
     format!("{what}; {agent}")
+}
+
+fn prefetch(p: &PrefetchState) -> String {
+    let mut text = format!(
+        "prefetch    {} programs known; {} starts seen, {} foreseen; {} read ahead, {} of that used; {} read at starts\n",
+        p.programs, p.launches, p.foreseen, p.ahead, p.used, p.at_exec
+    );
+    if let Some(why) = &p.off {
+        let _ = writeln!(text, "            reads nothing ahead now: {why}");
+    }
+    text
 }
 
 fn predicted(s: &Snapshot) -> String {

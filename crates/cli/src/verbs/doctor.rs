@@ -43,6 +43,7 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
+    lines.push(launches_line());
     lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
@@ -68,6 +69,18 @@ fn root_line(facts: &Facts) -> Line {
         "settings can be changed",
         "figures are estimates and nothing can be applied (sudo)",
     )
+}
+
+/// What sees launches here: `eke-prefetch` knows, and it needs root.
+fn launches_line() -> Line {
+    let program = agent::program("eke-prefetch");
+    let asked = std::process::Command::new(&program).arg("source").output();
+    let (there, why) = match &asked {
+        Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),
+        Ok(output) => (false, String::from_utf8_lossy(&output.stderr)),
+        Err(e) => (false, format!("{} cannot be started: {e}", program.display()).into()),
+    };
+    line("launches are seen", there, why.trim(), why.trim())
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {

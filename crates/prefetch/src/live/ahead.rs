@@ -66,7 +66,13 @@ impl Weighed {
     }
 
     /// What was decided about each, for `explain`.
-    pub fn decisions(&self, choice: &Choice, occasion: Occasion, allowance: Allowance, at_s: i64) -> Vec<Decision> {
+    pub fn decisions(
+        &self,
+        choice: &Choice,
+        occasion: Occasion,
+        allowance: Allowance,
+        at_s: i64,
+    ) -> Vec<Decision> {
         let of = |(at, (program, verdict)): (usize, &(ProgramId, Verdict))| Decision {
             at_s,
             occasion,
@@ -120,6 +126,9 @@ pub(super) fn said(going: &Going) -> Said {
         programs: going.programs.iter().map(|(_, name, _)| name.clone()).collect(),
         bytes: report.fetched_bytes,
         there_bytes: report.there_bytes,
-        ended: report.ended.filter(|ended| *ended != Ended::Done).map(|ended| format!("{ended:?}").to_lowercase()),
+        ended: report
+            .ended
+            .filter(|ended| *ended != Ended::Done)
+            .map(|ended| format!("{ended:?}").to_lowercase()),
     }
 }

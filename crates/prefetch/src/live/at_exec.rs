@@ -119,7 +119,7 @@ impl Going {
         let mut report = self.fetch.report();
         report.fetched_bytes += self.looked.as_ref().map_or(0, |looked| looked.fetched_bytes);
         let (bytes, there_bytes) = (report.fetched_bytes, report.there_bytes);
-        (bytes > 0).then(|| (report, Said::AtExec { program: self.name, bytes, there_bytes }))
+        (bytes > 0).then_some((report, Said::AtExec { program: self.name, bytes, there_bytes }))
     }
 }
 

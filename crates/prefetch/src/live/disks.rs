@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::say::Said;
 use crate::choose::{Ground, Resident};
 use crate::cost::DiskCost;
-use crate::disk::{Block, Figures, Measured, Target, below, decide, measure};
 use crate::disk::below::mount_of;
+use crate::disk::{Block, Figures, Measured, Target, below, decide, measure};
 use crate::file_set::{Kind, Touched};
 
 /// A disk that was busy is looked at again after this.
@@ -112,7 +112,8 @@ impl Disks {
     }
 
     fn is_due(&self, dev: u64, now: Duration) -> bool {
-        let unknown = self.figures.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.below).is_some());
+        let unknown =
+            self.figures.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.below).is_some());
         unknown && self.tried.get(&dev).is_none_or(|at| now.saturating_sub(*at) >= AGAIN)
     }
 

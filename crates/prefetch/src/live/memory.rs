@@ -16,7 +16,13 @@ pub(super) struct Looks {
 
 impl Looks {
     /// What may be filled on this occasion.
-    pub fn allowance(&mut self, root: &Root, settings: &PrefetchSettings, occasion: Occasion, now: Now) -> Allowance {
+    pub fn allowance(
+        &mut self,
+        root: &Root,
+        settings: &PrefetchSettings,
+        occasion: Occasion,
+        now: Now,
+    ) -> Allowance {
         let memory = self.look(root, now);
         let rules = Rules {
             share: f64::from(settings.memory_percent) / 100.0,

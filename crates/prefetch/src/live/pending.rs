@@ -39,7 +39,8 @@ impl Pending {
     /// What nobody has asked for in time. A clock that was set back makes nothing old.
     pub fn wasted(&mut self, now_s: i64) -> Vec<(u64, Option<DecisionId>)> {
         let old = |read: &Read| now_s.saturating_sub(read.at_s) > WASTED_AFTER_S;
-        let wasted: Vec<ProgramId> = self.reads.iter().filter(|(_, read)| old(read)).map(|(id, _)| *id).collect();
+        let wasted: Vec<ProgramId> =
+            self.reads.iter().filter(|(_, read)| old(read)).map(|(id, _)| *id).collect();
         wasted.into_iter().filter_map(|id| self.started(id)).collect()
     }
 }

@@ -273,8 +273,7 @@ impl<'a> Process<'a> {
             return;
         }
         let Some(known) = self.library.program(id, now) else { return };
-        let allowance =
-            self.looks.allowance(self.root, &self.options.settings, Occasion::Exec, now);
+        let allowance = self.looks.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let weighed = Weighed::certain([known]);
         let choice = weighed.choose(&self.disks, allowance.budget);
         let wants = ahead::wants(&choice);

@@ -5,9 +5,7 @@ use eke_core::model::Model;
 use eke_core::sample::{Sample, ZramStat};
 use eke_core::step::ZramSpec;
 use eke_core::units::Bytes;
-use eke_kernel::Root;
-
-use crate::probe::surroundings;
+use eke_kernel::{Root, read};
 
 /// One zram device that is swap.
 #[derive(Debug, Clone, PartialEq, Default)]

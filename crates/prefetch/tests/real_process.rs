@@ -1,0 +1,239 @@
+//! The built `eke-prefetch` on the running kernel: what it sees it keeps, what it keeps it reads, and whatever ends it leaves both usable.
+#![expect(clippy::disallowed_methods, reason = "test code")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use rustix::fs::{Advice, fadvise};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_eke-prefetch");
+/// Far more than anything here takes; a test that waits for it fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+const DATA: u64 = 3 << 20;
+/// Reads when it is surely seen, and stays for a moment: looks at `/proc` see only what stays.
+const READS: &str = "sleep 0.5; cat data > /dev/null; sleep 3";
+
+/// A program of our own and what it reads, on a disk.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
+        std::fs::copy("/bin/bash", place.program()).unwrap();
+        std::fs::write(place.data(), vec![7_u8; DATA as usize]).unwrap();
+        place
+    }
+
+    fn program(&self) -> PathBuf {
+        self.dir.path().join("shell with a name")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    /// Out of the page cache, as after a night.
+    fn make_cold(&self) {
+        for path in [self.program(), self.data()] {
+            let file = File::open(path).unwrap();
+            file.sync_all().unwrap();
+            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        }
+    }
+
+    /// Runs the program with a script.
+    fn launch(&self, script: &str) {
+        let mut command = Command::new(self.program());
+        let ended = command.args(["-c", script]).current_dir(self.dir.path()).stdin(Stdio::null()).status();
+        assert!(ended.unwrap().success());
+    }
+
+    fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args([verb, "--store"]).arg(self.store());
+        command
+    }
+
+    /// `eke-prefetch ahead` of the program.
+    fn ahead(&self) -> (Output, Option<Value>) {
+        let output = self.command("ahead").arg(self.program()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let said = said.filter(|said: &Value| said["event"] == "ahead").last();
+        (output, said)
+    }
+}
+
+/// `eke-prefetch run`, and its lines.
+struct Running {
+    child: Child,
+    lines: Receiver<Value>,
+}
+
+impl Running {
+    fn start(place: &Place, more: &[&str]) -> Self {
+        let mut command = place.command("run");
+        let mut child = command.arg("--now-only").args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, lines) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let said = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
+                if to.send(said).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn wait(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        let mut before = Vec::new();
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(said) if is_it(&said) => return said,
+                Ok(said) => before.push(said),
+                Err(_) => panic!("{what} was not said; {before:?} was"),
+            }
+        }
+    }
+
+    fn ready(place: &Place, more: &[&str]) -> (Self, Value) {
+        let running = Self::start(place, more);
+        let ready = running.wait("ready", |said| said["event"] == "ready");
+        (running, ready)
+    }
+
+    fn end(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_of(said: &Value, event: &str, program: &Path) -> bool {
+    said["event"] == event && said["program"] == program.display().to_string()
+}
+
+fn cannot_run(test: &str) -> bool {
+    let why = lacking(&[]).or_else(|| no_program(&["bash"]));
+    why.iter().for_each(|why| skip(test, why));
+    why.is_some()
+}
+
+#[test]
+fn what_is_learned_is_read_again_also_after_a_kill() {
+    if cannot_run("what_is_learned_is_read_again_also_after_a_kill") {
+        return;
+    }
+    let _machine = lock_machine();
+    let place = Place::new();
+    let (running, ready) = Running::ready(&place, &[]);
+    place.make_cold();
+    place.launch(READS);
+    let learned = running.wait("learned", |said| is_of(said, "learned", &place.program()));
+    assert!(learned["cold_bytes"].as_u64().unwrap() > 64 << 10, "{learned}");
+    // kill -9: what was said is kept.
+    drop(running);
+
+    place.make_cold();
+    let (output, said) = place.ahead();
+    let said = said.unwrap_or_else(|| panic!("{output:?}"));
+    let at_least = if ready["source"].as_str().unwrap().starts_with("BPF") { DATA } else { 256 << 10 };
+    assert!(said["bytes"].as_u64().unwrap() >= at_least, "{said} of {learned}");
+    let (_, again) = place.ahead();
+    assert_eq!(again.unwrap()["bytes"], 0, "all is there");
+
+    let (running, ready) = Running::ready(&place, &[]);
+    assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
+    running.end();
+}
+
+#[test]
+fn what_is_missing_at_an_exec_is_read() {
+    if cannot_run("what_is_missing_at_an_exec_is_read") {
+        return;
+    }
+    let _machine = lock_machine();
+    let place = Place::new();
+    let (running, ready) = Running::ready(&place, &["--no-ahead"]);
+    if !ready["source"].as_str().unwrap().starts_with("BPF") {
+        skip("what_is_missing_at_an_exec_is_read", "without BPF an exec is seen too late to be sure");
+        return;
+    }
+    place.make_cold();
+    place.launch(READS);
+    running.wait("learned", |said| is_of(said, "learned", &place.program()));
+    // It does not read its data this time, and has to be another start for the process.
+    place.make_cold();
+    std::thread::sleep(Duration::from_secs(1));
+    place.launch("sleep 3");
+    let read = running.wait("at_exec", |said| is_of(said, "at_exec", &place.program()));
+    assert!(read["bytes"].as_u64().unwrap() >= DATA, "{read}");
+    running.end();
+}
+
+#[test]
+fn a_broken_store_is_set_aside_and_said() {
+    if cannot_run("a_broken_store_is_set_aside_and_said") {
+        return;
+    }
+    let _machine = lock_machine();
+    let place = Place::new();
+    std::fs::create_dir(place.store()).unwrap();
+    std::fs::write(place.store().join("prefetch.db"), b"SQLite format 3\0 and then nothing").unwrap();
+    let running = Running::start(&place, &[]);
+    let trouble = running.wait("trouble", |said| said["event"] == "trouble");
+    assert!(trouble["what"].as_str().unwrap().contains("was broken"), "{trouble}");
+    running.end();
+    let left: Vec<_> = std::fs::read_dir(place.store()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().any(|name| name.to_string_lossy().contains("broken")), "{left:?}");
+}
+
+#[test]
+fn who_may_not_and_what_is_wrong_is_said() {
+    let said = |command: &mut Command| {
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = said(Command::new(PROGRAM).arg("fly"));
+    assert!(
+        code == Some(2) && text.starts_with("eke-prefetch: \"fly\" is none of run, ahead and source"),
+        "{text}"
+    );
+    let (code, text) = said(Command::new(PROGRAM).arg("ahead"));
+    assert!(code == Some(2) && text.contains("which programs?"), "{text}");
+    if cannot_run("who_may_not_and_what_is_wrong_is_said") {
+        return;
+    }
+    let place = Place::new();
+    let (code, text) = said(place.command("ahead").arg("/nowhere"));
+    assert!(code == Some(1) && text.contains("nothing was learned yet"), "{text}");
+    let own = tempfile::tempdir().unwrap();
+    let program = own.path().join("eke-prefetch");
+    std::fs::copy(PROGRAM, &program).unwrap();
+    std::fs::set_permissions(own.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, text) = said(Command::new(program).arg("run").uid(65534).gid(65534));
+    assert!(code == Some(4) && text.contains("only root may see what programs read"), "{text}");
+}
