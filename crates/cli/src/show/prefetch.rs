@@ -273,3 +273,69 @@ fn value(row: &Row) -> String {
         _ => format!("{:.4}", row.value).trim_end_matches('0').trim_end_matches('.').to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn row(variant: &str, params: &[(&str, &str)], metric: &str, unit: &str, value: f64) -> Row {
+        let params: BTreeMap<String, String> =
+            params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Row { variant: variant.into(), params, metric: metric.into(), unit: unit.into(), value }
+    }
+
+    #[test]
+    fn a_replay_is_a_table_for_each_budget_and_one_of_ranks() {
+        let small = [("budget", "67108864"), ("order", "probability")];
+        let own = [("budget", "67108864"), ("order", "own")];
+        let large = [("budget", "1073741824"), ("order", "probability")];
+        let rows = vec![
+            row("trace", &[], "starts", "", 120.0),
+            row("naive", &[("k", "1")], "hit at", "%", 13.6),
+            row("naive", &[("k", "5")], "hit at", "%", 45.9),
+            row("naive", &small, "hit maps", "%", 63.04),
+            row("naive", &small, "waste", "%", 12.0),
+            row("naive", &small, "bound", "", 1.0),
+            row("preload", &own, "hit maps", "%", 91.0),
+            row("preload", &own, "fetched per start", "bytes", 41_943_040.0),
+            row("preload", &own, "bound", "", 0.5),
+            row("naive", &large, "hit maps", "%", 93.0),
+            row("naive", &large, "bound", "", 0.0),
+        ];
+        insta::assert_snapshot!(replay(&Replay { trace: "a\x1b.csv".into(), rows }));
+    }
+
+    #[test]
+    fn each_reason_is_a_sentence() {
+        let bytes = 101 << 20;
+        let verdicts = [
+            Verdict::Chosen { bytes: bytes / 2, of_bytes: bytes, saved_s: 7.5, of_s: 14.6 },
+            Verdict::AlreadyThere,
+            Verdict::NotWorth { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
+            Verdict::NotWorth { cold_s: 0.02, took_s: None, least_s: 0.15 },
+            Verdict::Improbable { probability: 0.011, least: 0.02 },
+            Verdict::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
+            Verdict::NothingToRead { files: 3 },
+        ];
+        let limits = [
+            Limit::Battery,
+            Limit::Refaults { per_s: 512.3, most_per_s: 200.0 },
+            Limit::Memory { available: Bytes::mib(90), reserve: Bytes::mib(100) },
+        ];
+        let of_verdicts = verdicts.iter().map(|verdict| why(verdict, None));
+        let of_limits = limits.iter().map(|limit| why(&verdicts[0], Some(limit)));
+        insta::assert_snapshot!(of_verdicts.chain(of_limits).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn a_long_path_shows_its_end() {
+        let path = format!("/{}/file", "d".repeat(200));
+        assert_eq!(end(&path).chars().count(), LONGEST);
+        assert!(end(&path).starts_with('…') && end(&path).ends_with("d/file"));
+        assert_eq!(end("/bin/a"), "/bin/a");
+        assert_eq!(ago(i64::MAX, i64::MIN), "0 s");
+        assert_eq!(ago(i64::MIN, i64::MAX), format!("{} days", i64::MAX / 86_400));
+    }
+}

@@ -8,7 +8,7 @@ use rusqlite::{Params, Row, Transaction, TransactionBehavior};
 use super::age::Clock;
 use super::error::{self, Result};
 use super::record::{self, Known, LeftOut, Record, Seen};
-use super::rows::{self, RECORD, TOUCHED, record_of, tick, touched_of};
+use super::rows::{self, RECORD, record_of, tick};
 use super::{Keep, prune};
 use crate::file_set::FileSet;
 use crate::launch::Launch;
@@ -51,9 +51,8 @@ impl Keep {
         let of = format!("{RECORD} WHERE id = ?");
         let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
         let Some(record) = found.into_iter().next() else { return Ok(None) };
-        let boot = self.boot;
-        let files = self.all(TOUCHED, [record::id_column(id)], |row| touched_of(row, boot))?;
-        Ok(Some(Known { record, set: FileSet { files: files.into_iter().flatten().collect() } }))
+        let set = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
+        Ok(Some(Known { record, set }))
     }
 
     /// All programs, the weightiest first.
