@@ -147,7 +147,7 @@ pub fn why(verdict: &Verdict, limit: Option<&Limit>) -> String {
     }
     match *verdict {
         Verdict::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
-            "{} of {} that were not in memory were read, which saves {} of {} of a launch's waiting",
+            "{} of the {} that were not in memory were read: its launch waits {} less, of {}",
             Bytes(bytes),
             Bytes(of_bytes),
             seconds(saved_s),
@@ -248,7 +248,7 @@ fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn table(rows: &[&Row], is_shown: impl Fn(&Row) -> bool, column: impl Fn(&Row) -> String) -> Table {
     let rows: Vec<&Row> = rows.iter().filter(|row| is_shown(row)).copied().collect();
     let line = |row: &Row| match row.params.get("order") {
-        Some(order) => format!("{}, by {order}", row.variant),
+        Some(order) => format!("{} ({order})", row.variant),
         None => row.variant.clone(),
     };
     let (columns, lines): (Vec<String>, Vec<String>) =

@@ -10,7 +10,7 @@ use super::{MOST_BYTES, MOST_PROGRAMS, pack};
 /// Above this, programs go ...
 const MOST_LIVE_BYTES: i64 = (MOST_BYTES as i64) / 16 * 13;
 /// ... until there is less than this, so that it is not again at once.
-const LIVE_BYTES: i64 = MOST_BYTES as i64 / 16 * 12;
+const LIVE_BYTES: i64 = MOST_BYTES as i64 / 32 * 25;
 /// Every so many learned launches files that nobody touches are swept out.
 const SWEEP_EVERY: i64 = 64;
 
@@ -18,7 +18,7 @@ const SWEEP_EVERY: i64 = 64;
 struct Light {
     weight: f64,
     key: i64,
-    /// What it touches, as bytes; its files come on top.
+    /// What it touches, as bytes, without its files.
     bytes: i64,
 }
 
@@ -39,9 +39,12 @@ pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) ->
     let mut light = lightest(transaction, spared, clock)?.into_iter();
     let mut gone = remove(transaction, light.by_ref().take(too_many))?;
     while is_full && live_bytes(transaction)? > LIVE_BYTES {
+        // a program's files come on top, but are not all its own
+        let share = live_bytes(transaction)? / count.max(1);
         let mut over = live_bytes(transaction)? - LIVE_BYTES;
-        let enough =
-            std::iter::from_fn(|| (over > 0).then(|| light.next()).flatten().inspect(|l| over -= l.bytes));
+        let enough = std::iter::from_fn(|| {
+            (over > 0).then(|| light.next()).flatten().inspect(|l| over -= l.bytes.max(share))
+        });
         let removed = remove(transaction, enough)?;
         if removed == 0 {
             break;

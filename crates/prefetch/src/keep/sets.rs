@@ -22,13 +22,17 @@ impl Keep {
     /// SQLite's answer; nothing of the launch is kept then.
     pub fn learned(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
         let boot = self.boot;
-        self.write(|transaction| {
+        let left_out = self.write(|transaction| {
             let clock = tick(transaction, now_s)?;
             let program = rows::put_program(transaction, launch, clock)?;
             let files = rows::put_set(transaction, program, launch, set, boot)?;
             let programs = prune::prune(transaction, program, clock)?;
             Ok(LeftOut { files, programs })
-        })
+        })?;
+        if left_out.programs > 0 {
+            self.run("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        }
+        Ok(left_out)
     }
 
     /// Counts launches that were not learned. Programs that are not known stay unknown.
@@ -72,10 +76,9 @@ impl Keep {
     /// # Errors
     /// SQLite's answer.
     pub fn forget_program(&mut self, id: ProgramId) -> Result<bool> {
-        self.connection.execute_batch("PRAGMA secure_delete = ON").map_err(error::of(&self.path))?;
+        self.run("PRAGMA secure_delete = ON")?;
         let forgotten = self.write(|transaction| rows::forget(transaction, record::id_column(id)));
-        let after = "PRAGMA secure_delete = FAST; PRAGMA wal_checkpoint(TRUNCATE)";
-        self.connection.execute_batch(after).map_err(error::of(&self.path))?;
+        self.run("PRAGMA secure_delete = FAST; PRAGMA wal_checkpoint(TRUNCATE)")?;
         forgotten
     }
 
@@ -103,6 +106,10 @@ impl Keep {
             Ok(changed)
         })();
         written.map_err(error::of(&self.path))
+    }
+
+    fn run(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(error::of(&self.path))
     }
 
     pub(super) fn all<T>(
