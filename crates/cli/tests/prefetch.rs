@@ -1,6 +1,11 @@
 //! `eke prefetch ...`: the built program on a store of the test's own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "functions of tests, which fail by it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
 
 mod common;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::unit::{Looked, Seconds, Unit, Whole, sound};
 use super::verdict::Verdict;
-use super::{Candidate, Limits};
+use super::{Candidate, Limits, holes};
 use crate::file_set::{Kind, Stamp};
 use crate::pages::{PAGE_BYTES, Pages, Span};
 use crate::program::ProgramId;
@@ -65,12 +65,15 @@ pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Li
     };
     let verdicts = candidates.iter().enumerate();
     let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
-    Choice {
-        verdicts: verdicts.collect(),
-        bytes: taken.iter().map(|taken| taken.bytes).sum(),
-        saved_s: taken.iter().map(|taken| taken.saved).sum(),
-        wishes: wishes(&taken),
-    }
+    let verdicts = verdicts.collect();
+    let mut wishes = wishes(&taken);
+    let left = limits.budget_bytes - bytes(&wishes);
+    holes::fill(&mut wishes, &looked.holes, left);
+    Choice { verdicts, bytes: bytes(&wishes), saved_s: wishes.iter().map(|wish| wish.saved_s).sum(), wishes }
+}
+
+fn bytes(wishes: &[Wish]) -> u64 {
+    wishes.iter().map(|wish| wish.bytes).sum()
 }
 
 fn size(unit: &Unit<'_>) -> u64 {
@@ -86,30 +89,26 @@ fn name<'a>(unit: &'a Unit<'a>) -> (&'a Path, Kind, Stamp, Option<Span>) {
     (&unit.file.path, unit.file.kind, unit.file.stamp, unit.pages.spans().first().copied())
 }
 
-/// Holes of one unit may be pages of another: they are read, and take memory, once.
 fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
-    let mut had: BTreeMap<(&Path, Kind, Stamp), Pages> = BTreeMap::new();
     let mut left = budget;
     let mut all = Vec::new();
     for unit in units {
-        let had = had.entry((&unit.file.path, unit.file.kind, unit.file.stamp)).or_default();
-        let pages = unit.pages.without(had);
-        let bytes = if unit.file.kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() };
+        let bytes = size(unit);
         if bytes > left {
-            all.extend(cut(unit, &pages, left));
+            all.extend(cut(unit, left));
             break;
         }
-        *had = had.union(&pages);
         left -= bytes;
-        all.push(Taken { unit, pages, bytes, saved: unit.saved.sum(), part: 1.0 });
+        all.push(Taken { unit, pages: unit.pages.clone(), bytes, saved: unit.saved.sum(), part: 1.0 });
     }
     all
 }
 
 /// As much as there is room for. The rest must be asked for: no request is saved.
-fn cut<'a>(unit: &'a Unit<'a>, pages: &Pages, left: u64) -> Option<Taken<'a>> {
+fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     let mut room = left / PAGE_BYTES;
-    let first: Pages = pages
+    let first: Pages = unit
+        .pages
         .spans()
         .iter()
         .map_while(|span| {
