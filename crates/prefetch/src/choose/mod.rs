@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`ground`]: what is asked of the machine: costs, what is in memory already, what is not to be touched
 //! - [`unit`]: what candidates would read, cut into pieces, each with the seconds that it saves
-//! - [`pick`]: the pieces within the budget, as wishes
+//! - [`pick`]: the pieces within the budget, as wishes; [`holes`]: what lies between them
 //! - [`verdict`]: what became of each candidate, with figures
 //! - [`budget`]: how much memory may be used
 //!
@@ -15,10 +15,11 @@
 //! counts once, and what takes many seeks for few bytes (inode tables, directories) comes first by itself.
 //!
 //! Pieces are taken in order of seconds for a byte, and the last one is cut where the budget ends. So a larger budget reads what a
-//! smaller one reads, and more.
+//! smaller one reads, and more. What is left when all is taken goes to holes that are read faster than asked around.
 
 pub mod budget;
 pub mod ground;
+mod holes;
 pub mod pick;
 mod unit;
 pub mod verdict;

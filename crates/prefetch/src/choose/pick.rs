@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::unit::{Looked, Seconds, Unit, Whole, sound};
 use super::verdict::Verdict;
-use super::{Candidate, Limits};
+use super::{Candidate, Limits, holes};
 use crate::file_set::{Kind, Stamp};
 use crate::pages::{PAGE_BYTES, Pages, Span};
 use crate::program::ProgramId;
@@ -57,15 +57,23 @@ pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Li
         looked.units.iter().filter(|unit| unit.probability >= limits.least_probability).collect();
     units.sort_by(|a, b| density(b).total_cmp(&density(a)).then_with(|| name(a).cmp(&name(b))));
     let taken = take(&units, limits.budget_bytes);
+    let probable = units.iter().map(|unit| (*unit, 1.0));
+    let sums = Sums {
+        all: sums(candidates.len(), looked.units.iter().map(|unit| (unit, 1.0))),
+        probable: sums(candidates.len(), probable),
+        taken: sums(candidates.len(), taken.iter().map(|taken| (taken.unit, taken.part))),
+    };
     let verdicts = candidates.iter().enumerate();
-    let verdicts =
-        verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &looked.units, &taken, limits)));
-    Choice {
-        verdicts: verdicts.collect(),
-        bytes: taken.iter().map(|taken| taken.bytes).sum(),
-        saved_s: taken.iter().map(|taken| taken.saved).sum(),
-        wishes: wishes(&taken),
-    }
+    let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
+    let verdicts = verdicts.collect();
+    let mut wishes = wishes(&taken);
+    let left = limits.budget_bytes - bytes(&wishes);
+    holes::fill(&mut wishes, &looked.holes, left);
+    Choice { verdicts, bytes: bytes(&wishes), saved_s: wishes.iter().map(|wish| wish.saved_s).sum(), wishes }
+}
+
+fn bytes(wishes: &[Wish]) -> u64 {
+    wishes.iter().map(|wish| wish.bytes).sum()
 }
 
 fn size(unit: &Unit<'_>) -> u64 {
@@ -81,30 +89,26 @@ fn name<'a>(unit: &'a Unit<'a>) -> (&'a Path, Kind, Stamp, Option<Span>) {
     (&unit.file.path, unit.file.kind, unit.file.stamp, unit.pages.spans().first().copied())
 }
 
-/// Holes of one unit may be pages of another: they are read, and take memory, once.
 fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
-    let mut had: BTreeMap<(&Path, Kind, Stamp), Pages> = BTreeMap::new();
     let mut left = budget;
     let mut all = Vec::new();
     for unit in units {
-        let had = had.entry((&unit.file.path, unit.file.kind, unit.file.stamp)).or_default();
-        let pages = unit.pages.without(had);
-        let bytes = if unit.file.kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() };
+        let bytes = size(unit);
         if bytes > left {
-            all.extend(cut(unit, &pages, left));
+            all.extend(cut(unit, left));
             break;
         }
-        *had = had.union(&pages);
         left -= bytes;
-        all.push(Taken { unit, pages, bytes, saved: unit.saved.sum(), part: 1.0 });
+        all.push(Taken { unit, pages: unit.pages.clone(), bytes, saved: unit.saved.sum(), part: 1.0 });
     }
     all
 }
 
 /// As much as there is room for. The rest must be asked for: no request is saved.
-fn cut<'a>(unit: &'a Unit<'a>, pages: &Pages, left: u64) -> Option<Taken<'a>> {
+fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     let mut room = left / PAGE_BYTES;
-    let first: Pages = pages
+    let first: Pages = unit
+        .pages
         .spans()
         .iter()
         .map_while(|span| {
@@ -153,27 +157,31 @@ fn wish(taken: &Taken<'_>) -> Wish {
     }
 }
 
-/// Sums of a candidate's shares.
-fn sums<'a>(at: usize, of: impl Iterator<Item = (&'a Unit<'a>, f64)>) -> (u64, f64) {
-    of.flat_map(|(unit, part)| unit.shares.iter().map(move |share| (share, part)))
-        .filter(|(share, _)| share.candidate == at)
-        .fold((0, 0.0), |(bytes, s), (share, part)| {
-            (bytes + (share.bytes as f64 * part) as u64, s + share.cold_s * part)
-        })
+/// Bytes and seconds of each candidate, by its place.
+struct Sums {
+    /// Of all that was not in memory.
+    all: Vec<(u64, f64)>,
+    /// Of that, what is probable enough.
+    probable: Vec<(u64, f64)>,
+    /// Of that, what is read.
+    taken: Vec<(u64, f64)>,
 }
 
-fn verdict(
-    at: usize,
-    candidate: &Candidate<'_>,
-    whole: &Whole,
-    units: &[Unit<'_>],
-    taken: &[Taken<'_>],
-    limits: &Limits,
-) -> Verdict {
-    let (of_bytes, of_s) = sums(at, units.iter().map(|unit| (unit, 1.0)));
-    let (bytes, saved_s) = sums(at, taken.iter().map(|taken| (taken.unit, taken.part)));
-    let probable = |unit: &&Unit<'_>| unit.probability >= limits.least_probability;
-    let (probable_bytes, _) = sums(at, units.iter().filter(probable).map(|unit| (unit, 1.0)));
+fn sums<'a>(candidates: usize, of: impl Iterator<Item = (&'a Unit<'a>, f64)>) -> Vec<(u64, f64)> {
+    let mut sums = vec![(0, 0.0); candidates];
+    for (unit, part) in of {
+        for share in &unit.shares {
+            let (bytes, s) = &mut sums[share.candidate];
+            *bytes += (share.bytes as f64 * part) as u64;
+            *s += share.cold_s * part;
+        }
+    }
+    sums
+}
+
+fn verdict(at: usize, candidate: &Candidate<'_>, whole: &Whole, sums: &Sums, limits: &Limits) -> Verdict {
+    let (of_bytes, of_s) = sums.all[at];
+    let (bytes, saved_s) = sums.taken[at];
     if whole.readable == 0 {
         Verdict::NothingToRead { files: candidate.set.files.len() }
     } else if whole.not_worth {
@@ -184,7 +192,7 @@ fn verdict(
         Verdict::AlreadyThere
     } else if bytes > 0 {
         Verdict::Chosen { bytes, of_bytes, saved_s, of_s }
-    } else if probable_bytes == 0 {
+    } else if sums.probable[at].0 == 0 {
         Verdict::Improbable { probability: sound(candidate.probability), least: limits.least_probability }
     } else {
         Verdict::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }

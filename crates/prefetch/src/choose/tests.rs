@@ -118,6 +118,21 @@ fn holes_are_read_where_that_is_cheaper_than_another_request() {
 }
 
 #[test]
+fn no_hole_is_read_in_the_place_of_what_is_used() {
+    let files: Vec<Touched> =
+        (0..9).map(|n| file(&format!("/{n}"), &[(0, 5), (50, 55), (100, 105)])).collect();
+    let all = set(&files);
+    let used = 9 * 15;
+    let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &limits(used * PAGE_BYTES));
+    assert_eq!(choice.bytes, used * PAGE_BYTES);
+    assert!(close(choice.saved_s, 27.0 * DISK.request_s + used as f64 * PAGE_S), "{}", choice.saved_s);
+    // room for one hole and a part of another
+    let more = choose(&[candidate(1, 1.0, &all)], &COLD, &limits((used + 60) * PAGE_BYTES));
+    assert_eq!(more.bytes, (used + 45) * PAGE_BYTES);
+    assert!(close(more.saved_s, choice.saved_s));
+}
+
+#[test]
 fn what_is_in_memory_is_not_wished_for() {
     let all = set(&[file("/x", &[(0, 300)])]);
     let with = |resident| Machine { resident, ..COLD };

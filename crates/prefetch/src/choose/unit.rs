@@ -19,7 +19,7 @@ const LONGEST_HOLE_PAGES: u64 = 256;
 pub(super) struct Unit<'a> {
     /// Of which file.
     pub file: &'a Touched,
-    /// What is read: what is used, and the holes between that are cheaper read than asked around.
+    /// What is used of it and not in memory.
     pub pages: Pages,
     /// The least place in the order of first use that the file has in any set.
     pub place: usize,
@@ -73,6 +73,17 @@ pub(super) struct Whole {
 pub(super) struct Looked<'a> {
     pub units: Vec<Unit<'a>>,
     pub wholes: Vec<Whole>,
+    /// Of each file, which holes between its pages may be read.
+    pub holes: BTreeMap<Key<'a>, Holes>,
+}
+
+/// The holes of a file.
+#[derive(Debug)]
+pub(super) struct Holes {
+    /// Up to so many pages are read in less time than another request takes.
+    pub longest: u64,
+    /// These need not be read.
+    pub resident: Pages,
 }
 
 /// One candidate's use of a file.
@@ -84,7 +95,7 @@ struct User<'a> {
 }
 
 /// Files are the same if all of these are.
-type Key<'a> = (Kind, &'a Path, Stamp);
+pub(super) type Key<'a> = (Kind, &'a Path, Stamp);
 
 pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limits: &Limits) -> Looked<'a> {
     let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
@@ -100,12 +111,21 @@ pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limit
         }
         wholes.push(whole);
     }
-    let priced = by_file.into_iter().filter_map(|(key, users)| Some((users, (*costs.get(&key)?)?)));
-    let units = priced.flat_map(|(users, cost)| of_file(&users, cost, ground)).collect();
-    Looked { units, wholes }
+    let mut looked = Looked { units: Vec::new(), wholes, holes: BTreeMap::new() };
+    for (key, users) in by_file {
+        let (Some(Some(cost)), Some(first)) = (costs.get(&key), users.first()) else { continue };
+        let resident = match ground.resident(first.file) {
+            Resident::All => continue,
+            Resident::Unknown => Pages::default(),
+            Resident::Pages(pages) => pages,
+        };
+        looked.units.extend(of_file(first.file, &users, *cost, &resident));
+        looked.holes.insert(key, Holes { longest: longest_hole(*cost), resident });
+    }
+    looked
 }
 
-fn key(file: &Touched) -> Key<'_> {
+pub(super) fn key(file: &Touched) -> Key<'_> {
     (file.kind, &file.path, file.stamp)
 }
 
@@ -174,24 +194,18 @@ fn any(probabilities: impl Iterator<Item = f64>) -> f64 {
     1.0 - probabilities.map(|p| 1.0 - p).product::<f64>()
 }
 
-fn of_file<'a>(users: &[User<'a>], cost: DiskCost, ground: &dyn Ground) -> Vec<Unit<'a>> {
-    let Some(file) = users.first().map(|user| user.file) else { return Vec::new() };
-    let resident = match ground.resident(file) {
-        Resident::All => return Vec::new(),
-        Resident::Unknown => Pages::default(),
-        Resident::Pages(pages) => pages,
-    };
+/// Pieces that the same ones use and that come by one request of a program are one unit.
+fn of_file<'a>(file: &'a Touched, users: &[User<'a>], cost: DiskCost, resident: &Pages) -> Vec<Unit<'a>> {
     if file.kind == Kind::Directory {
-        return vec![unit(file, users, &[Piece::directory(users.len())], &resident, cost)];
+        return vec![unit(file, users, &[Piece::directory(users.len())], cost)];
     }
     let mut by_users: BTreeMap<Vec<usize>, Vec<Piece>> = BTreeMap::new();
-    for piece in pieces(users, &resident) {
+    for piece in pieces(users, resident) {
         by_users.entry(piece.users.clone()).or_default().push(piece);
     }
-    let hole = longest_hole(cost);
-    let clusters =
-        by_users.values().flat_map(|pieces| pieces.chunk_by(move |a, b| b.span.first - a.span.end <= hole));
-    clusters.map(|cluster| unit(file, users, cluster, &resident, cost)).collect()
+    let is_one = |a: &Piece, b: &Piece| b.span.first - a.span.end <= READ_AHEAD_PAGES;
+    let clusters = by_users.values().flat_map(|pieces| pieces.chunk_by(is_one));
+    clusters.map(|cluster| unit(file, users, cluster, cost)).collect()
 }
 
 /// Pages that take less time than another request.
@@ -238,13 +252,7 @@ fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
 }
 
 /// Of pieces of the same users, in order.
-fn unit<'a>(
-    file: &'a Touched,
-    users: &[User<'a>],
-    pieces: &[Piece],
-    resident: &Pages,
-    cost: DiskCost,
-) -> Unit<'a> {
+fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskCost) -> Unit<'a> {
     let of = pieces.first().map_or(&[][..], |piece| &piece.users);
     let used: u64 = pieces.iter().map(|piece| piece.span.bytes()).sum();
     let p = |at: &usize| users[*at].probability;
@@ -258,11 +266,10 @@ fn unit<'a>(
         let requests = starts().filter(|asking| asking.contains(at)).count() as u64;
         Share { candidate: users[*at].candidate, bytes: used, cold_s: cost.seconds(requests, used) }
     };
-    let (first, end) = (pieces.first().map_or(0, |p| p.span.first), pieces.last().map_or(0, |p| p.span.end));
-    let all: Pages = Span::new(first, end).filter(|_| file.kind != Kind::Directory).into_iter().collect();
+    let used_pages = pieces.iter().map(|piece| piece.span).filter(|_| file.kind != Kind::Directory);
     Unit {
         file,
-        pages: all.without(resident),
+        pages: used_pages.collect(),
         place: of.iter().map(|at| users[*at].place).min().unwrap_or(0),
         probability,
         saved,

@@ -82,6 +82,24 @@ pub(super) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Damaged { path: path.to_owned(), why: source.to_string() }
         }
+        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure | ErrorCode::PermissionDenied) => {
+            by_disk(path, source)
+        }
+        _ => Error::Store { path: path.to_owned(), source },
+    }
+}
+
+/// What SQLite calls an I/O error: also that its log cannot be made, for want of room or permission.
+fn by_disk(path: &Path, source: rusqlite::Error) -> Error {
+    let dir = path.parent().unwrap_or(path);
+    match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
+        Err(rustix::io::Errno::ROFS) => return Error::ReadOnly(path.to_owned()),
+        Err(rustix::io::Errno::ACCESS) => return Error::NotPermitted(path.to_owned()),
+        _ => {}
+    }
+    match rustix::fs::statvfs(dir) {
+        // less than the index of the log takes
+        Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < 64 << 10 => Error::Full(path.to_owned()),
         _ => Error::Store { path: path.to_owned(), source },
     }
 }

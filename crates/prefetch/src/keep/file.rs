@@ -19,6 +19,8 @@ pub const NAME: &str = "prefetch.db";
 const MOST_BROKEN: usize = 3;
 /// Room for the log.
 const LOG_BYTES: u64 = 1 << 20;
+/// The number of no boot.
+const NO_BOOT: i64 = -1;
 
 /// A file that was broken, and where it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,9 +64,7 @@ pub(super) fn existing(dir: &Path, access: Access) -> Result<Keep> {
     if access == Access::Read {
         connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
     }
-    let mut keep = Keep { path, boot: 0, connection };
-    keep.boot = keep.kept("boot")?.unwrap_or(0);
-    Ok(keep)
+    Ok(Keep { path, boot: NO_BOOT, connection })
 }
 
 /// Of the file and its log.
@@ -111,7 +111,9 @@ fn check(path: &Path) -> Result<()> {
     if number(&header, 68) != APPLICATION_ID {
         return damaged("it is an SQLite file of another program");
     }
-    if metadata.len() < u64::from(number(&header, 28)) * u64::from(page_bytes(&header)) {
+    // what a full disk kept from being written back is in the log
+    let has_log = std::fs::symlink_metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    if !has_log && metadata.len() < u64::from(number(&header, 28)) * u64::from(page_bytes(&header)) {
         return damaged("it is cut short");
     }
     match i64::from(number(&header, 60)) {

@@ -8,7 +8,7 @@
 //! - [`log`]: what happened, what was decided, and the states of predictors
 //! - [`prune`]: what goes when there is too much
 //! - [`age`]: weights that fade with time, and a clock that cannot be made to jump. Pure
-//! - [`spans`]: pages as bytes. Pure
+//! - [`spans`]: pages as bytes; [`pack`]: all that a program touches. Pure
 //! - [`changed()`]: is a file another one now? Pure
 //! - [`error`]: what can go wrong
 //!
@@ -22,6 +22,7 @@ mod changed;
 pub mod error;
 mod file;
 mod log;
+mod pack;
 mod prune;
 mod record;
 mod rows;
@@ -78,12 +79,12 @@ impl Keep {
     ///
     /// # Errors
     /// [`Error::Newer`], [`Error::Full`], [`Error::ReadOnly`], [`Error::NotPermitted`], or what the file system or SQLite answers.
-    /// Whoever learns goes on without keeping then.
+    /// Whoever learns goes on without keeping then; [`Keep::existing`] may still read what was kept.
     pub fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
         file::open(dir, boot, now_s)
     }
 
-    /// Opens the file that another process keeps, as it is; neither makes nor renames anything.
+    /// Opens the file that another process keeps, as it is; neither makes nor renames anything. Device numbers are all 0.
     ///
     /// # Errors
     /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or as of [`Keep::open`].

@@ -1,24 +1,33 @@
-//! What goes when there is too much: what was touched of files that are others now, then the programs with the least weight.
+//! What goes when there is too much: files that nobody touches, then the programs with the least weight.
+
+use std::collections::BTreeSet;
 
 use rusqlite::Transaction;
 
 use super::age::{Clock, aged};
-use super::{MOST_BYTES, MOST_PROGRAMS};
+use super::{MOST_BYTES, MOST_PROGRAMS, pack};
 
 /// Above this, programs go ...
 const MOST_LIVE_BYTES: i64 = (MOST_BYTES as i64) / 16 * 13;
 /// ... until there is less than this, so that it is not again at once.
-const LIVE_BYTES: i64 = MOST_BYTES as i64 / 16 * 12;
-/// Every so many learned launches what is void is swept out.
+const LIVE_BYTES: i64 = MOST_BYTES as i64 / 32 * 25;
+/// Every so many learned launches files that nobody touches are swept out.
 const SWEEP_EVERY: i64 = 64;
 
-/// While programs go, every so many of them: their files go only then.
-const SWEEP_AT: usize = 8;
+/// A program that may go.
+struct Light {
+    weight: f64,
+    key: i64,
+    /// What it touches, as bytes, without its files.
+    bytes: i64,
+}
 
 /// Makes room, sparing the program with this key, which was learned just now. Gives how many programs went.
 pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<usize> {
-    let learned: i64 = transaction.query_row("SELECT sum(learned) FROM program", (), |row| row.get(0))?;
-    let count: i64 = transaction.query_row("SELECT count(*) FROM program", (), |row| row.get(0))?;
+    let (learned, count): (i64, i64) =
+        transaction.query_row("SELECT sum(learned), count(*) FROM program", (), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let is_full = live_bytes(transaction)? > MOST_LIVE_BYTES;
     if is_full || learned % SWEEP_EVERY == 0 {
         sweep(transaction)?;
@@ -27,29 +36,51 @@ pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) ->
     if too_many == 0 && !is_full {
         return Ok(0);
     }
-    let mut gone = 0;
-    for key in lightest(transaction, spared, clock)? {
-        if gone >= too_many && (!is_full || live_bytes(transaction)? < LIVE_BYTES) {
+    let mut light = lightest(transaction, spared, clock)?.into_iter();
+    let mut gone = remove(transaction, light.by_ref().take(too_many))?;
+    while is_full && live_bytes(transaction)? > LIVE_BYTES {
+        // a program's files come on top, but are not all its own
+        let share = live_bytes(transaction)? / count.max(1);
+        let mut over = live_bytes(transaction)? - LIVE_BYTES;
+        let enough = std::iter::from_fn(|| {
+            (over > 0).then(|| light.next()).flatten().inspect(|l| over -= l.bytes.max(share))
+        });
+        let removed = remove(transaction, enough)?;
+        if removed == 0 {
             break;
         }
-        transaction.prepare_cached("DELETE FROM touched WHERE program = ?")?.execute([key])?;
-        transaction.prepare_cached("DELETE FROM program WHERE key = ?")?.execute([key])?;
-        gone += 1;
-        if is_full && gone % SWEEP_AT == 0 {
-            sweep(transaction)?;
-        }
+        gone += removed;
     }
-    sweep(transaction)?;
     Ok(gone)
 }
 
-/// What was touched of files that are others now, and files that nobody touches.
+/// With the files that only these touch.
+fn remove(transaction: &Transaction<'_>, programs: impl Iterator<Item = Light>) -> rusqlite::Result<usize> {
+    let mut removed = 0;
+    for Light { key, .. } in programs {
+        transaction.prepare_cached("DELETE FROM touched WHERE program = ?")?.execute([key])?;
+        transaction.prepare_cached("DELETE FROM program WHERE key = ?")?.execute([key])?;
+        removed += 1;
+    }
+    if removed > 0 {
+        sweep(transaction)?;
+    }
+    Ok(removed)
+}
+
+/// Removes files that nobody touches.
 pub(super) fn sweep(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch(
-        "DELETE FROM touched WHERE NOT EXISTS \
-         (SELECT 1 FROM file WHERE file.key = touched.file AND file.version = touched.version); \
-         DELETE FROM file WHERE key NOT IN (SELECT file FROM touched)",
-    )
+    let mut touched = BTreeSet::new();
+    let mut sets = transaction.prepare_cached("SELECT files FROM touched")?;
+    let mut sets = sets.query(())?;
+    while let Some(row) = sets.next()? {
+        let set = pack::unpack(row.get_ref(0)?.as_blob().unwrap_or_default());
+        touched.extend(set.into_iter().map(|packed| packed.file));
+    }
+    let mut files = transaction.prepare_cached("SELECT key FROM file")?;
+    let keys = files.query_map((), |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut delete = transaction.prepare_cached("DELETE FROM file WHERE key = ?")?;
+    keys.iter().filter(|key| !touched.contains(key)).try_for_each(|key| delete.execute([key]).map(|_| ()))
 }
 
 /// Bytes of pages that are in use.
@@ -59,14 +90,20 @@ fn live_bytes(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
     Ok((number("page_count")? - number("freelist_count")?) * number("page_size")?)
 }
 
-/// Keys of programs, the least weight first.
-fn lightest(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<Vec<i64>> {
-    let mut select =
-        transaction.prepare_cached("SELECT key, weight, weight_s FROM program WHERE key <> ?")?;
-    let weighed = select.query_map([spared], |row| {
-        Ok((aged(row.get(1)?, row.get(2)?, clock.own_s), row.get::<_, i64>(0)?))
+/// The least weight first.
+fn lightest(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<Vec<Light>> {
+    let mut select = transaction.prepare_cached(
+        "SELECT weight, weight_s, key, coalesce(length(files), 0) FROM program \
+         LEFT JOIN touched ON touched.program = program.key WHERE key <> ?",
+    )?;
+    let light = select.query_map([spared], |row| {
+        Ok(Light {
+            weight: aged(row.get(0)?, row.get(1)?, clock.own_s),
+            key: row.get(2)?,
+            bytes: row.get(3)?,
+        })
     })?;
-    let mut weighed = weighed.collect::<rusqlite::Result<Vec<_>>>()?;
-    weighed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    Ok(weighed.into_iter().map(|(_, key)| key).collect())
+    let mut light = light.collect::<rusqlite::Result<Vec<_>>>()?;
+    light.sort_by(|a, b| a.weight.total_cmp(&b.weight).then(a.key.cmp(&b.key)));
+    Ok(light)
 }

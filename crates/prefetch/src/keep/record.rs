@@ -52,12 +52,12 @@ pub struct Seen {
     pub at_s: i64,
 }
 
-/// Files of a set that there was no room for: the last in order.
+/// What there was no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// How many.
+    /// Files of the set: the last in order.
     pub files: usize,
-    /// Programs that went to make room.
+    /// Other programs that went to make room.
     pub programs: usize,
 }
 

@@ -7,29 +7,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::ToSql;
-use rusqlite::{OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use twox_hash::XxHash3_64;
 
 use super::age::{Clock, aged};
+use super::changed;
+use super::pack::{self, Packed};
 use super::record::{self, Record, Seen};
-use super::{changed, spans};
 use crate::file_set::{FileSet, Kind, Stamp, Touched};
 use crate::launch::Launch;
-use crate::program::Program;
+use crate::program::{Program, ProgramId};
 
 /// The most that the paths and pages of one program's files may have, in bytes: what a program touches is its user's choice.
 const MOST_SET_BYTES: usize = 256 << 10;
-/// Weights are kept in this part of one.
-const WEIGHT_PARTS: f32 = 10_000.0;
 
 /// For [`record_of`].
 pub(super) const RECORD: &str = "SELECT exe, script, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
                                  coldest_bytes, weight, weight_s FROM program";
-/// For [`touched_of`]: the files of a program that have not changed since.
-pub(super) const TOUCHED: &str = "SELECT path, kind, dev, ino, size, mtime_ns, boot, weight, pages FROM touched \
-     JOIN file ON file.key = touched.file AND file.version = touched.version \
-     WHERE program = (SELECT key FROM program WHERE id = ?) ORDER BY place";
-
 pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record> {
     let script: Option<Vec<u8>> = row.get(1)?;
     let millis = |at| row.get(at).map(|ms| Duration::from_millis(record::unsigned(ms)));
@@ -49,17 +43,23 @@ pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record>
     })
 }
 
-/// None where its pages are none, by damage that SQLite cannot see.
-pub(super) fn touched_of(row: &Row<'_>, boot: i64) -> rusqlite::Result<Option<Touched>> {
-    let known = stamp(row, 2, boot)?;
-    let Some(pages) = spans::decode(&row.get::<_, Vec<u8>>(8)?) else { return Ok(None) };
-    Ok(Some(Touched {
-        path: path(&row.get::<_, Vec<u8>>(0)?),
-        kind: kind(row.get(1)?),
-        stamp: known,
-        pages,
-        weight: row.get::<_, u32>(7)?.min(WEIGHT_PARTS as u32) as f32 / WEIGHT_PARTS,
-    }))
+/// What a program touches, without what has changed since.
+pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusqlite::Result<FileSet> {
+    let select = "SELECT files FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
+    let select = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| row.get(0));
+    let packed: Option<Vec<u8>> = select.optional()?;
+    let mut file = connection.prepare_cached(
+        "SELECT path, kind, dev, ino, size, mtime_ns, boot FROM file WHERE key = ? AND version = ?",
+    )?;
+    let mut files = Vec::new();
+    for Packed { file: key, version, weight, pages } in pack::unpack(&packed.unwrap_or_default()) {
+        let touched = file.query_row((key, record::signed(version)), |row| {
+            let path = path(&row.get::<_, Vec<u8>>(0)?);
+            Ok(Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, weight })
+        });
+        files.extend(touched.optional()?);
+    }
+    Ok(FileSet { files })
 }
 
 /// From `dev, ino, size, mtime_ns, boot`.
@@ -177,33 +177,29 @@ pub(super) fn put_set(
     set: &FileSet,
     boot: i64,
 ) -> rusqlite::Result<usize> {
-    transaction.prepare_cached("DELETE FROM touched WHERE program = ?")?.execute([program])?;
     let seen_now: BTreeSet<(&Path, Kind)> =
         launch.set.files.iter().map(|f| (f.path.as_path(), f.kind)).collect();
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO touched (program, place, file, version, weight, pages) VALUES (?, ?, ?, ?, ?, ?)",
-    )?;
-    let mut left = MOST_SET_BYTES;
+    let mut bytes = Vec::new();
+    let mut before = 0;
+    let mut paths = 0;
+    let mut left_out = 0;
     for (place, file) in set.files.iter().enumerate() {
-        let pages = spans::encode(&file.pages);
-        match left.checked_sub(pages.len() + file.path.as_os_str().len()) {
-            Some(rest) => left = rest,
-            None => return Ok(set.files.len() - place),
+        paths += file.path.as_os_str().len();
+        if paths + bytes.len() > MOST_SET_BYTES {
+            left_out = set.files.len() - place;
+            break;
         }
         let is_now = seen_now.contains(&(&file.path, file.kind));
         if let Some((key, version)) = put_file(transaction, file, is_now, boot)? {
-            let weight = if file.weight.is_nan() { 0.0 } else { file.weight.clamp(0.0, 1.0) };
-            insert.execute((
-                program,
-                place as i64,
-                key,
-                version,
-                (weight * WEIGHT_PARTS).round() as i64,
-                pages,
-            ))?;
+            let version = record::unsigned(version);
+            let packed = Packed { file: key, version, weight: file.weight, pages: file.pages.clone() };
+            pack::pack(&mut bytes, before, &packed);
+            before = key;
         }
     }
-    Ok(0)
+    let insert = "INSERT OR REPLACE INTO touched (program, files) VALUES (?, ?)";
+    transaction.prepare_cached(insert)?.execute((program, bytes))?;
+    Ok(left_out)
 }
 
 /// A file's key, and which file of that path it is. None if it is one that another program has seen replaced: its stamp is old,

@@ -22,12 +22,7 @@ pub(super) const TABLES: [(&str, &str); 7] = [
          kind INTEGER NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, \
          mtime_ns INTEGER NOT NULL, boot INTEGER NOT NULL, version INTEGER NOT NULL) STRICT",
     ),
-    (
-        "touched",
-        "CREATE TABLE touched (program INTEGER NOT NULL, place INTEGER NOT NULL, file INTEGER NOT NULL, \
-         version INTEGER NOT NULL, weight INTEGER NOT NULL, pages BLOB NOT NULL, \
-         PRIMARY KEY (program, place)) STRICT, WITHOUT ROWID",
-    ),
+    ("touched", "CREATE TABLE touched (program INTEGER PRIMARY KEY, files BLOB NOT NULL) STRICT"),
     (
         "event",
         "CREATE TABLE event (key INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, user INTEGER NOT NULL, \

@@ -8,7 +8,7 @@ use rusqlite::{Params, Row, Transaction, TransactionBehavior};
 use super::age::Clock;
 use super::error::{self, Result};
 use super::record::{self, Known, LeftOut, Record, Seen};
-use super::rows::{self, RECORD, TOUCHED, record_of, tick, touched_of};
+use super::rows::{self, RECORD, record_of, tick};
 use super::{Keep, prune};
 use crate::file_set::FileSet;
 use crate::launch::Launch;
@@ -22,13 +22,17 @@ impl Keep {
     /// SQLite's answer; nothing of the launch is kept then.
     pub fn learned(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
         let boot = self.boot;
-        self.write(|transaction| {
+        let left_out = self.write(|transaction| {
             let clock = tick(transaction, now_s)?;
             let program = rows::put_program(transaction, launch, clock)?;
             let files = rows::put_set(transaction, program, launch, set, boot)?;
             let programs = prune::prune(transaction, program, clock)?;
             Ok(LeftOut { files, programs })
-        })
+        })?;
+        if left_out.programs > 0 {
+            self.run("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        }
+        Ok(left_out)
     }
 
     /// Counts launches that were not learned. Programs that are not known stay unknown.
@@ -51,9 +55,8 @@ impl Keep {
         let of = format!("{RECORD} WHERE id = ?");
         let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
         let Some(record) = found.into_iter().next() else { return Ok(None) };
-        let boot = self.boot;
-        let files = self.all(TOUCHED, [record::id_column(id)], |row| touched_of(row, boot))?;
-        Ok(Some(Known { record, set: FileSet { files: files.into_iter().flatten().collect() } }))
+        let set = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
+        Ok(Some(Known { record, set }))
     }
 
     /// All programs, the weightiest first.
@@ -73,10 +76,9 @@ impl Keep {
     /// # Errors
     /// SQLite's answer.
     pub fn forget_program(&mut self, id: ProgramId) -> Result<bool> {
-        self.connection.execute_batch("PRAGMA secure_delete = ON").map_err(error::of(&self.path))?;
+        self.run("PRAGMA secure_delete = ON")?;
         let forgotten = self.write(|transaction| rows::forget(transaction, record::id_column(id)));
-        let after = "PRAGMA secure_delete = FAST; PRAGMA wal_checkpoint(TRUNCATE)";
-        self.connection.execute_batch(after).map_err(error::of(&self.path))?;
+        self.run("PRAGMA secure_delete = FAST; PRAGMA wal_checkpoint(TRUNCATE)")?;
         forgotten
     }
 
@@ -104,6 +106,10 @@ impl Keep {
             Ok(changed)
         })();
         written.map_err(error::of(&self.path))
+    }
+
+    fn run(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(error::of(&self.path))
     }
 
     pub(super) fn all<T>(

@@ -33,7 +33,8 @@ pub fn decode(mut bytes: &[u8]) -> Option<Pages> {
     Some(spans.into_iter().collect())
 }
 
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
+/// Appends an integer.
+pub(super) fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -41,7 +42,8 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Takes an integer from the front.
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;

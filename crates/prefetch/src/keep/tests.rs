@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use eke_testkit::tree::put;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -121,14 +122,14 @@ fn a_replaced_file_is_void_for_all_until_it_is_learned_again() {
     learn(&mut keep, "/bin/a", vec![old.clone()]);
     learn(&mut keep, "/bin/b", vec![old.clone(), own.clone()]);
     learn(&mut keep, "/bin/a", vec![new.clone()]);
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, [new.clone()]);
-    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [own.clone()]);
+    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
+    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
     // what was united from before does not bring the old one back ...
     let launch = launch("/bin/b", vec![own.clone()]);
     let united = FileSet { files: vec![old, own.clone()] };
     keep.learned(&launch, &united, NOW).unwrap();
-    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [own.clone()]);
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, [new.clone()]);
+    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
+    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
     // ... and what is seen now counts
     learn(&mut keep, "/bin/b", vec![new.clone(), own.clone()]);
     assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [new, own]);
@@ -303,7 +304,7 @@ fn a_broken_file_is_set_aside_said_and_begun_anew() {
         ("cut short", |path| cut(path, 5000)),
         ("not an SQLite file", |path| cut(path, 0)),
         ("not an SQLite file", |path| cut(path, 99)),
-        ("not an SQLite file", |path| std::fs::write(path, "hello".repeat(1000)).unwrap()),
+        ("not an SQLite file", |path| overwrite(path, 0, "hello".repeat(1000).as_bytes())),
         ("not a regular file", |path| {
             std::fs::remove_file(path).unwrap();
             std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
@@ -334,7 +335,7 @@ fn a_broken_file_is_set_aside_said_and_begun_anew() {
 fn broken_files_do_not_fill_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..6 {
-        std::fs::write(dir.path().join(NAME), n.to_string()).unwrap();
+        put(dir.path(), NAME, &n.to_string());
         assert!(open(dir.path()).set_aside.is_some());
     }
     let names: Vec<String> = std::fs::read_dir(dir.path())
@@ -390,8 +391,8 @@ fn one_reads_while_another_writes_and_notices_changes_of_the_other() {
 #[test]
 fn what_is_half_made_is_made_anew() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("prefetch.db.new"), "half").unwrap();
-    std::fs::write(dir.path().join("prefetch.db-wal"), "of nobody").unwrap();
+    put(dir.path(), "prefetch.db.new", "half");
+    put(dir.path(), "prefetch.db-wal", "of nobody");
     let opened = open(dir.path());
     assert_eq!(opened.set_aside, None);
     assert!(!dir.path().join("prefetch.db.new").exists());

@@ -19,6 +19,9 @@ pub enum Which<'a> {
 /// The program that is called so as a whole; else the only one whose own path (the script's, if it has one) ends with these names; else the
 /// only one whose interpreter's path does.
 pub fn which<'a>(programs: &'a [Program], text: &OsStr) -> Which<'a> {
+    if text.is_empty() {
+        return Which::None(Vec::new());
+    }
     let levels: [fn(&Program, &OsStr) -> bool; 3] = [
         |program, text| OsStr::new(&program.to_string()) == text || own(program) == text,
         |program, text| own(program).ends_with(text),
@@ -33,8 +36,7 @@ pub fn which<'a>(programs: &'a [Program], text: &OsStr) -> Which<'a> {
         }
     }
     let part = text.to_string_lossy().to_lowercase();
-    let has_part =
-        |program: &&Program| !part.is_empty() && program.to_string().to_lowercase().contains(&part);
+    let has_part = |program: &&Program| program.to_string().to_lowercase().contains(&part);
     Which::None(programs.iter().filter(has_part).collect())
 }
 

@@ -8,42 +8,44 @@ const FAR: f64 = 12.0;
 /// The greatest step of learning.
 const STEP: f64 = 0.1;
 
-/// Platt's scaling, learned online: the logit of a probability times a slope, plus an offset, each step scaled by the gradients so far
-/// (Platt, "Probabilistic outputs for support vector machines", 1999; AdaGrad: Duchi, Hazan, Singer, 2011). The slope stays above 0, so
-/// that it changes no order.
+/// How many probabilities are put together.
+pub const PARTS: usize = 2;
+
+/// Puts probabilities of the same thing together: a logistic regression on their logits, learned online, each step scaled by the gradients so far
+/// (with one part it is Platt's scaling: Platt, "Probabilistic outputs for support vector machines", 1999; AdaGrad: Duchi, Hazan, Singer, 2011).
+/// Weights stay above 0, so that more in any part is never less in the whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    slope: f64,
+    weights: [f64; PARTS],
     offset: f64,
-    seen: [f64; 2],
+    seen: [f64; PARTS + 1],
 }
 
 impl Default for Calibration {
     fn default() -> Self {
-        Self { slope: 1.0, offset: 0.0, seen: [1e-2; 2] }
+        Self { weights: [1.0 / PARTS as f64; PARTS], offset: 0.0, seen: [1e-2; PARTS + 1] }
     }
 }
 
 impl Calibration {
-    /// The probability that this one means; 0 and 1 stay what they are.
-    pub fn of(&self, raw: f64) -> f64 {
-        if raw <= 0.0 || raw >= 1.0 {
-            raw.clamp(0.0, 1.0)
-        } else {
-            logistic(self.slope * logit(raw) + self.offset)
-        }
+    /// The probability that these mean.
+    pub fn of(&self, parts: [f64; PARTS]) -> f64 {
+        let sum: f64 = self.weights.iter().zip(parts).map(|(weight, part)| weight * logit(part)).sum();
+        logistic(sum + self.offset)
     }
 
     /// Learns from probabilities that were given together, and what came.
-    pub fn learn(&mut self, turned_out: impl Iterator<Item = (f64, bool)>) {
-        let mut gradient = [0.0; 2];
-        for (raw, came) in turned_out.filter(|(raw, _)| *raw > 0.0 && *raw < 1.0) {
-            let error = self.of(raw) - f64::from(u8::from(came));
-            gradient[0] += error * logit(raw);
-            gradient[1] += error;
+    pub fn learn(&mut self, turned_out: impl Iterator<Item = ([f64; PARTS], bool)>) {
+        let mut gradient = [0.0; PARTS + 1];
+        for (parts, came) in turned_out {
+            let error = self.of(parts) - f64::from(u8::from(came));
+            gradient.iter_mut().zip(parts).for_each(|(sum, part)| *sum += error * logit(part));
+            gradient[PARTS] += error;
         }
-        self.slope = (self.slope - self.step(0, gradient[0])).clamp(0.2, 5.0);
-        self.offset = (self.offset - self.step(1, gradient[1])).clamp(-FAR, FAR);
+        for part in 0..PARTS {
+            self.weights[part] = (self.weights[part] - self.step(part, gradient[part])).clamp(0.02, 3.0);
+        }
+        self.offset = (self.offset - self.step(PARTS, gradient[PARTS])).clamp(-FAR, FAR);
     }
 
     fn step(&mut self, of: usize, gradient: f64) -> f64 {
@@ -53,19 +55,18 @@ impl Calibration {
 
     /// Puts right what a foreign state may have.
     pub fn mend(&mut self) {
-        let sound =
-            [self.slope, self.offset, self.seen[0], self.seen[1]].iter().all(|number| number.is_finite());
-        let inside = (0.2..=5.0).contains(&self.slope)
-            && self.offset.abs() <= FAR
-            && self.seen.iter().all(|s| *s > 0.0);
-        if !(sound && inside) {
+        let inside =
+            self.weights.iter().all(|weight| (0.02..=3.0).contains(weight)) && self.offset.abs() <= FAR;
+        if !(inside && self.seen.iter().all(|seen| seen.is_finite() && *seen > 0.0)) {
             *self = Self::default();
         }
     }
 }
 
 fn logit(p: f64) -> f64 {
-    (p / (1.0 - p)).ln().clamp(-FAR, FAR)
+    // Of 0 it is -∞, of 1 ∞, of what is none the middle.
+    let logit = (p / (1.0 - p)).ln();
+    if logit.is_nan() { 0.0 } else { logit.clamp(-FAR, FAR) }
 }
 
 fn logistic(x: f64) -> f64 {
@@ -150,11 +151,29 @@ mod tests {
     fn overconfidence_is_put_right_and_the_order_stays() {
         let mut calibration = Calibration::default();
         // What is said with 0.8 comes in 4 of 10, with 0.2 in 1 of 10.
-        (0..5000).for_each(|i| calibration.learn([(0.8, i % 10 < 4), (0.2, i % 10 == 9)].into_iter()));
-        assert!((calibration.of(0.8) - 0.4).abs() < 0.05, "{}", calibration.of(0.8));
-        assert!((calibration.of(0.2) - 0.1).abs() < 0.05, "{}", calibration.of(0.2));
-        let said: Vec<f64> = (0..=100).map(|p| calibration.of(f64::from(p) / 100.0)).collect();
-        assert!(said.windows(2).all(|pair| pair[0] < pair[1]) && said[0] == 0.0 && said[100] == 1.0);
+        (0..5000).for_each(|i| {
+            calibration.learn([([0.8; PARTS], i % 10 < 4), ([0.2; PARTS], i % 10 == 9)].into_iter())
+        });
+        assert!((calibration.of([0.8; PARTS]) - 0.4).abs() < 0.05, "{}", calibration.of([0.8; PARTS]));
+        assert!((calibration.of([0.2; PARTS]) - 0.1).abs() < 0.05, "{}", calibration.of([0.2; PARTS]));
+        let said: Vec<f64> = (0..=100).map(|p| calibration.of([f64::from(p) / 100.0; PARTS])).collect();
+        assert!(
+            said.windows(2).all(|pair| pair[0] < pair[1]) && said[0] < 0.01 && said[100] > 0.99,
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn who_knows_more_gets_more_weight() {
+        let mut calibration = Calibration::default();
+        // The first part knows, the second says the same of all.
+        for i in 0..5000 {
+            calibration.learn([([0.9, 0.3], i % 10 > 0), ([0.1, 0.3], i % 10 == 0)].into_iter());
+        }
+        assert!(
+            (calibration.of([0.9, 0.3]) - 0.9).abs() < 0.05
+                && (calibration.of([0.1, 0.3]) - 0.1).abs() < 0.05
+        );
     }
 
     #[test]

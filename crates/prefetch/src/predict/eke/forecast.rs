@@ -1,14 +1,13 @@
-//! From "which is next" to "does it start soon": how many programs start within the horizon, and what probabilities turned out to mean.
+//! From "which is next" to "does it start soon": how many programs start within a horizon, which ones start there in whatever order, and what
+//! probabilities turned out to mean.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{Calibration, Reliability};
+use super::calibration::{Calibration, PARTS, Reliability};
+use super::within::Within;
 use crate::program::ProgramId;
-
-/// Seconds of the horizon by which probabilities are learned: ten minutes.
-pub const HORIZON_S: f64 = 600.0;
 
 /// Forecasts that wait to be seen true or not.
 const PENDING: usize = 64;
@@ -16,8 +15,8 @@ const PENDING: usize = 64;
 /// Programs of a forecast that are looked at again: the likeliest.
 const WATCHED: usize = 32;
 
-/// Seconds between forecasts that are looked at again.
-const APART_S: f64 = HORIZON_S / 32.0;
+/// Forecasts that are looked at again begin apart by this part of the horizon.
+const APART: f64 = 1.0 / 32.0;
 
 /// The number of places in a session with means of their own.
 const PLACES: usize = 8;
@@ -32,48 +31,81 @@ struct Mean {
     count: f64,
 }
 
+const ONE: Mean = Mean { value: 1.0, count: 1.0 };
+
+/// Where a forecast is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// The number of the user and what was started last, if anything was in this session.
+    pub key: ProgramId,
+    /// Starts since the session began.
+    pub place: usize,
+}
+
+impl Context {
+    /// A user's context after a start, or after a log-in.
+    pub fn new(user: u32, last: Option<ProgramId>, place: usize) -> Self {
+        let last = last.map_or([0; 8], |last| last.0.to_le_bytes());
+        Self { key: ProgramId::of_name(&[&user.to_le_bytes()[..], &last].concat()), place }
+    }
+}
+
 /// What is forecast.
 #[derive(Debug, Clone, PartialEq)]
 struct Forecast {
     at_s: f64,
-    place: usize,
+    context: Context,
     starts: u32,
-    /// Program, raw probability, and did it start?
-    programs: Vec<(ProgramId, f64, bool)>,
+    started: BTreeSet<ProgramId>,
+    /// Programs with the probabilities that are put together.
+    programs: Vec<(ProgramId, [f64; PARTS])>,
 }
 
-/// How starts come, learned by looking at forecasts again. Times are those of [`crate::predict::clock::Clock`].
+/// How programs start within one horizon, learned by looking at forecasts again. Times are those of [`crate::predict::clock::Clock`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forecasts {
+    horizon_s: f64,
     starts: Vec<Mean>,
+    contexts: BTreeMap<ProgramId, Within>,
     calibration: Calibration,
     reliability: Reliability,
     #[serde(skip)]
     pending: VecDeque<Forecast>,
 }
 
-impl Default for Forecasts {
-    fn default() -> Self {
+impl Forecasts {
+    /// Those of a horizon, in seconds.
+    pub fn new(horizon_s: f64) -> Self {
         Self {
-            starts: vec![Mean { value: 1.0, count: 1.0 }; PLACES],
+            horizon_s,
+            starts: vec![ONE; PLACES],
+            contexts: BTreeMap::new(),
             calibration: Calibration::default(),
             reliability: Reliability::default(),
             pending: VecDeque::new(),
         }
     }
-}
 
-impl Forecasts {
-    /// The probability that a program with this share in being next starts within a horizon, as starts come evenly, at this place in a session.
-    pub fn raw(&self, share: f64, place: usize, horizon_s: f64) -> f64 {
-        let starts = self.starts.get(place).map_or(1.0, |mean| mean.value);
-        let scale = (horizon_s / HORIZON_S).clamp(0.0, 1e6);
-        1.0 - (-starts * scale * share).exp()
+    /// The horizon, in seconds.
+    pub fn horizon_s(&self) -> f64 {
+        self.horizon_s
     }
 
-    /// The same, as such probabilities turned out.
-    pub fn calibrated(&self, raw: f64) -> f64 {
-        self.calibration.of(raw)
+    /// Two probabilities that a program with this share in being next starts within the horizon: as if all starts were drawn like the next one;
+    /// and by how often it did in this context.
+    fn parts(&self, context: Context, program: ProgramId, share: f64) -> [f64; PARTS] {
+        let starts = self.starts.get(context.place).map_or(1.0, |mean| mean.value);
+        let drawn = 1.0 - (-starts * share).exp();
+        let seen = self.contexts.get(&context.key).map_or(drawn, |within| within.probability(program, drawn));
+        [drawn, seen]
+    }
+
+    /// The probability that a program starts within `horizon_s`: put together and calibrated for the horizon that was learned, and for others
+    /// as if starts came evenly, 1 - (1 - p)^(horizon / learned).
+    pub fn probability(&self, context: Context, program: ProgramId, share: f64, horizon_s: f64) -> f64 {
+        let not = 1.0 - self.calibration.of(self.parts(context, program, share));
+        let horizons = (horizon_s / self.horizon_s).clamp(0.0, 1e6);
+        if horizons.is_finite() { 1.0 - not.powf(horizons) } else { 0.0 }
     }
 
     /// What calibrated probabilities turned out to mean.
@@ -81,52 +113,76 @@ impl Forecasts {
         &self.reliability
     }
 
-    /// Keeps a forecast, to be looked at again. `likeliest` are programs with their raw probabilities, likeliest first.
-    pub fn keep(&mut self, now_s: f64, place: usize, likeliest: &[(ProgramId, f64)]) {
-        if self.pending.back().is_some_and(|last| now_s - last.at_s < APART_S)
-            || self.pending.len() >= PENDING
-        {
+    /// Keeps a forecast, to be looked at again, unless one was kept just before. `shares` are programs with their shares in being next.
+    pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
+        let apart_s = APART * self.horizon_s;
+        let soon =
+            self.pending.back().is_some_and(|last| now_s - last.at_s < apart_s && last.context == context);
+        if soon || self.pending.len() >= PENDING {
             return;
         }
-        let programs = likeliest.iter().take(WATCHED).map(|(program, raw)| (*program, *raw, false)).collect();
-        self.pending.push_back(Forecast { at_s: now_s, place, starts: 0, programs });
+        let parts = |(program, share): &(ProgramId, f64)| (*program, self.parts(context, *program, *share));
+        let mut programs: Vec<(ProgramId, [f64; PARTS])> = shares.iter().map(parts).collect();
+        let sum = |parts: [f64; PARTS]| parts.iter().sum::<f64>();
+        programs.sort_by(|a, b| sum(b.1).total_cmp(&sum(a.1)).then(a.0.cmp(&b.0)));
+        programs.truncate(WATCHED);
+        self.pending.push_back(Forecast {
+            at_s: now_s,
+            context,
+            starts: 0,
+            started: BTreeSet::new(),
+            programs,
+        });
     }
 
     /// A program started.
-    pub fn started(&mut self, program: ProgramId, now_s: f64) {
-        self.pass(now_s);
+    pub fn started(&mut self, program: ProgramId) {
         for forecast in &mut self.pending {
             forecast.starts += 1;
-            forecast
-                .programs
-                .iter_mut()
-                .filter(|(p, ..)| *p == program)
-                .for_each(|(.., started)| *started = true);
+            forecast.started.insert(program);
         }
     }
 
     /// Looks again at forecasts whose horizon is over.
     pub fn pass(&mut self, now_s: f64) {
-        let over = self.pending.iter().take_while(|forecast| now_s - forecast.at_s > HORIZON_S).count();
-        for over in self.pending.drain(..over) {
-            if let Some(mean) = self.starts.get_mut(over.place) {
-                mean.count = (mean.count + 1.0).min(MEMORY);
-                mean.value += (f64::from(over.starts) - mean.value) / mean.count;
-            }
-            for (_, raw, started) in &over.programs {
-                self.reliability.add(self.calibration.of(*raw), *started);
-            }
-            self.calibration.learn(over.programs.iter().map(|(_, raw, started)| (*raw, *started)));
+        let over = self.pending.iter().take_while(|forecast| now_s - forecast.at_s > self.horizon_s).count();
+        for over in self.pending.drain(..over).collect::<Vec<_>>() {
+            self.learn(&over);
         }
     }
 
-    /// Puts right what a foreign state may have.
-    pub fn mend(&mut self) {
-        self.starts.resize(PLACES, Mean { value: 1.0, count: 1.0 });
+    fn learn(&mut self, over: &Forecast) {
+        if let Some(mean) = self.starts.get_mut(over.context.place) {
+            mean.count = (mean.count + 1.0).min(MEMORY);
+            mean.value += (f64::from(over.starts) - mean.value) / mean.count;
+        }
+        self.contexts.entry(over.context.key).or_default().learn(over.started.iter().copied());
+        let turned_out =
+            |(program, parts): &(ProgramId, [f64; PARTS])| (*parts, over.started.contains(program));
+        for (parts, started) in over.programs.iter().map(turned_out) {
+            self.reliability.add(self.calibration.of(parts), started);
+        }
+        self.calibration.learn(over.programs.iter().map(turned_out));
+    }
+
+    /// Drops a program, as it is and as what these users started last.
+    pub fn forget(&mut self, program: ProgramId, users: impl Iterator<Item = u32>) {
+        users.for_each(|user| drop(self.contexts.remove(&Context::new(user, Some(program), 0).key)));
+        self.contexts.values_mut().for_each(|within| within.forget(program));
+    }
+
+    /// Puts right what a foreign state may have, keeping at most `limit` contexts.
+    pub fn mend(&mut self, horizon_s: f64, limit: usize) {
+        self.horizon_s = horizon_s;
+        self.starts.resize(PLACES, ONE);
         for mean in &mut self.starts {
             let sound =
                 mean.value.is_finite() && mean.count.is_finite() && mean.value >= 0.0 && mean.count >= 1.0;
-            *mean = if sound { *mean } else { Mean { value: 1.0, count: 1.0 } };
+            *mean = if sound { *mean } else { ONE };
+        }
+        self.contexts.retain(|_, within| within.is_sound());
+        while self.contexts.len() > limit {
+            self.contexts.pop_last();
         }
         self.calibration.mend();
         self.reliability.mend();
@@ -137,17 +193,25 @@ impl Forecasts {
 mod tests {
     use super::*;
 
+    const HORIZON_S: f64 = 600.0;
+
     #[test]
     fn starts_within_the_horizon_are_counted_and_later_ones_not() {
-        let mut forecasts = Forecasts::default();
-        let (a, b) = (ProgramId(1), ProgramId(2));
+        let mut forecasts = Forecasts::new(HORIZON_S);
+        let (a, b, c) = (ProgramId(1), ProgramId(2), ProgramId(3));
+        let context = Context::new(1, None, 0);
         for round in 0..200 {
             let from = f64::from(round) * 10.0 * HORIZON_S;
-            forecasts.keep(from, 0, &[(a, 0.9), (b, 0.05)]);
-            (1..=3).for_each(|i| forecasts.started(a, from + f64::from(i) * 10.0));
-            forecasts.started(b, from + HORIZON_S + 1.0);
+            forecasts.keep(from, context, &[(a, 0.9), (b, 0.05), (c, 0.05)]);
+            [a, a, b].into_iter().for_each(|program| forecasts.started(program));
+            forecasts.pass(from + HORIZON_S + 1.0);
+            forecasts.started(c);
         }
         assert!((forecasts.starts[0].value - 3.0).abs() < 0.1, "{:?}", forecasts.starts[0]);
-        assert!(forecasts.calibrated(0.9) > 0.93 && forecasts.calibrated(0.05) < 0.03);
+        let said = [a, b, c].map(|program| forecasts.probability(context, program, 0.3, HORIZON_S));
+        assert!(said[0] > 0.8 && said[1] > 0.8 && said[2] < 0.2, "b is rarely next, but soon: {said:?}");
+        let sooner = forecasts.probability(context, a, 0.3, HORIZON_S / 2.0);
+        assert!((1.0 - (1.0 - sooner).powi(2) - said[0]).abs() < 1e-9);
+        assert_eq!(forecasts.probability(context, a, 0.3, 0.0), 0.0);
     }
 }

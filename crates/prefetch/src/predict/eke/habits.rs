@@ -1,10 +1,11 @@
-//! One user's habits: eight ways to say which program is next, each a fading count in some context, and their mixture.
+//! One user's habits: nine ways to say which program is next, each a fading count in some context, and their mixture.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::circle::{Circle, place};
+use super::forecast::Context;
 use super::mix::Mix;
 use super::row::Row;
 use crate::program::ProgramId;
@@ -83,6 +84,11 @@ impl Habits {
     /// Programs started since the session began, up to [`OPENINGS`] - 1.
     pub fn started(&self) -> usize {
         self.started.min(OPENINGS - 1)
+    }
+
+    /// Where forecasts are made.
+    pub fn context(&self, user: u32) -> Context {
+        Context::new(user, self.last, self.started())
     }
 
     /// The experts' weights.

@@ -3,7 +3,8 @@
 //! For each user nine experts say which program is next ([`habits`]): counts that fade with three half-lives, what follows the last program
 //! (slowly and quickly fading) and the one before it, the time of day and of week, and the place in the session. Their weights
 //! are learned online by what each had given to what came ([`mix`]). A program's share in being next becomes a probability to start within a
-//! horizon by how many start in that time, and is calibrated by how such probabilities turned out ([`forecast`], [`calibration`]).
+//! horizon by how many start in that time, is put together with how often it did start within it of such a log-in or start, whatever came
+//! between ([`within`]), and is calibrated by how such probabilities turned out ([`forecast`], [`calibration`]).
 //!
 //! It speaks for the user who started something or logged in last. All counts fade by events, not by time. Memory is bounded: 2000 programs
 //! and 8 users, the longest unused go first.
@@ -15,12 +16,12 @@ mod habits;
 mod mix;
 mod row;
 mod state;
+mod within;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use forecast::HORIZON_S;
 pub use state::StateError;
 
 use self::calibration::Reliability;
@@ -33,6 +34,9 @@ use super::{Chance, Predictor, sort};
 use crate::happened::{Event, Happened};
 use crate::program::ProgramId;
 
+/// The horizons that are learned, in seconds: until the next decision or so, and a while.
+pub const HORIZONS_S: [f64; 2] = [60.0, 600.0];
+
 /// The most programs that are known.
 pub const PROGRAMS: usize = 2000;
 
@@ -43,7 +47,7 @@ pub const USERS: usize = 8;
 const EVERYBODY: f64 = 600.0;
 
 /// eke's predictor.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Eke {
     clock: Clock,
     #[serde(skip)]
@@ -54,7 +58,8 @@ pub struct Eke {
     users: BTreeMap<u32, User>,
     /// Whose programs are predicted.
     user: u32,
-    forecasts: Forecasts,
+    /// One for each of [`HORIZONS_S`].
+    forecasts: Vec<Forecasts>,
 }
 
 /// A user, and when there was a sign of that one last, by the clock.
@@ -69,6 +74,20 @@ struct Shares {
     candidates: Vec<ProgramId>,
     told: Vec<Vec<f64>>,
     mixed: Vec<f64>,
+}
+
+impl Default for Eke {
+    fn default() -> Self {
+        Self {
+            clock: Clock::default(),
+            running: Running::default(),
+            known: BTreeMap::new(),
+            everybody: Row::default(),
+            users: BTreeMap::new(),
+            user: 0,
+            forecasts: HORIZONS_S.map(Forecasts::new).into(),
+        }
+    }
 }
 
 impl Eke {
@@ -98,11 +117,12 @@ impl Eke {
         self.known.remove(&program);
         self.everybody.forget(program);
         self.users.values_mut().for_each(|user| user.habits.forget(program));
+        self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
 
-    /// What its probabilities for [`HORIZON_S`] turned out to mean.
-    pub fn reliability(&self) -> &Reliability {
-        self.forecasts.reliability()
+    /// What its probabilities turned out to mean, with the horizon in seconds of each table.
+    pub fn reliability(&self) -> impl Iterator<Item = (f64, &Reliability)> + '_ {
+        self.forecasts.iter().map(|forecasts| (forecasts.horizon_s(), forecasts.reliability()))
     }
 
     /// The weights of the experts for the user whose programs are predicted: lasting, late, now, after, after (quick), after the one
@@ -153,19 +173,21 @@ impl Eke {
 
     fn forecast(&mut self, at_s: f64) {
         let Some(user) = self.users.get(&self.user) else { return };
-        let shares = self.shares(&user.habits, at_s);
-        let place = user.habits.started();
-        let raw = shares.mixed.iter().map(|share| self.forecasts.raw(*share, place, HORIZON_S));
-        let mut likeliest: Vec<(ProgramId, f64)> = shares.candidates.iter().copied().zip(raw).collect();
-        likeliest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        self.forecasts.keep(self.clock.counted_s(), place, &likeliest);
+        let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
+        let context = user.habits.context(self.user);
+        let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
+        let now_s = self.clock.counted_s();
+        self.forecasts.iter_mut().for_each(|forecasts| forecasts.keep(now_s, context, &shares));
     }
 
     /// Puts right what a foreign state may have.
     fn mend(&mut self) {
         self.everybody.mend(usize::MAX);
         self.users.values_mut().for_each(|user| user.habits.mend());
-        self.forecasts.mend();
+        self.forecasts.resize_with(HORIZONS_S.len(), || Forecasts::new(HORIZONS_S[0]));
+        for (forecasts, horizon_s) in self.forecasts.iter_mut().zip(HORIZONS_S) {
+            forecasts.mend(horizon_s, PROGRAMS + USERS);
+        }
         let users: Vec<ProgramId> = self.users.values().flat_map(|user| user.habits.programs()).collect();
         for program in users {
             self.known.entry(program).or_insert(0.0);
@@ -184,6 +206,12 @@ fn oldest<T: Ord + Copy>(all: impl Iterator<Item = (f64, T)>, count: usize) -> V
     all.into_iter().take(count).map(|(_, item)| item).collect()
 }
 
+/// The forecasts whose horizon is nearest, by ratio.
+fn nearest(all: &[Forecasts], horizon_s: f64) -> Option<&Forecasts> {
+    let far = |forecasts: &Forecasts| (horizon_s.max(1.0) / forecasts.horizon_s()).ln().abs();
+    all.iter().min_by(|a, b| far(a).total_cmp(&far(b)))
+}
+
 impl Predictor for Eke {
     fn name(&self) -> &'static str {
         "eke"
@@ -191,7 +219,7 @@ impl Predictor for Eke {
 
     fn observe(&mut self, happened: &Happened) {
         let now_s = self.clock.advance(happened.at_s);
-        self.forecasts.pass(now_s);
+        self.forecasts.iter_mut().for_each(|forecasts| forecasts.pass(now_s));
         if !matches!(happened.event, Event::Stop(_)) {
             self.user = happened.user;
             self.users.entry(happened.user).or_default().seen_s = now_s;
@@ -200,7 +228,7 @@ impl Predictor for Eke {
             Event::Session => self.users.entry(happened.user).or_default().habits.begin(),
             Event::Start(program) => {
                 self.learn(program, happened.at_s);
-                self.forecasts.started(program, now_s);
+                self.forecasts.iter_mut().for_each(|forecasts| forecasts.started(program));
             }
             Event::Stop(_) => {}
         }
@@ -212,11 +240,14 @@ impl Predictor for Eke {
         let nobody = Habits::default();
         let habits = self.users.get(&self.user).map_or(&nobody, |user| &user.habits);
         let shares = self.shares(habits, now_s);
-        let probability =
-            |share: f64| self.forecasts.calibrated(self.forecasts.raw(share, habits.started(), horizon_s));
+        let context = habits.context(self.user);
+        let learned = nearest(&self.forecasts, horizon_s);
+        let probability = |program: ProgramId, share: f64| {
+            learned.map_or(0.0, |forecasts| forecasts.probability(context, program, share, horizon_s))
+        };
         let all = shares.candidates.iter().zip(&shares.mixed);
         let mut chances: Vec<Chance> = all
-            .map(|(program, share)| Chance { program: *program, probability: probability(*share) })
+            .map(|(program, share)| Chance { program: *program, probability: probability(*program, *share) })
             .collect();
         sort(&mut chances);
         chances

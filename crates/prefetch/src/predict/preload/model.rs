@@ -104,7 +104,7 @@ impl Model {
             (exe.runs, exe.changed_s) = (false, now_s);
         }
         for (number, pair) in self.pairs.iter_mut().flatten().enumerate() {
-            (pair.state, pair.changed_s) = (0, changed_s(number as u64, now_s));
+            pair.settle(0, changed_s(number as u64, now_s));
         }
     }
 
@@ -112,12 +112,10 @@ impl Model {
     pub fn lnprobs(&self) -> Vec<(ProgramId, Option<f64>)> {
         let mut sums = vec![0.0; self.exes.len()];
         for (second, row) in self.pairs.iter().enumerate() {
-            for (first, pair) in row.iter().enumerate() {
+            for (first, pair) in row.iter().enumerate().filter(|(_, pair)| pair.bids()) {
                 let rho = self.correlation(first, second, pair);
                 for (member, place) in [first, second].into_iter().enumerate() {
-                    let idle = pair.state & RUNS[member] == 0;
-                    let begins = pair.begins(member).filter(|begins| idle && *begins > 0.0);
-                    sums[place] += begins.map_or(0.0, |begins| lnprob(rho, begins));
+                    sums[place] += pair.begins(member).map_or(0.0, |begins| lnprob(rho, begins));
                 }
             }
         }

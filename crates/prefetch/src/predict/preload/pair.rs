@@ -19,6 +19,8 @@ pub struct Pair {
     pub both_s: i64,
     /// When the state changed last, in preload's clock.
     pub changed_s: i64,
+    /// What [`Self::begins`] says, kept, since it changes with the state only and is asked of all pairs each cycle.
+    begins: [Option<f64>; 2],
 }
 
 impl Pair {
@@ -29,12 +31,19 @@ impl Pair {
     /// changed now: that slip cannot show, and is not here.
     pub fn with_new(first_runs: bool, first_changed_s: i64, now_s: i64) -> Self {
         let state = usize::from(first_runs) * RUNS[0];
-        let mut pair = Self { state, ttl_s: [0.0; 4], counts: [[0; 4]; 4], both_s: 0, changed_s: now_s };
+        let mut pair = Self {
+            state,
+            ttl_s: [0.0; 4],
+            counts: [[0; 4]; 4],
+            both_s: 0,
+            changed_s: now_s,
+            begins: [None; 2],
+        };
         if first_changed_s > 0 && first_changed_s < now_s {
             pair.changed_s = first_changed_s;
             pair.enter(state + RUNS[1], now_s);
         }
-        pair.state = state + RUNS[1];
+        pair.settle(state + RUNS[1], pair.changed_s);
         pair
     }
 
@@ -48,16 +57,30 @@ impl Pair {
         let dwell_s = (now_s - self.changed_s) as f64;
         self.ttl_s[left] += (dwell_s - self.ttl_s[left]) / f64::from(self.counts[left][left]);
         self.counts[left][state] += 1;
-        self.state = state;
-        self.changed_s = now_s;
+        self.settle(state, now_s);
+    }
+
+    /// Is in a state since a time; how it came there is not counted.
+    pub fn settle(&mut self, state: usize, changed_s: i64) {
+        (self.state, self.changed_s) = (state, changed_s);
+        self.begins = [0, 1].map(|member| self.beginning(member));
     }
 
     /// The probability that the state changes within one and a half cycles, times that to a state in which this member (0 or 1) runs; none
-    /// where the state was never left, or was left on average after a second or less (or, by the slip at loading, before it was entered).
+    /// where the member runs, or the state was never left, or was left on average after a second or less (or, by the slip at loading, before it was entered).
     pub fn begins(&self, member: usize) -> Option<f64> {
+        self.begins[member]
+    }
+
+    /// Does it say anything of a member that does not run?
+    pub fn bids(&self) -> bool {
+        self.begins.iter().any(|begins| begins.is_some_and(|begins| begins > 0.0))
+    }
+
+    fn beginning(&self, member: usize) -> Option<f64> {
         let from = self.state;
         let left = self.counts[from][from];
-        if left == 0 || self.ttl_s[from].is_nan() || self.ttl_s[from] <= 1.0 {
+        if from & RUNS[member] != 0 || left == 0 || self.ttl_s[from].is_nan() || self.ttl_s[from] <= 1.0 {
             return None;
         }
         let changes = 1.0 - (-1.5 * CYCLE_S as f64 / self.ttl_s[from]).exp();
@@ -114,6 +137,7 @@ mod tests {
         assert!((pair.begins(1).unwrap() - 0.776_870_1 / 1.01).abs() < 1e-6);
         assert_eq!(pair.begins(0), Some(0.0));
         pair.ttl_s[0] = -88.3;
+        pair.settle(0, 90);
         assert_eq!(pair.begins(1), None, "garbage of a restart switches the state off");
     }
 

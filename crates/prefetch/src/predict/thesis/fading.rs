@@ -1,5 +1,7 @@
 //! Means that fade: what was seen long ago counts less. Thesis, chapter 4.
 
+use crate::predict::preload::CYCLE_S;
+
 /// Seconds after which what was seen counts half: a week.
 pub const HALF_LIFE_S: f64 = 168.0 * 3600.0;
 
@@ -14,48 +16,63 @@ pub struct FadingPair {
     /// The state: 1 if the first program runs, plus 2 if the second one does.
     pub state: usize,
     since_s: f64,
-    /// Seconds that a state lasts.
-    lasts_s: [f64; 4],
-    /// The probability that a state is left for another.
-    goes: [[f64; 4]; 4],
-    /// When a state was left last, and so its figures were learned.
-    learned_s: [Option<f64>; 4],
+    learned: [Learned; 4],
+    /// What [`Self::needs`] says, kept, since it changes with the state only.
+    needs: [f64; 2],
+}
+
+/// What was learned of a state: fading sums, and the sum of their weights, by which they are means from the first value on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Learned {
+    at_s: f64,
+    weights: f64,
+    lasts_s: f64,
+    goes: [f64; 4],
 }
 
 impl FadingPair {
     /// A pair that is in a state from now on.
     pub fn new(state: usize, now_s: f64) -> Self {
-        Self { state, since_s: now_s, lasts_s: [0.0; 4], goes: [[0.0; 4]; 4], learned_s: [None; 4] }
+        let nothing = Learned { at_s: now_s, weights: 0.0, lasts_s: 0.0, goes: [0.0; 4] };
+        Self { state, since_s: now_s, learned: [nothing; 4], needs: [0.0; 2] }
     }
 
-    /// Goes to another state. The first figures of a state are taken as they are: there is nothing to fade.
+    /// Goes to another state.
     pub fn enter(&mut self, state: usize, now_s: f64) {
-        let left = self.state;
-        if left == state {
+        if self.state == state {
             return;
         }
-        let new = self.learned_s[left].map_or(1.0, |learned| weight(now_s - learned));
-        self.lasts_s[left] += new * ((now_s - self.since_s).max(0.0) - self.lasts_s[left]);
-        for (to, goes) in self.goes[left].iter_mut().enumerate() {
-            *goes += new * (f64::from(u8::from(to == state)) - *goes);
+        let learned = &mut self.learned[self.state];
+        let new = weight(now_s - learned.at_s);
+        let fade = |old: f64, value: f64| (1.0 - new) * old + new * value;
+        learned.weights = fade(learned.weights, 1.0);
+        learned.lasts_s = fade(learned.lasts_s, (now_s - self.since_s).max(0.0));
+        for (to, goes) in learned.goes.iter_mut().enumerate() {
+            *goes = fade(*goes, f64::from(u8::from(to == state)));
         }
-        self.learned_s[left] = Some(now_s);
+        learned.at_s = now_s;
         self.restart(state, now_s);
     }
 
     /// Is in a state from now on; how it came there taught nothing.
     pub fn restart(&mut self, state: usize, now_s: f64) {
         (self.state, self.since_s) = (state, now_s);
+        self.needs = [0, 1].map(|member| self.needed(member));
     }
 
-    /// The probability that a member (0 or 1) is needed within `within_s`.
-    pub fn needs(&self, member: usize, within_s: f64) -> f64 {
-        let from = self.state;
-        if self.learned_s[from].is_none() {
+    /// The probability that a member (0 or 1) is needed within a cycle.
+    pub fn needs(&self, member: usize) -> f64 {
+        self.needs[member]
+    }
+
+    fn needed(&self, member: usize) -> f64 {
+        let learned = &self.learned[self.state];
+        if learned.weights <= 0.0 {
             return 0.0;
         }
-        let changes = 1.0 - (-within_s / self.lasts_s[from].max(f64::MIN_POSITIVE)).exp();
-        (changes * (self.goes[from][1 << member] + self.goes[from][3])).clamp(0.0, 1.0)
+        let lasts_s = (learned.lasts_s / learned.weights).max(f64::MIN_POSITIVE);
+        let changes = 1.0 - (-(CYCLE_S as f64) / lasts_s).exp();
+        (changes * (learned.goes[1 << member] + learned.goes[3]) / learned.weights).clamp(0.0, 1.0)
     }
 }
 
@@ -74,24 +91,26 @@ mod tests {
     fn means_fade_by_the_time_since_they_were_learned() {
         let week = HALF_LIFE_S;
         let mut pair = FadingPair::new(0, 0.0);
-        pair.enter(1, 100.0); // state 0 lasted 100 s, went to 1
-        pair.enter(0, week); // state 1 lasted a week less 100 s
-        pair.enter(2, week + 100.0); // state 0 lasted 100 s again, learned a week ago: goes half to 1, half to 2
-        assert!((pair.lasts_s[0] - 100.0).abs() < 1e-9);
-        assert!((pair.goes[0][1] - 0.5).abs() < 1e-12 && (pair.goes[0][2] - 0.5).abs() < 1e-12);
-        pair.enter(0, week + 300.0);
-        pair.enter(2, 2.0 * week + 100.0); // half a week less 200 s, weighed by half
-        assert!((pair.lasts_s[0] - (50.0 + (week - 200.0) / 2.0)).abs() < 1e-6);
-        assert!((pair.goes[0][2] - 0.75).abs() < 1e-12);
+        pair.enter(1, week); // state 0 lasted a week and went to 1; learned after a week: weighs 1/2
+        pair.enter(0, 1.5 * week);
+        pair.enter(2, 2.0 * week); // lasted half a week, went to 2; a week later: weighs 1/2, what was before 1/4
+        let learned = pair.learned[0];
+        assert!((learned.weights - 0.75).abs() < 1e-12);
+        assert!((learned.lasts_s / week - (0.25 * 1.0 + 0.5 * 0.5)).abs() < 1e-12);
+        assert!((learned.goes[1] - 0.25).abs() < 1e-12 && (learned.goes[2] - 0.5).abs() < 1e-12);
+        pair.enter(0, 2.5 * week);
+        // On average it lasts 2/3 of a week and goes to 1 in a third of cases.
+        let expected = (1.0 - (-20.0 * 1.5 / week).exp()) / 3.0;
+        assert!((pair.needs(0) - expected).abs() < 1e-12);
     }
 
     #[test]
     fn needs_are_a_change_and_where_to() {
         let mut pair = FadingPair::new(0, 0.0);
-        assert_eq!(pair.needs(0, 20.0), 0.0);
+        assert_eq!(pair.needs(0), 0.0);
         pair.enter(1, 40.0);
         pair.enter(0, 50.0);
-        assert!((pair.needs(0, 20.0) - (1.0 - (-0.5_f64).exp())).abs() < 1e-12);
-        assert_eq!(pair.needs(1, 20.0), 0.0);
+        assert!((pair.needs(0) - (1.0 - (-0.5_f64).exp())).abs() < 1e-12);
+        assert_eq!(pair.needs(1), 0.0);
     }
 }

@@ -5,7 +5,8 @@
 //! that any of its pairs needs it within a cycle: 1 - Π (1 - P). A map is needed if any program that uses it starts, which is what the
 //! common choice by probability does with these chances.
 //!
-//! The thesis gives no first value to what fades; here the first one seen is it. A session that begins while no program runs follows
+//! What fades begins at nothing, and its weights do too: divided by their sum, figures are means from the first value on. (Taken as they are they
+//! would be near 0 for weeks.) A session that begins while no program runs follows
 //! a start of the machine: states are taken anew, and nothing is learned from the time between.
 
 mod fading;
@@ -124,8 +125,8 @@ impl Predictor for Thesis {
         let mut not_needed = vec![1.0; self.programs.len()];
         for (second, row) in self.pairs.iter().enumerate() {
             for (first, pair) in row.iter().enumerate() {
-                not_needed[first] *= 1.0 - pair.needs(0, CYCLE_S as f64);
-                not_needed[second] *= 1.0 - pair.needs(1, CYCLE_S as f64);
+                not_needed[first] *= 1.0 - pair.needs(0);
+                not_needed[second] *= 1.0 - pair.needs(1);
             }
         }
         let all = self.programs.iter().zip(not_needed);

@@ -40,6 +40,7 @@ pub use choose::Order;
 pub use oracle::Oracle;
 
 use super::trace::Trace;
+use crate::predict::eke::calibration::{Bin, Reliability};
 use crate::predict::{Eke, Naive, Predictor, Preload, Recency, Thesis, Variant};
 
 /// How it is replayed.
@@ -49,15 +50,15 @@ pub struct Settings {
     pub budgets_bytes: Vec<u64>,
     /// Seconds from a decision until what it chose is in memory.
     pub lead_s: f64,
-    /// Seconds for which programs' starts are predicted.
+    /// Seconds for which programs' starts are predicted: about the time between decisions, since hits are of the last one.
     pub horizon_s: f64,
 }
 
 impl Settings {
-    /// Budgets of a twentieth, a tenth and a fifth of all that the trace's programs use; five seconds to read; ten minutes ahead.
+    /// Budgets of a twentieth, a tenth and a fifth of all that the trace's programs use; five seconds to read; a minute ahead.
     pub fn of(trace: &Trace) -> Self {
         let budgets_bytes = [20, 10, 5].map(|part| trace.maps.bytes() / part).to_vec();
-        Self { budgets_bytes, lead_s: 5.0, horizon_s: crate::predict::eke::HORIZON_S }
+        Self { budgets_bytes, lead_s: 5.0, horizon_s: 60.0 }
     }
 }
 
@@ -66,7 +67,7 @@ impl Settings {
 pub struct Row {
     /// Whose: a predictor, `oracle`, `page cache`.
     pub variant: String,
-    /// Under which conditions: `budget` in bytes, `order` of choice, `k` of ranks, `from` and `to` of reliability bins.
+    /// Under which conditions: `budget` in bytes, `order` of choice, `k` of ranks, `horizon` in seconds, `from` and `to` of reliability bins.
     pub params: BTreeMap<String, String>,
     /// Of what: `hit maps`, `hit bytes`, `waste`, `fetched per start`, `bound`, `hit at`, `predicted`, `observed`, `count`, `starts`.
     pub metric: String,
@@ -106,19 +107,22 @@ pub fn replay(trace: &Trace, settings: &Settings) -> Vec<Row> {
 }
 
 fn reliability(eke: &Eke) -> Vec<Row> {
-    let table = eke.reliability();
-    let mut rows: Vec<Row> = table
-        .bins()
-        .flat_map(|(from, to, bin)| {
-            let params = [("from", from.to_string()), ("to", to.to_string())];
-            let row = |metric, unit, value| Row::new("eke", &params, metric, unit, value);
-            [
-                row("predicted", "%", 100.0 * bin.mean_predicted()),
-                row("observed", "%", 100.0 * bin.observed()),
-                row("count", "", bin.count),
-            ]
-        })
-        .collect();
-    rows.extend(table.error().map(|error| Row::new("eke", &[], "calibration error", "%", 100.0 * error)));
+    eke.reliability().flat_map(|(horizon_s, table)| of_horizon(horizon_s, table)).collect()
+}
+
+fn of_horizon(horizon_s: f64, table: &Reliability) -> Vec<Row> {
+    let horizon = ("horizon", horizon_s.to_string());
+    let of_bin = |(from, to, bin): (f64, f64, Bin)| {
+        let params = [horizon.clone(), ("from", from.to_string()), ("to", to.to_string())];
+        let row = |metric, unit, value| Row::new("eke", &params, metric, unit, value);
+        [
+            row("predicted", "%", 100.0 * bin.mean_predicted()),
+            row("observed", "%", 100.0 * bin.observed()),
+            row("count", "", bin.count),
+        ]
+    };
+    let mut rows: Vec<Row> = table.bins().flat_map(of_bin).collect();
+    let error = table.error().map(|error| 100.0 * error);
+    rows.extend(error.map(|error| Row::new("eke", &[horizon.clone()], "calibration error", "%", error)));
     rows
 }

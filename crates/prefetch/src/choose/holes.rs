@@ -1,0 +1,46 @@
+//! Holes between what is read of a file: where reading one takes less time than another request, and there is room left.
+
+use std::collections::BTreeMap;
+
+use super::pick::Wish;
+use super::unit::{Holes, Key};
+use crate::pages::{Pages, Span};
+
+/// A hole, and the wish that it follows.
+#[derive(Debug)]
+struct Hole {
+    wish: usize,
+    pages: Pages,
+}
+
+/// Fills holes, the shortest first, with what is left of the budget: memory is better spent on what is used.
+pub(super) fn fill(wishes: &mut [Wish], holes: &BTreeMap<Key<'_>, Holes>, mut left_bytes: u64) {
+    let mut found = find(wishes, holes);
+    // a stable sort: holes of one length stay in order of files and pages
+    found.sort_by_key(|hole| hole.pages.count());
+    for Hole { wish, pages } in found {
+        let Some(rest) = left_bytes.checked_sub(pages.bytes()) else { return };
+        left_bytes = rest;
+        wishes[wish].bytes += pages.bytes();
+        wishes[wish].pages = wishes[wish].pages.union(&pages);
+    }
+}
+
+fn find(wishes: &[Wish], holes: &BTreeMap<Key<'_>, Holes>) -> Vec<Hole> {
+    let mut by_file: BTreeMap<Key<'_>, Vec<(Span, usize)>> = BTreeMap::new();
+    for (at, wish) in wishes.iter().enumerate() {
+        let spans = wish.pages.spans().iter().map(|span| (*span, at));
+        by_file.entry((wish.kind, &wish.path, wish.stamp)).or_default().extend(spans);
+    }
+    let mut found = Vec::new();
+    for (key, mut spans) in by_file {
+        let Some(Holes { longest, resident }) = holes.get(&key) else { continue };
+        spans.sort_unstable();
+        found.extend(spans.windows(2).filter_map(|pair| {
+            let hole = Span::new(pair[0].0.end, pair[1].0.first).filter(|hole| hole.pages() <= *longest)?;
+            let pages = Pages::from_iter([hole]).without(resident);
+            (!pages.is_empty()).then_some(Hole { wish: pair[0].1, pages })
+        }));
+    }
+    found
+}
