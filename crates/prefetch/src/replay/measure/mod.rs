@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choose::Order;
 pub use oracle::Oracle;
+pub use run::run;
 
 use super::trace::Trace;
 use crate::predict::eke::calibration::{Bin, Reliability};
