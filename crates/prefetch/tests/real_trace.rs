@@ -1,5 +1,6 @@
 //! Tracing by BPF on the running kernel: what programs on a small ext4 touch is what was learned.
 #![cfg(feature = "bpf")]
+#![expect(clippy::disallowed_methods, reason = "test code")]
 
 mod tracing;
 
@@ -70,6 +71,7 @@ fn the_end_of_a_file_is_the_end_of_its_pages() {
     disk.remount();
     let mut session = Session::new(Way::Bpf, &disk);
     let launch = session.launch("dd if=short of=/dev/null bs=1M; dd if=data of=/dev/null bs=1M skip=0");
+    assert_eq!(launch.ended, Ended::Exited);
     assert_eq!(touched(&launch, &disk.path("short")).unwrap().pages, pages(&[(0, 2)]));
     assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 256)]));
 }

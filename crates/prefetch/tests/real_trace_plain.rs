@@ -1,4 +1,5 @@
 //! Tracing without BPF on the running kernel: by the kernel's process events, and by looks at `/proc`.
+#![expect(clippy::expect_used, reason = "test code")]
 
 mod tracing;
 

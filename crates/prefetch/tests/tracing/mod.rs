@@ -1,5 +1,6 @@
 //! What tests of tracing share: a small file system of their own, and a program on it whose launches are learned.
 #![allow(dead_code, reason = "no test uses all of it")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
