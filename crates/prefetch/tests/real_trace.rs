@@ -81,12 +81,23 @@ fn pages_that_are_mapped_are_seen_with_those_around() {
     let Some(_machine) = start("pages_that_are_mapped_are_seen_with_those_around") else { return };
     let disk = Disk::new();
     let mut session = Session::new(Way::Bpf, &disk);
-    let launch = session.launch(&tracing::mapper(&disk, "3,100,200", 0));
+    let launch = session.launch(&tracing::mapper(&disk, "data", "3,100,200", 0));
     let found = &touched(&launch, &disk.path("data")).unwrap().pages;
     assert!([3, 100, 200].iter().all(|page| found.has(*page)), "{found:?}");
     // 64 KiB around each (fault_around_bytes), aligned to addresses and not to the file
     let around = pages(&[(0, 19), (85, 116), (185, 216)]);
     assert!(found.without(&around).is_empty(), "{found:?}");
+}
+
+#[test]
+fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
+    let Some(_machine) = start("of_a_huge_file_are_seen_the_pages_that_were_touched") else { return };
+    let disk = Disk::new();
+    let huge = disk.huge();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let launch = session.launch(&tracing::mapper(&disk, "huge", "0,13000000", 0));
+    let found = &touched(&launch, &huge).unwrap().pages;
+    assert!(found.has(0) && found.has(13_000_000) && found.count() <= 48, "{found:?}");
 }
 
 #[test]

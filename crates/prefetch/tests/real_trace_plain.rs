@@ -31,7 +31,7 @@ fn maps_when_told_to() {
 fn finds_what_is_mapped(way: Way) {
     let disk = Disk::new();
     let mut session = Session::new(way, &disk);
-    let launch = session.launch(&tracing::mapper(&disk, "3,200", 4000));
+    let launch = session.launch(&tracing::mapper(&disk, "data", "3,200", 4000));
     let data = touched(&launch, &disk.path("data")).expect("the mapped file");
     assert!(data.pages.has(3) && data.pages.has(200) && !data.pages.has(100), "{data:?}");
     assert!(data.pages.count() <= 32, "{data:?}");
@@ -50,6 +50,17 @@ fn process_events_find_what_is_mapped() {
 fn looks_find_what_is_mapped() {
     let Some(_machine) = start("looks_find_what_is_mapped", Way::Scan) else { return };
     finds_what_is_mapped(Way::Scan);
+}
+
+#[test]
+fn of_a_huge_file_the_beginning_is_looked_at() {
+    let Some(_machine) = start("of_a_huge_file_the_beginning_is_looked_at", Way::Scan) else { return };
+    let disk = Disk::new();
+    let huge = disk.huge();
+    let mut session = Session::new(Way::Scan, &disk);
+    let launch = session.launch(&tracing::mapper(&disk, "huge", "0,13000000", 4000));
+    let found = &touched(&launch, &huge).expect("the huge file").pages;
+    assert!(found.has(0) && found.count() <= 16, "{found:?}");
 }
 
 #[test]

@@ -49,6 +49,13 @@ impl Disk {
         disk
     }
 
+    /// A file of 50 GB, with nothing in it.
+    pub fn huge(&self) -> PathBuf {
+        let path = self.path("huge");
+        std::fs::File::create(&path).unwrap().set_len(50 << 30).unwrap();
+        path
+    }
+
     fn image(&self) -> PathBuf {
         self.dir.path().join("image")
     }
@@ -206,11 +213,11 @@ pub fn map_and_touch(path: &Path, pages: &[usize]) {
     }
 }
 
-/// The command of a process that maps `data` of the disk and touches these pages: this test's own program.
-pub fn mapper(disk: &Disk, pages: &str, stay_ms: u32) -> String {
+/// The command of a process that maps a file of the disk and touches these pages: this test's own program.
+pub fn mapper(disk: &Disk, name: &str, pages: &str, stay_ms: u32) -> String {
     format!(
         "EKE_MAP='{}' EKE_PAGES='{pages}' EKE_STAY_MS={stay_ms} '{}' --exact maps_when_told_to",
-        disk.path("data").display(),
+        disk.path(name).display(),
         std::env::current_exe().unwrap().display()
     )
 }
