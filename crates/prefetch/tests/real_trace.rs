@@ -238,3 +238,20 @@ fn without_btf_the_reason_is_said() {
     let why = available(&Root::at(empty.path())).unwrap_err().to_string();
     assert!(why.contains("sys/kernel/btf/vmlinux"), "{why}");
 }
+
+#[test]
+fn on_older_kernels_less_is_seen_and_that_is_said() {
+    let Some(_machine) = start("on_older_kernels_less_is_seen_and_that_is_said") else { return };
+    let older = tempfile::tempdir().unwrap();
+    let place = older.path().join("sys/kernel/btf");
+    std::fs::create_dir_all(&place).unwrap();
+    let btf = String::from_utf8_lossy(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).into_owned();
+    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_mm_filemap_get_pages", "")).unwrap();
+    let blind = available(&Root::at(older.path())).unwrap();
+    assert!(blind.len() == 1 && blind[0].contains("reads of what is in memory"), "{blind:?}");
+    assert!(!blind[0].contains("page faults"), "{blind:?}");
+
+    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_sched_process_exec", "")).unwrap();
+    let why = available(&Root::at(older.path())).unwrap_err().to_string();
+    assert!(why.contains("sched_process_exec"), "{why}");
+}
