@@ -20,7 +20,7 @@ setup-test:
 	@./scripts/setup test
 
 build: setup ## the programs, optimised
-	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-mount
+	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-mount -p eke-prefetch $$(./scripts/features)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
 	@./scripts/as-caller $(MAKE) --no-print-directory build
@@ -31,7 +31,7 @@ test: setup-test check test-host test-vm ## every test that this machine can run
 
 test-host: setup-test ## without the small machine
 	@mkdir -p target
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace -- --nocapture --test-threads=2
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace $$(./scripts/features) -- --nocapture --test-threads=2
 
 test-vm: setup ## in the small machine: 124 MB, another kernel
 	@mkdir -p target
@@ -39,7 +39,7 @@ test-vm: setup ## in the small machine: 124 MB, another kernel
 
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $$(./scripts/features) -- -D warnings
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 

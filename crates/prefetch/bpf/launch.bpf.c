@@ -403,10 +403,11 @@ int BPF_PROG(on_map, struct address_space *mapping, unsigned long first, unsigne
 	return 0;
 }
 
-/* The kernel gives the page behind the last one of the read (mm/filemap.c, filemap_get_pages) */
+/* The last page too is one of the read (mm/filemap.c, filemap_get_pages: `last_index - 1`). A read that finds its first pages in memory and
+ * a later one not is told of from that one on only: the kernel passes by this tracepoint before it waits. */
 SEC("tp_btf/mm_filemap_get_pages")
-int BPF_PROG(on_read, struct address_space *mapping, unsigned long first, unsigned long end)
+int BPF_PROG(on_read, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	tell(mapping->host, first, end, HOW_READ);
+	tell(mapping->host, first, (u64)last + 1, HOW_READ);
 	return 0;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::event::{Exec, LaunchId, Seen};
 use super::live::Live;
-use super::rules::{Bucket, Known, Now, Settings, Tried, is_worth};
+use super::rules::{Begins, Known, Now, Settings, Tried, is_worth};
 use crate::launch::{Ended, Launch};
 
 /// A launch that is over.
@@ -24,15 +24,14 @@ pub struct Learner {
     settings: Settings,
     last: u32,
     live: BTreeMap<LaunchId, Live>,
-    bucket: Bucket,
+    begins: Begins,
     tried: Tried,
 }
 
 impl Learner {
     /// One that learns nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let bucket = Bucket::new(&settings);
-        Self { settings, last: 0, live: BTreeMap::new(), bucket, tried: Tried::default() }
+        Self { settings, last: 0, live: BTreeMap::new(), begins: Begins::default(), tried: Tried::default() }
     }
 
     /// How many launches are being learned.
@@ -45,14 +44,18 @@ impl Learner {
     pub fn begin(&mut self, exec: &Exec, known: Known, now: Now) -> Option<LaunchId> {
         let program = exec.program.clone().filter(|_| exec.launch.is_none())?;
         let is_due = self.tried.is_due(program.id(), known, &self.settings);
-        if !is_due || self.live.len() >= self.settings.at_once || !self.bucket.take(&self.settings, now.mono)
-        {
+        if !is_due || !self.has_room(exec.uid) || !self.begins.take(exec.uid, &self.settings, now.mono) {
             return None;
         }
         self.last = self.last.checked_add(1).unwrap_or(1);
         let id = LaunchId(self.last);
         self.live.insert(id, Live::new(exec, program, known, now));
         Some(id)
+    }
+
+    fn has_room(&self, user: u32) -> bool {
+        let of_user = self.live.values().filter(|live| live.uid == user).count();
+        self.live.len() < self.settings.at_once && of_user * 4 < self.settings.at_once * 3
     }
 
     /// Something was seen; what is of no launch that is being learned is no matter.
@@ -259,7 +262,12 @@ mod tests {
                     .is_some()
             })
             .count();
-        assert_eq!((begun, learner.live()), (8, 8));
+        assert_eq!((begun, learner.live()), (6, 6));
+        let other = Exec { uid: 0, ..exec(50, "other") };
+        assert!(
+            learner.begin(&other, Known::default(), at(60_000)).is_some(),
+            "there is room for another user"
+        );
         let mut over = 0;
         for n in 0..10_000u32 {
             let now = at(100_000 + 6 * u64::from(n));

@@ -18,7 +18,7 @@ const PROCESSES: usize = 8192;
 pub(super) struct Live {
     pub(super) program: Program,
     pub(super) known: Known,
-    uid: u32,
+    pub(super) uid: u32,
     began: Now,
     processes: BTreeSet<u32>,
     last_new: Duration,

@@ -22,9 +22,9 @@ pub struct Settings {
     pub quiet: Duration,
     /// A launch is over after so long in any case.
     pub limit: Duration,
-    /// At most so many launches are learned at once.
+    /// At most so many launches are learned at once, of one user three quarters of that.
     pub at_once: usize,
-    /// So many launches may begin one after the other ...
+    /// So many launches of one user may begin one after the other ...
     pub burst: f64,
     /// ... and so many in a second on and on.
     pub begins_per_s: f64,
@@ -135,20 +135,32 @@ pub fn may_hang(kind: &str) -> bool {
     MAY_HANG.contains(&kind) || kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.")
 }
 
-/// A token bucket: how many launches may begin.
+/// Users whose begins are counted apart.
+const USERS: usize = 256;
+
+/// How many launches may begin: a token bucket for each user, so that one who starts programs without end takes nothing from others.
+#[derive(Debug, Default)]
+pub(super) struct Begins(HashMap<u32, Bucket>);
+
 #[derive(Debug)]
-pub(super) struct Bucket {
+struct Bucket {
     tokens: f64,
     at: Duration,
 }
 
-impl Bucket {
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self { tokens: settings.burst, at: Duration::ZERO }
+impl Begins {
+    /// Takes one of a user's tokens, if there is one.
+    pub(super) fn take(&mut self, user: u32, settings: &Settings, now: Duration) -> bool {
+        if self.0.len() >= USERS && !self.0.contains_key(&user) {
+            self.0.clear();
+        }
+        let full = Bucket { tokens: settings.burst, at: now };
+        self.0.entry(user).or_insert(full).take(settings, now)
     }
+}
 
-    /// Takes a token, if there is one.
-    pub(super) fn take(&mut self, settings: &Settings, now: Duration) -> bool {
+impl Bucket {
+    fn take(&mut self, settings: &Settings, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.tokens = (self.tokens + passed * settings.begins_per_s).min(settings.burst);
@@ -246,11 +258,14 @@ mod tests {
     #[test]
     fn begins_are_bounded_in_time() {
         let settings = Settings::default();
-        let mut bucket = Bucket::new(&settings);
+        let mut begins = Begins::default();
         let in_a_minute =
-            (0..10_000).filter(|n| bucket.take(&settings, Duration::from_millis(n * 6))).count();
+            (0..10_000).filter(|n| begins.take(7, &settings, Duration::from_millis(n * 6))).count();
         assert!((35..=38).contains(&in_a_minute), "{in_a_minute}");
-        assert!(!bucket.take(&settings, Duration::ZERO), "a clock that jumps back gives nothing");
+        assert!(!begins.take(7, &settings, Duration::ZERO), "a clock that jumps back gives nothing");
+        assert!(begins.take(8, &settings, Duration::ZERO), "another user is not held up");
+        (0..10_000).for_each(|user| _ = begins.take(user, &settings, Duration::ZERO));
+        assert!(begins.0.len() <= USERS);
     }
 
     #[test]

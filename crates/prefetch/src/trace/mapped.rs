@@ -67,8 +67,8 @@ pub fn in_4k(span: Span, page_bytes: u64) -> Span {
 fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
     let kind = mounts.kind(mapping.device)?;
     // a container's path may lead elsewhere here, also to what never answers
-    let is_here = mounts.device_at(&mapping.path) == Some(mapping.device);
-    if mapping.is_deleted || !is_here || !rules::is_on_disk(kind) || rules::may_hang(kind) {
+    let is_here = mounts.shows(mapping.device, &mapping.path);
+    if mapping.is_deleted || !is_here || !rules::is_on_disk(kind) {
         return None;
     }
     let file = std::fs::symlink_metadata(&mapping.path).ok()?;

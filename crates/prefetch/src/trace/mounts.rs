@@ -64,9 +64,9 @@ impl Mounts {
         self.places.kind(device)
     }
 
-    /// The file system that a path leads to, by the mounts alone.
-    pub fn device_at(&self, path: &Path) -> Option<Device> {
-        self.places.device_at(path)
+    /// Does a path lead to this file system, by the mounts alone, and can it be looked up without waiting for others?
+    pub fn shows(&self, device: Device, path: &Path) -> bool {
+        self.places.device_at(path) == Some(device) && self.places.answers(path)
     }
 
     /// A file by its file system, the path in it and its state; `None` if it is none that could be read before. btrfs gives each subvolume a
@@ -74,7 +74,9 @@ impl Mounts {
     pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<Found> {
         let place = self.find(device, inside).filter(|place| rules::is_on_disk(place.kind))?;
         let dev = match place.kind {
-            "btrfs" | "bcachefs" => std::fs::symlink_metadata(&place.path).map_or(stamp.dev, |m| m.dev()),
+            "btrfs" | "bcachefs" if self.places.answers(&place.path) => {
+                std::fs::symlink_metadata(&place.path).map_or(stamp.dev, |m| m.dev())
+            }
             _ => stamp.dev,
         };
         Some(Found { path: place.path, kind, stamp: Stamp { dev, ..stamp } })

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use eke_kernel::parse::mountinfo::Mount;
 
+use crate::learn::rules;
+
 /// A file system's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
@@ -93,6 +95,12 @@ impl Places {
         Device::parse(&self.mounts[self.shown_by(path)?].device, 10)
     }
 
+    /// May a path be looked up without waiting for others? Not below any mount, shown or hidden, that may never answer or mounts others.
+    pub fn answers(&self, path: &Path) -> bool {
+        let waits = |mount: &Mount| rules::may_hang(&mount.kind) || mount.kind == "autofs";
+        !self.mounts.iter().any(|mount| waits(mount) && path.starts_with(&mount.place))
+    }
+
     /// The mount that a path leads to: the deepest, and of those at one place the last.
     fn shown_by(&self, path: &Path) -> Option<usize> {
         let depth = |mount: &Mount| mount.place.components().count();
@@ -118,6 +126,9 @@ mod tests {
 26 20 8:4 /only/part /data rw - ext4 /dev/sda4 rw
 27 20 0:44 / /opt/odd\\040one rw - overlay overlay rw
 28 20 8:5 / /usr rw - ext4 /dev/sda5 rw
+29 20 0:50 / /net rw - fuse.sshfs host: rw
+31 29 8:6 / /net/disk rw - ext4 /dev/sda6 rw
+32 20 0:51 / /boot rw - autofs systemd-1 rw
 ";
 
     fn find(major: u32, minor: u32, path: &str) -> Option<String> {
@@ -165,6 +176,21 @@ mod tests {
             (at("/mnt/x"), at("/usr/x"), at("/x"), at("x")),
             (Some((8, 3)), Some((8, 5)), Some((8, 1)), None)
         );
+    }
+
+    #[test]
+    fn nothing_below_what_may_hang_is_looked_up() {
+        let places = Places::new(mountinfo::parse(MOUNTS));
+        let table = [
+            ("/usr/x", true),
+            ("/net/x", false),
+            ("/net/disk/x", false),
+            ("/boot/x", false),
+            ("/network", true),
+        ];
+        for (path, wanted) in table {
+            assert_eq!(places.answers(Path::new(path)), wanted, "{path}");
+        }
     }
 
     #[test]

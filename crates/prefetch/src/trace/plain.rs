@@ -121,7 +121,11 @@ impl Plain {
 
     fn exec(&mut self, pid: u32, at: Duration) -> Exec {
         let (parent, uid) = process::parent_and_user(&self.root, pid).unwrap_or((0, 0));
-        let launch = self.launch_of(pid).or_else(|| self.launch_of(parent));
+        let mut launch = self.launch_of(pid);
+        if let (None, Some(of_parent)) = (launch, self.launch_of(parent)) {
+            self.follow(of_parent, pid);
+            launch = Some(of_parent);
+        }
         Exec { pid, parent, uid, at, launch, program: self.program(pid) }
     }
 

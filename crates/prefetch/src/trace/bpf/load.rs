@@ -125,7 +125,9 @@ fn note(_: PrintLevel, text: String) {
 
 /// What of libbpf's words tells people something: not that memory locked has a limit, which it says of any refusal.
 fn reason(said: &str) -> String {
-    let lines =
-        said.lines().map(str::trim).filter(|line| line.starts_with("libbpf:") && !line.contains("ulimit"));
+    let lines = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("libbpf:") && !line.contains("ulimit") && !line.contains("MEMLOCK"));
     lines.take(3).collect::<Vec<_>>().join("; ")
 }

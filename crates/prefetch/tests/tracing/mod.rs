@@ -1,0 +1,230 @@
+//! What tests of tracing share: a small file system of their own, and a program on it whose launches are learned.
+#![allow(dead_code, reason = "no test uses all of it")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_kernel::Root;
+use eke_prefetch::learn::{Exec, Known, LaunchId, Now, Settings};
+use eke_prefetch::trace::{News, Tracer, Watch, Way};
+use eke_prefetch::{Launch, Program, Touched};
+use tempfile::TempDir;
+
+/// Longer than any test takes where nothing is wrong.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why these tests cannot run here.
+pub fn lacking() -> Option<String> {
+    let needs = ["/dev/loop-control", "/proc/self/mountinfo"];
+    eke_testkit::real::lacking(&needs)
+        .or_else(|| eke_testkit::real::no_program(&["mkfs.ext4", "mount", "umount", "dd", "ls", "sh"]))
+}
+
+/// An ext4 of its own, unmounted and removed when dropped.
+#[derive(Debug)]
+pub struct Disk {
+    dir: TempDir,
+}
+
+impl Disk {
+    /// With a shell as `start`, 256 pages in `data`, and 400 files in `many`.
+    pub fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let disk = Self { dir };
+        std::fs::create_dir(disk.place()).unwrap();
+        std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
+        run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
+        disk.mount();
+        std::fs::copy("/bin/sh", disk.path("start")).unwrap();
+        let data: Vec<u8> = (0..256 * 4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        std::fs::write(disk.path("data"), data).unwrap();
+        std::fs::create_dir(disk.path("many")).unwrap();
+        (0..400).for_each(|n| {
+            std::fs::write(disk.path(&format!("many/a file of a long name {n}")), b"x").unwrap()
+        });
+        disk.remount();
+        disk
+    }
+
+    /// A file of 50 GB, with nothing in it.
+    pub fn huge(&self) -> PathBuf {
+        let path = self.path("huge");
+        std::fs::File::create(&path).unwrap().set_len(50 << 30).unwrap();
+        path
+    }
+
+    fn image(&self) -> PathBuf {
+        self.dir.path().join("image")
+    }
+
+    pub fn place(&self) -> PathBuf {
+        self.dir.path().join("place")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place().join(name)
+    }
+
+    fn mount(&self) {
+        run("mount", &["-o".as_ref(), "loop".as_ref(), self.image().as_ref(), self.place().as_ref()]);
+    }
+
+    /// Nothing of it is in memory afterwards.
+    pub fn remount(&self) {
+        run("umount", &[self.place().as_ref()]);
+        self.mount();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let umount =
+            || Command::new("umount").arg(self.place()).status().is_ok_and(|status| status.success());
+        if !(0..50).any(|_| {
+            umount() || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        }) {
+            _ = Command::new("umount").arg("-l").arg(self.place()).status();
+        }
+    }
+}
+
+fn run(program: &str, args: &[&std::ffi::OsStr]) {
+    let done = Command::new(program).args(args).output().unwrap();
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A watch that learns what is on a disk of the tests, and nothing else of the machine.
+#[derive(Debug)]
+pub struct Session {
+    watch: Watch,
+    place: PathBuf,
+    pub news: Vec<News>,
+}
+
+impl Session {
+    /// The time for a launch is long: this machine may be busy.
+    pub fn new(way: Way, disk: &Disk) -> Self {
+        let quiet = Duration::from_secs(30);
+        let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
+        let tracer = Tracer::start_by(&Root::host(), way).unwrap();
+        Self { watch: Watch::with(tracer, settings), place: disk.place(), news: Vec::new() }
+    }
+
+    pub fn turn(&mut self) {
+        let ours = |program: &Program| {
+            let is_ours = program.exe.starts_with(&self.place);
+            Known { learned: if is_ours { 0 } else { 100 }, changed: false }
+        };
+        let now = || Now { mono: Duration::from_millis(eke_kernel::read::monotonic_ms()), real_ns: 1 };
+        let news = self.watch.turn(Duration::from_millis(50), &mut { ours }, &now);
+        self.news.extend(news);
+    }
+
+    /// Turns until this is found in the news.
+    pub fn until<T>(&mut self, what: &str, found: impl Fn(&News) -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = self.news.iter().find_map(&found) {
+                return found;
+            }
+            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.news);
+            self.turn();
+        }
+    }
+
+    /// What was seen of the launch of a shell on the disk that runs this, from the moment on when it is learned.
+    pub fn launch(&mut self, script: &str) -> Launch {
+        let mut child = shell(&self.place, script);
+        let pid = child.id();
+        let id = self.until("the exec", |news| begun(news, pid));
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let launch = self.until("the launch", |news| match news {
+            News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+            _ => None,
+        });
+        assert!(child.wait().unwrap().success());
+        launch
+    }
+
+    pub fn learning(&self) -> usize {
+        self.watch.learning()
+    }
+
+    /// The execs so far.
+    pub fn execs(&self) -> impl Iterator<Item = &Exec> {
+        self.news.iter().filter_map(|news| match news {
+            News::Exec(exec, _) => Some(exec),
+            _ => None,
+        })
+    }
+
+    /// Was said that something was lost?
+    pub fn has_lost(&self) -> bool {
+        self.news.iter().any(|news| matches!(news, News::Trouble(_)))
+    }
+}
+
+/// The shell on the disk, which waits for a line first.
+pub fn shell(place: &Path, script: &str) -> Child {
+    Command::new(place.join("start"))
+        .args(["-c", &format!("read go; {script}")])
+        .current_dir(place)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn begun(news: &News, pid: u32) -> Option<LaunchId> {
+    match news {
+        News::Exec(exec, id) if exec.pid == pid => *id,
+        _ => None,
+    }
+}
+
+/// A file of a launch.
+pub fn touched<'a>(launch: &'a Launch, path: &Path) -> Option<&'a Touched> {
+    launch.set.files.iter().find(|file| file.path == path)
+}
+
+/// Maps a file and looks at a byte of each of these pages; in a process of its own.
+pub fn map_and_touch(path: &Path, pages: &[usize]) {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let file = std::fs::File::open(path).unwrap();
+    let bytes = file.metadata().unwrap().len() as usize;
+    #[expect(unsafe_code, reason = "mapped as programs map their libraries")]
+    // SAFETY: the whole file is mapped, read within its bounds, and unmapped
+    unsafe {
+        let at = mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, &file, 0).unwrap();
+        for page in pages {
+            std::ptr::read_volatile(at.cast::<u8>().add(page * 4096));
+        }
+        std::thread::sleep(Duration::from_millis(
+            std::env::var("EKE_STAY_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(0),
+        ));
+        munmap(at, bytes).unwrap();
+    }
+}
+
+/// The command of a process that maps a file of the disk and touches these pages: this test's own program.
+pub fn mapper(disk: &Disk, name: &str, pages: &str, stay_ms: u32) -> String {
+    format!(
+        "EKE_MAP='{}' EKE_PAGES='{pages}' EKE_STAY_MS={stay_ms} '{}' --exact maps_when_told_to",
+        disk.path(name).display(),
+        std::env::current_exe().unwrap().display()
+    )
+}
+
+/// What that process does.
+pub fn map_when_told_to() {
+    let (Some(path), Ok(pages)) = (std::env::var_os("EKE_MAP"), std::env::var("EKE_PAGES")) else { return };
+    let pages: Vec<usize> = pages.split(',').map(|page| page.parse().unwrap()).collect();
+    map_and_touch(Path::new(&path), &pages);
+}
