@@ -80,8 +80,10 @@ pub fn decide(below: Below, measured: Option<Measured>) -> Figures {
     };
     let cost = measured.map_or(assumed, |m| DiskCost { request_s: m.request_s, byte_s: m.byte_s });
     let gain = measured.map_or(1.0, |m| m.depth_gain);
-    let way =
-        Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain, &mut why) };
+    let way = Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain) };
+    if way.on {
+        why.push(order_in_words(way));
+    }
     Figures { below, kind, cost, way, measured, why }
 }
 
@@ -140,13 +142,24 @@ fn by_its_own_words(bottom: &Bottom, why: &mut Vec<String>) -> DiskKind {
     kind
 }
 
-fn way(kind: DiskKind, cost: DiskCost, gain: f64, why: &mut Vec<String>) -> Way {
-    let streams = streams(kind, gain);
-    let by_place = kind == DiskKind::Rotating;
-    let order =
-        if by_place { "metadata first, then in the order of places" } else { "in the order of first use" };
-    why.push(format!("read {order}, {streams} at once"));
-    Way { by_place, streams, piece_bytes: piece_bytes(cost), hole_bytes: hole_bytes(kind, cost), on: true }
+fn way(kind: DiskKind, cost: DiskCost, gain: f64) -> Way {
+    Way {
+        by_place: kind == DiskKind::Rotating,
+        streams: streams(kind, gain),
+        piece_bytes: piece_bytes(cost),
+        hole_bytes: hole_bytes(kind, cost),
+        on: true,
+    }
+}
+
+fn order_in_words(way: Way) -> String {
+    let order = if way.by_place {
+        "metadata first, then in the order of places"
+    } else {
+        "in the order of first use"
+    };
+    let (streams, piece, hole) = (way.streams, way.piece_bytes >> 10, way.hole_bytes >> 10);
+    format!("read {order}, {streams} at once, at most {piece} KiB each, over holes up to {hole} KiB")
 }
 
 /// Flash has four to eight; a card or a server as many as they bring more by it, as far as four at once show.

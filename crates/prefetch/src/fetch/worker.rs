@@ -92,18 +92,18 @@ fn listed(opened: &Opened) -> Outcome {
 /// Reads what of a piece is not there. Where it cannot be told what is there, all is read, and counts as fetched.
 fn read(opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
     let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
-    let missing = || missing_bytes(&opened.fd, piece.offset, piece.bytes, opened.bytes);
-    let before = missing().unwrap_or(asked);
-    let there = asked - before;
-    if before == 0 {
+    let missing = missing_bytes(&opened.fd, piece.offset, piece.bytes, opened.bytes).unwrap_or(asked);
+    let there = asked - missing;
+    if missing == 0 {
         return Outcome::Read { fetched: 0, there };
     }
     match sink.read(&opened.fd, piece.offset, piece.bytes) {
-        Ok(_) => Outcome::Read { fetched: before, there },
+        Ok(_) => Outcome::Read { fetched: missing, there },
         Err(e) => {
-            let left = missing().unwrap_or(before).min(before);
+            // Pages that failed are in the cache, and look as if they were there. What was read before may have been there.
+            let fetched = e.done.saturating_sub(there).min(missing) / PAGE_BYTES * PAGE_BYTES;
             let why = format!("{} bytes at {} cannot be read: {e}", piece.bytes, piece.offset);
-            Outcome::Failed { why, fetched: before - left, there, left }
+            Outcome::Failed { why, fetched, there, left: missing - fetched }
         }
     }
 }
