@@ -16,7 +16,7 @@ const QUICK_S: f64 = 0.0003;
 const DEPTH_HELPS: f64 = 1.5;
 /// Distance matters if requests near each other take at most this share of those far apart.
 const NEAR_SHARE: f64 = 0.75;
-/// What a piece may take: with it and a look every 20 ms, 100 ms are enough to stop.
+/// What the pieces under way may take: with that and a look every 20 ms, 100 ms are enough to stop.
 const PIECE_S: f64 = 0.025;
 /// The kernel reads no more in one call of readahead(2) (1280 KiB until 6.12), and less is asked for.
 pub const MOST_PIECE_BYTES: u64 = 1 << 20;
@@ -143,10 +143,11 @@ fn by_its_own_words(bottom: &Bottom, why: &mut Vec<String>) -> DiskKind {
 }
 
 fn way(kind: DiskKind, cost: DiskCost, gain: f64) -> Way {
+    let streams = streams(kind, gain);
     Way {
         by_place: kind == DiskKind::Rotating,
-        streams: streams(kind, gain),
-        piece_bytes: piece_bytes(cost),
+        streams,
+        piece_bytes: piece_bytes(cost, streams),
         hole_bytes: hole_bytes(kind, cost),
         on: true,
     }
@@ -172,9 +173,9 @@ fn streams(kind: DiskKind, gain: f64) -> usize {
     }
 }
 
-/// As much as the disk reads in [`PIECE_S`], whole pages.
-fn piece_bytes(cost: DiskCost) -> u64 {
-    let bytes = PIECE_S / cost.byte_s.max(1e-12);
+/// As much as all streams together read in [`PIECE_S`], whole pages.
+fn piece_bytes(cost: DiskCost, streams: usize) -> u64 {
+    let bytes = PIECE_S / cost.byte_s.max(1e-12) / streams.max(1) as f64;
     (bytes.min(MOST_PIECE_BYTES as f64) as u64).clamp(LEAST_PIECE_BYTES, MOST_PIECE_BYTES) / PAGE_BYTES
         * PAGE_BYTES
 }

@@ -97,6 +97,7 @@ pub(super) fn list(directory: impl AsFd) -> io::Result<u64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "test code")]
 mod tests {
     use std::io::Write;
 

@@ -51,14 +51,23 @@ impl Worker {
             self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
         }
         let room = MOST_OPEN / self.queue.lane.figures.way.streams.max(1);
+        if self.works(room) {
+            self.queue.goes();
+        } else {
+            self.left_behind.came_back();
+        }
+    }
+
+    /// Works until there is nothing to do. `false` if it was left behind meanwhile.
+    fn works(&self, room: usize) -> bool {
         let mut hands = Hands { files: Files::new(&self.root, room), sink: Sink::default() };
         while let Some(job) = self.queue.take(self.number) {
             let outcome = hands.work(&self.queue.lane, job);
             if !self.queue.done(self.number, job, outcome) {
-                self.left_behind.came_back();
-                return;
+                return false;
             }
         }
+        true
     }
 }
 

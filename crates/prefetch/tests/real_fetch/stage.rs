@@ -15,6 +15,7 @@ use eke_prefetch::fetch::resident::missing_bytes;
 use eke_prefetch::fetch::{Fetch, Want};
 use eke_prefetch::{Kind, PAGE_BYTES, Pages, Span, Stamp};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
+use rustix::fs::{Mode, OFlags, open};
 use tempfile::TempDir;
 
 /// Longer than anything takes.
@@ -71,6 +72,9 @@ impl Stage {
     /// Drops all that the kernel has of it.
     pub fn cool(&self) {
         run("umount", &[&self.top().display().to_string()]);
+        // Who made a mount namespace meanwhile has a copy of the mount, and with it all that is cached.
+        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+        until("nobody else has it mounted", || open(self.device(), flags, Mode::empty()).is_ok());
         self.mount();
     }
 
