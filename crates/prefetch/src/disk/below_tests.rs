@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "test code")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 

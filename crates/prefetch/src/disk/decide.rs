@@ -16,7 +16,7 @@ const QUICK_S: f64 = 0.0003;
 const DEPTH_HELPS: f64 = 1.5;
 /// Distance matters if requests near each other take at most this share of those far apart.
 const NEAR_SHARE: f64 = 0.75;
-/// What a piece may take: with it and a look every 20 ms, 100 ms are enough to stop.
+/// What the pieces under way may take: with that and a look every 20 ms, 100 ms are enough to stop.
 const PIECE_S: f64 = 0.025;
 /// The kernel reads no more in one call of readahead(2) (1280 KiB until 6.12), and less is asked for.
 pub const MOST_PIECE_BYTES: u64 = 1 << 20;
@@ -80,8 +80,10 @@ pub fn decide(below: Below, measured: Option<Measured>) -> Figures {
     };
     let cost = measured.map_or(assumed, |m| DiskCost { request_s: m.request_s, byte_s: m.byte_s });
     let gain = measured.map_or(1.0, |m| m.depth_gain);
-    let way =
-        Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain, &mut why) };
+    let way = Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain) };
+    if way.on {
+        why.push(order_in_words(way));
+    }
     Figures { below, kind, cost, way, measured, why }
 }
 
@@ -140,13 +142,25 @@ fn by_its_own_words(bottom: &Bottom, why: &mut Vec<String>) -> DiskKind {
     kind
 }
 
-fn way(kind: DiskKind, cost: DiskCost, gain: f64, why: &mut Vec<String>) -> Way {
+fn way(kind: DiskKind, cost: DiskCost, gain: f64) -> Way {
     let streams = streams(kind, gain);
-    let by_place = kind == DiskKind::Rotating;
-    let order =
-        if by_place { "metadata first, then in the order of places" } else { "in the order of first use" };
-    why.push(format!("read {order}, {streams} at once"));
-    Way { by_place, streams, piece_bytes: piece_bytes(cost), hole_bytes: hole_bytes(kind, cost), on: true }
+    Way {
+        by_place: kind == DiskKind::Rotating,
+        streams,
+        piece_bytes: piece_bytes(cost, streams),
+        hole_bytes: hole_bytes(kind, cost),
+        on: true,
+    }
+}
+
+fn order_in_words(way: Way) -> String {
+    let order = if way.by_place {
+        "metadata first, then in the order of places"
+    } else {
+        "in the order of first use"
+    };
+    let (streams, piece, hole) = (way.streams, way.piece_bytes >> 10, way.hole_bytes >> 10);
+    format!("read {order}, {streams} at once, at most {piece} KiB each, over holes up to {hole} KiB")
 }
 
 /// Flash has four to eight; a card or a server as many as they bring more by it, as far as four at once show.
@@ -159,9 +173,9 @@ fn streams(kind: DiskKind, gain: f64) -> usize {
     }
 }
 
-/// As much as the disk reads in [`PIECE_S`], whole pages.
-fn piece_bytes(cost: DiskCost) -> u64 {
-    let bytes = PIECE_S / cost.byte_s.max(1e-12);
+/// As much as all streams together read in [`PIECE_S`], whole pages.
+fn piece_bytes(cost: DiskCost, streams: usize) -> u64 {
+    let bytes = PIECE_S / cost.byte_s.max(1e-12) / streams.max(1) as f64;
     (bytes.min(MOST_PIECE_BYTES as f64) as u64).clamp(LEAST_PIECE_BYTES, MOST_PIECE_BYTES) / PAGE_BYTES
         * PAGE_BYTES
 }

@@ -1,12 +1,12 @@
 //! Reads around the page cache.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 
 use super::plan::{LARGE_BYTES, SMALL_BYTES};
 
@@ -35,8 +35,8 @@ impl Room {
 impl Direct {
     /// Opens for direct reads.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = (OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits();
-        let mut file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let bytes = file.seek(SeekFrom::End(0))?;
         Ok(Self { file, bytes })
     }

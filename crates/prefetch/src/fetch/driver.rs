@@ -110,7 +110,8 @@ impl Driver {
             let look = memory.look(self.memory(), runs.iter().map(LaneRun::own_bytes).sum());
             runs.iter_mut().for_each(|run| run.step(began.elapsed(), Instant::now(), look));
             self.pause_if_stopping();
-            self.shared.publish(sum(&runs));
+            // It ends when everything is closed.
+            self.shared.publish(Report { ended: None, ..sum(&runs) });
         }
         sum(&runs)
     }

@@ -10,8 +10,8 @@ use super::Limits;
 use super::own::Did;
 use crate::cost::DiskCost;
 
-/// Looks are weighed together for this long: one request of somebody's is not yet a need, two are.
-const WINDOW: Duration = Duration::from_millis(60);
+/// Looks are weighed together for this long: one request of somebody's is not yet a need; two are, or one with another under way.
+const WINDOW: Duration = Duration::from_millis(100);
 /// Others who take this share of the disk's time need it.
 const NEED: f64 = 0.1;
 const NEED_REQUESTS: u64 = 2;

@@ -63,8 +63,8 @@ fn it_goes_on_after_a_second_of_quiet_and_not_before() {
     way.look(quiet(20));
     assert_eq!(way.look(reader(40, 3, 12_288)), Verdict::Wait(Cause::Disk));
     let first_go = (3..200u64).map(|n| n * STEP).find(|ms| way.look(quiet(*ms)) == Verdict::Go);
-    // Out of the window at 100 ms, and a second from there.
-    assert_eq!(first_go, Some(1100));
+    // Out of the window at 140 ms, and a second from there.
+    assert_eq!(first_go, Some(1140));
 }
 
 #[test]

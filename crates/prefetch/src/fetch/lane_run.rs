@@ -1,5 +1,6 @@
 //! One lane while it is read: its phases, its workers, its gate.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const REQUESTS_OF_A_READ: u64 = 8;
 const BESIDE_A_READ_BYTES: u64 = 256 << 10;
 /// On disks, patience is this many times as long: the idle class may wait for others.
 const DISKS_PATIENCE: u32 = 3;
+/// For a look, reads are waited for no longer than this; a piece takes a quarter of it.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How often it begins anew after memory was short.
 const MOST_ANEW: u32 = 3;
 
@@ -54,7 +57,11 @@ pub(super) struct LaneRun {
     anew: u32,
     others: Option<Others>,
     way: GiveWay,
-    /// What we had read by the last look, at least.
+    /// Does the kernel count what threads read? Some file systems have others read for them.
+    kernel_counts: bool,
+    /// What our threads had read by the last look.
+    read: BTreeMap<i32, u64>,
+    /// All of it, at least.
     own_bytes: u64,
     waiting: Option<Cause>,
 }
@@ -67,6 +74,12 @@ impl LaneRun {
         let gate = if common.haste == Haste::Ahead { Gate::Shut } else { Gate::Open };
         let queue = Arc::new(Queue::new(lane, gate));
         let cost = queue.lane.figures.cost;
+        let kernel_counts = machine::counts_reads(&common.root);
+        if !kernel_counts {
+            queue.note(
+                "this kernel does not count what threads read (CONFIG_TASK_IO_ACCOUNTING): it is reckoned",
+            );
+        }
         let mut run = Self {
             disks: queue.lane.disks(),
             way: GiveWay::new(common.limits, cost, at),
@@ -76,6 +89,8 @@ impl LaneRun {
             places_given: false,
             anew: 0,
             others: None,
+            kernel_counts,
+            read: BTreeMap::new(),
             own_bytes: 0,
             waiting: None,
         };
@@ -96,7 +111,9 @@ impl LaneRun {
     fn hire(&mut self, up_to: u32) {
         while self.workers < up_to {
             self.workers += 1;
+            self.queue.comes();
             if let Err(e) = self.worker().start() {
+                self.queue.goes();
                 self.queue.note(&format!("a thread that reads cannot be started: {e}"));
                 if self.workers == 1 {
                     self.queue.end(Ended::Errors);
@@ -121,9 +138,9 @@ impl LaneRun {
         self.own_bytes
     }
 
-    /// Is nothing left to do, and nobody at work?
+    /// Is nothing left to do, and everything closed?
     pub(super) fn is_over(&self) -> bool {
-        self.queue.report().ended.is_some() && self.queue.standing().busy == 0
+        self.queue.report().ended.is_some() && self.queue.standing().present == 0
     }
 
     /// What came of it so far.
@@ -142,6 +159,10 @@ impl LaneRun {
         let standing = self.queue.standing();
         self.advance(&standing);
         if self.common.haste == Haste::Ahead {
+            if !self.disks.is_empty() {
+                // What others do is exact only while none of ours is under way.
+                self.queue.pause(LONGEST_PAUSE);
+            }
             let did = self.look_at_disk();
             let verdict = self.way.look(Look {
                 at,
@@ -224,21 +245,18 @@ impl LaneRun {
     fn own(&mut self) -> Own {
         let standing = self.queue.standing();
         let busy = standing.busy as u64;
-        let counted: Option<u64> = standing
-            .threads
-            .iter()
-            .map(|thread| machine::thread_read_bytes(&self.common.root, *thread))
-            .sum();
-        let bytes = counted.unwrap_or_else(|| {
-            if standing.threads.len() < self.workers as usize || standing.last && standing.waiting == 0 {
-                return self.own_bytes;
-            }
-            self.queue.note(
-                "this kernel does not count what threads read (CONFIG_TASK_IO_ACCOUNTING): it is reckoned",
-            );
-            standing.fetched_bytes + standing.busy_bytes
-        });
-        self.own_bytes = self.own_bytes.max(bytes);
+        for thread in &standing.threads {
+            // A thread that ended keeps its last.
+            let read = machine::thread_read_bytes(&self.common.root, *thread);
+            self.read.extend(read.map(|bytes| (*thread, bytes)));
+        }
+        let counted: u64 = self.read.values().sum();
+        if self.kernel_counts && counted < standing.fetched_bytes / 2 && standing.fetched_bytes > 1 << 20 {
+            self.kernel_counts = false;
+            self.queue.note("what its threads read here is not counted as theirs: it is reckoned");
+        }
+        let reckoned = standing.fetched_bytes + standing.busy_bytes;
+        self.own_bytes = self.own_bytes.max(if self.kernel_counts { counted } else { reckoned });
         Own {
             read_bytes: self.own_bytes,
             most_in_flight: busy * REQUESTS_OF_A_READ,

@@ -38,6 +38,11 @@ pub(super) fn thread_read_bytes(root: &Root, thread: i32) -> Option<u64> {
     read_bytes(&root.read(format!("proc/self/task/{thread}/io")).ok()?)
 }
 
+/// Does this kernel count such bytes (CONFIG_TASK_IO_ACCOUNTING)?
+pub(super) fn counts_reads(root: &Root) -> bool {
+    root.read("proc/self/io").is_ok_and(|text| read_bytes(&text).is_some())
+}
+
 fn read_bytes(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }

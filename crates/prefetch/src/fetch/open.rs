@@ -67,6 +67,7 @@ fn trim(path: &[u8]) -> &[u8] {
 }
 
 /// Is it what was learned?
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
 fn compare(want: &Want, stat: &Stat) -> Result<(), String> {
     let (expected, found) = (want.stamp, stamp(stat));
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -100,7 +101,7 @@ fn what(kind: FileType) -> &'static str {
 }
 
 /// What a file is known by.
-#[expect(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 fn stamp(stat: &Stat) -> Stamp {
     let whole = (stat.st_mtime as i64).saturating_mul(1_000_000_000);
     Stamp {

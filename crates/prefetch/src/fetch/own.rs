@@ -1,8 +1,8 @@
 //! What others did on a disk: what its counters say without what our own reads caused.
 //!
 //! The kernel counts a thread's reads when it submits them (`read_bytes` in `/proc/PID/task/TID/io`, CONFIG_TASK_IO_ACCOUNTING),
-//! the disk's when they are done. While our reads are under way the two differ by these, so that what is left over is others' only
-//! once it is more than it was ever before.
+//! the disk's when they are done. So a look is exact while none of ours is under way, and it is taken then. Where that cannot be
+//! waited for, and for what the kernel reads ahead of metadata in our name, others' is only what goes beyond all that was seen before.
 
 use crate::disk::counters::Counters;
 
@@ -10,6 +10,8 @@ use crate::disk::counters::Counters;
 const LEAST_REQUEST_BYTES: u64 = 4096;
 /// Through a page cache in between, the disk may read this many times as much as was asked for: it reads ahead.
 const READ_AHEAD: u64 = 4;
+/// What was asked for and is still not done after so many looks is not under way.
+const FORGIVEN: u32 = 3;
 
 /// What others did between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,10 +39,12 @@ pub struct Own {
 #[derive(Debug, Clone)]
 pub struct Others {
     before: Counters,
-    own_before: Own,
-    /// The disk's bytes without ours, and the most that this ever was.
+    own_before: u64,
+    /// The disk's bytes without ours, and the most that this was.
     surplus: i128,
     most: i128,
+    /// Exact looks in a row at which it was less.
+    behind: u32,
     weight: u64,
 }
 
@@ -48,39 +52,42 @@ impl Others {
     /// From these counters on. `cached_between` is there a page cache between us and the disk.
     pub fn new(now: Counters, own: Own, cached_between: bool) -> Self {
         let weight = if cached_between { READ_AHEAD } else { 1 };
-        Self { before: now, own_before: own, surplus: 0, most: 0, weight }
+        Self { before: now, own_before: own.read_bytes, surplus: 0, most: 0, behind: 0, weight }
     }
 
     /// What others did since the last look.
     pub fn look(&mut self, now: Counters, own: Own) -> Did {
         let did = now.since(self.before);
-        let own_bytes = own.read_bytes.saturating_sub(self.own_before.read_bytes);
-        let idle = own_bytes == 0 && own.most_in_flight == 0 && self.own_before.most_in_flight == 0;
-        self.surplus += i128::from(did.read_bytes) - i128::from(own_bytes.saturating_mul(self.weight));
-        let read_bytes = if idle { self.exact(did.read_bytes) } else { self.more_than_ever(own) };
+        let own_bytes = own.read_bytes.saturating_sub(self.own_before).saturating_mul(self.weight);
+        self.surplus += i128::from(did.read_bytes) - i128::from(own_bytes);
         self.before = now;
-        self.own_before = own;
-        let reads = did.reads.min(read_bytes.div_ceil(LEAST_REQUEST_BYTES));
+        self.own_before = own.read_bytes;
+        let bytes = u64::try_from(self.surplus - self.most).unwrap_or(0);
+        self.raise(own);
+        let reads = did.reads.min(bytes.div_ceil(LEAST_REQUEST_BYTES));
         Did {
             requests: reads + did.writes,
-            bytes: read_bytes + did.written_bytes,
+            bytes: bytes + did.written_bytes,
             in_flight: now.in_flight.saturating_sub(own.most_in_flight),
         }
     }
 
-    /// We read nothing: all is others', and what was not clear before is clear now.
-    fn exact(&mut self, bytes: u64) -> u64 {
-        self.most = self.surplus;
-        bytes
-    }
-
-    /// What goes beyond what was seen before. It cannot be lower than that by more than what is under way; if it is, then we
-    /// were given what others had asked the disk for, and others' bytes must not hide behind that for ever.
-    fn more_than_ever(&mut self, own: Own) -> u64 {
-        let lowest = self.surplus + i128::from(own.most_in_flight_bytes.saturating_mul(self.weight));
-        let more = u64::try_from(self.surplus - self.most).unwrap_or(0);
-        self.most = self.most.max(self.surplus).min(lowest);
-        more
+    /// It may be less than before by what is under way. If it is for longer, or by more, then we were given what others had
+    /// asked the disk for, and others' bytes must not hide behind that.
+    fn raise(&mut self, own: Own) {
+        if self.surplus >= self.most {
+            self.most = self.surplus;
+            self.behind = 0;
+        } else if own.most_in_flight > 0 {
+            let lowest = self.surplus + i128::from(own.most_in_flight_bytes.saturating_mul(self.weight));
+            self.most = self.most.min(lowest);
+        } else {
+            self.behind += 1;
+            if self.behind >= FORGIVEN {
+                self.most = self.surplus;
+                self.behind = 0;
+            }
+        }
     }
 }
 
@@ -138,8 +145,28 @@ mod tests {
             others.look(disk(20, 4 * MIB, 0, 0), busy(100 * MIB)).bytes >= MIB,
             "at most what is under way hides"
         );
-        others.look(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
+        // Nothing of ours is under way: after three looks nothing hides.
+        for _ in 0..3 {
+            others.look(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
+        }
         assert_eq!(others.look(disk(21, 4 * MIB + 4096, 0, 0), idle(100 * MIB)).bytes, 4096);
+    }
+
+    #[test]
+    fn between_our_reads_a_look_is_exact() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        for nth in 1..50u64 {
+            let did = others.look(disk(2 * nth, nth * (MIB + 4096), 0, 1), idle(nth * MIB));
+            assert_eq!(did, Did { requests: 1, bytes: 4096, in_flight: 1 });
+        }
+    }
+
+    #[test]
+    fn metadata_that_comes_a_little_later_is_nobody_elses() {
+        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        assert_eq!(others.look(disk(1, MIB, 0, 1), idle(MIB + 65_536)).bytes, 0);
+        assert_eq!(others.look(disk(2, MIB + 65_536, 0, 0), idle(MIB + 65_536)).bytes, 0);
+        assert_eq!(others.look(disk(3, MIB + 65_536 + 4096, 0, 0), idle(MIB + 65_536)).bytes, 4096);
     }
 
     #[test]

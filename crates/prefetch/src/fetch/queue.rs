@@ -47,6 +47,8 @@ pub(super) enum Outcome {
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
+    /// Nobody is at work.
+    idle: Condvar,
     pub(super) lane: Lane,
 }
 
@@ -58,6 +60,8 @@ struct State {
     last: bool,
     busy: BTreeMap<Number, (Job, Instant)>,
     left_behind: HashSet<Number>,
+    /// Workers that were sent and have not gone home, without those left behind.
+    present: usize,
     threads: BTreeMap<Number, i32>,
     refused: HashSet<usize>,
     located: HashMap<usize, Vec<Extent>>,
@@ -80,13 +84,14 @@ impl Queue {
             last: false,
             busy: BTreeMap::new(),
             left_behind: HashSet::new(),
+            present: 0,
             threads: BTreeMap::new(),
             refused: HashSet::new(),
             located: HashMap::new(),
             errors: 0,
             report: Report::default(),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), lane }
+        Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), lane }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,6 +119,13 @@ impl Queue {
             state.gate = gate;
             self.changed.notify_all();
         }
+    }
+
+    /// Lets nobody begin a job, and waits until nobody is at one, or so long.
+    pub(super) fn pause(&self, longest: Duration) {
+        self.set(Gate::Shut);
+        let state = self.state();
+        drop(self.idle.wait_timeout_while(state, longest, |state| !state.busy.is_empty()));
     }
 
     /// The next job for a worker, as soon as there is one; `None` if there is none for it any more.
@@ -144,7 +156,21 @@ impl Queue {
         }
         state.busy.remove(&worker);
         state.count(&self.lane, job, outcome);
+        if state.busy.is_empty() {
+            self.idle.notify_all();
+        }
         true
+    }
+
+    /// A worker is sent.
+    pub(super) fn comes(&self) {
+        self.state().present += 1;
+    }
+
+    /// A worker has closed everything and goes home.
+    pub(super) fn goes(&self) {
+        let mut state = self.state();
+        state.present = state.present.saturating_sub(1);
     }
 
     /// A worker says which thread it is.
@@ -169,6 +195,7 @@ impl Queue {
         let mut state = self.state();
         let Some((job, _)) = state.busy.remove(&hanging.worker) else { return false };
         state.left_behind.insert(hanging.worker);
+        state.present = state.present.saturating_sub(1);
         state.report.left_behind += 1;
         state.report.left_bytes += job.bytes();
         let mount = self.lane.wants[hanging.want].mount;
@@ -195,6 +222,7 @@ impl Queue {
         Standing {
             waiting: state.jobs.len(),
             busy: state.busy.len(),
+            present: state.present,
             busy_bytes: state.busy.values().map(|(job, _)| job.bytes()).sum(),
             last: state.last,
             fails: state.errors >= MOST_ERRORS,
@@ -240,6 +268,8 @@ pub(super) struct Standing {
     pub(super) waiting: usize,
     /// Workers at work.
     pub(super) busy: usize,
+    /// Workers that have not gone home.
+    pub(super) present: usize,
     /// The bytes that they may bring.
     pub(super) busy_bytes: u64,
     /// No more jobs come.

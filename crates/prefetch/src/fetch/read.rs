@@ -18,6 +18,16 @@ const MOST_FILLS: usize = 2048;
 /// Memory that is written to and never read.
 pub struct Sink(Vec<u8>);
 
+/// A read that did not come to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct Failed {
+    /// Bytes that were read before.
+    pub done: u64,
+    /// The kernel's answer.
+    pub source: io::Error,
+}
+
 impl Default for Sink {
     fn default() -> Self {
         Self(vec![0; SINK_BYTES])
@@ -31,16 +41,19 @@ impl Sink {
     /// when they are there, and an error if they never are. readahead(2) says nothing of what came of it.
     ///
     /// # Errors
-    /// The kernel's answer; what was read before it stays.
-    pub fn read(&mut self, file: impl AsFd, offset: u64, bytes: u64) -> io::Result<u64> {
+    /// The kernel's answer, and how many bytes there were before it; these stay.
+    pub fn read(&mut self, file: impl AsFd, offset: u64, bytes: u64) -> Result<u64, Failed> {
         let mut done = 0;
         while done < bytes {
-            let at = i64::try_from(offset + done).map_err(io::Error::other)?;
-            match self.call(file.as_fd(), at, (bytes - done).min(CALL_BYTES) as usize) {
+            let at = i64::try_from(offset.saturating_add(done));
+            let read = at
+                .map_err(io::Error::other)
+                .and_then(|at| self.call(file.as_fd(), at, (bytes - done).min(CALL_BYTES) as usize));
+            match read {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(source) => return Err(Failed { done, source }),
             }
         }
         Ok(done)
@@ -84,6 +97,7 @@ pub(super) fn list(directory: impl AsFd) -> io::Result<u64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "test code")]
 mod tests {
     use std::io::Write;
 

@@ -31,7 +31,7 @@ struct Counts {
 /// pages.
 ///
 /// By cachestat(2), Linux 6.5; before that by mincore(2) of a mapping, which tells only who may write to the file or owns it
-/// (Linux 5.2), as root may.
+/// (Linux 5.2), as root may. cachestat counts pages that are being read, and those that could not be read, as there.
 ///
 /// # Errors
 /// The kernel's answer.

@@ -51,14 +51,23 @@ impl Worker {
             self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
         }
         let room = MOST_OPEN / self.queue.lane.figures.way.streams.max(1);
+        if self.works(room) {
+            self.queue.goes();
+        } else {
+            self.left_behind.came_back();
+        }
+    }
+
+    /// Works until there is nothing to do. `false` if it was left behind meanwhile.
+    fn works(&self, room: usize) -> bool {
         let mut hands = Hands { files: Files::new(&self.root, room), sink: Sink::default() };
         while let Some(job) = self.queue.take(self.number) {
             let outcome = hands.work(&self.queue.lane, job);
             if !self.queue.done(self.number, job, outcome) {
-                self.left_behind.came_back();
-                return;
+                return false;
             }
         }
+        true
     }
 }
 
@@ -92,18 +101,18 @@ fn listed(opened: &Opened) -> Outcome {
 /// Reads what of a piece is not there. Where it cannot be told what is there, all is read, and counts as fetched.
 fn read(opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
     let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
-    let missing = || missing_bytes(&opened.fd, piece.offset, piece.bytes, opened.bytes);
-    let before = missing().unwrap_or(asked);
-    let there = asked - before;
-    if before == 0 {
+    let missing = missing_bytes(&opened.fd, piece.offset, piece.bytes, opened.bytes).unwrap_or(asked);
+    let there = asked - missing;
+    if missing == 0 {
         return Outcome::Read { fetched: 0, there };
     }
     match sink.read(&opened.fd, piece.offset, piece.bytes) {
-        Ok(_) => Outcome::Read { fetched: before, there },
+        Ok(_) => Outcome::Read { fetched: missing, there },
         Err(e) => {
-            let left = missing().unwrap_or(before).min(before);
+            // Pages that failed are in the cache, and look as if they were there. What was read before may have been there.
+            let fetched = e.done.saturating_sub(there).min(missing) / PAGE_BYTES * PAGE_BYTES;
             let why = format!("{} bytes at {} cannot be read: {e}", piece.bytes, piece.offset);
-            Outcome::Failed { why, fetched: before - left, there, left }
+            Outcome::Failed { why, fetched, there, left: missing - fetched }
         }
     }
 }
