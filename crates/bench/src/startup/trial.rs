@@ -1,0 +1,98 @@
+//! One run: from a cold disk, by way of whoever reads ahead, to a started program.
+
+use super::calls::{self, Calls};
+use super::error::{Result, on};
+use super::place::Reads;
+use super::plan::Variant;
+use super::prefetcher::Prefetcher;
+use super::programs::Program;
+use super::scene::{How, Launched, Scene};
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Trial {
+    /// From exec until its window was there, or until it ended.
+    pub seconds: f64,
+    /// Faults that waited for the disk.
+    pub major_faults: u64,
+    /// What was read from the disk meanwhile, by whomever.
+    pub during: Reads,
+    /// What was read ahead; `None` where nobody reads ahead.
+    pub ahead: Option<Reads>,
+}
+
+/// Holds one run. Afterwards the program has ended and the prefetcher rests, also where it failed.
+///
+/// # Errors
+/// The launch came to nothing, or the prefetcher.
+pub fn hold(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<Trial> {
+    let held = begin(scene, prefetcher, program, variant).and_then(|ahead| {
+        let Launched { running, reads } = scene.launch(program, How::default())?;
+        let started = running.started.clone();
+        running.end()?;
+        Ok(Trial { seconds: started.seconds, major_faults: started.major_faults, during: reads, ahead })
+    });
+    let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
+    held.and_then(|trial| rested.map(|()| trial))
+}
+
+/// Cold, and then what the variant does before the launch. Gives what was read ahead.
+///
+/// # Errors
+/// The disk is in use, or the prefetcher's.
+pub fn begin(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<Option<Reads>> {
+    scene.place.cold()?;
+    let before = scene.place.reads();
+    prepare(scene, prefetcher, program, variant)?;
+    let reads_ahead = matches!(variant, Variant::Preload | Variant::Ahead);
+    Ok(reads_ahead.then(|| scene.place.reads() - before))
+}
+
+/// What the variant does before the launch.
+///
+/// # Errors
+/// The prefetcher's, or of the launch before a warm one.
+pub fn prepare(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<()> {
+    match (variant, prefetcher) {
+        (Variant::Warm, _) => scene.launch(program, How::default())?.running.end(),
+        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
+        (Variant::AtExec, Some(prefetcher)) => prefetcher.at_exec(scene),
+        _ => Ok(()),
+    }
+}
+
+/// The time in system calls of one more launch, under strace.
+///
+/// # Errors
+/// As [`hold`], or there is no strace.
+pub fn traced(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<Calls> {
+    let temporary = std::env::temp_dir();
+    let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
+    let how = How { traced: Some(file.path()), ..How::default() };
+    let held =
+        begin(scene, prefetcher, program, variant).and_then(|_| scene.launch(program, how)?.running.end());
+    let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
+    held.and(rested)?;
+    let text = std::fs::read(file.path()).map_err(on("read", file.path()))?;
+    Ok(calls::parse(&String::from_utf8_lossy(&text)))
+}
