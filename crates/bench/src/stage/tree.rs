@@ -186,8 +186,13 @@ impl<'a> Collect<'a> {
     }
 
     fn with_all_below(&mut self, path: &Path) -> Result<()> {
+        let is_link = self.on_source(path).is_symlink();
         let real = self.follow(path)?;
         let here = self.on_source(&real);
+        if self.plain && is_link && here.is_dir() {
+            // Packages have links such as /lib to /usr/lib, which is not theirs as a whole.
+            return Ok(());
+        }
         if here.is_file() {
             if !self.plain {
                 self.module(&here, &real);

@@ -132,4 +132,7 @@ fn plain_files_come_without_what_they_need() {
     let plain = vec![PathBuf::from("/usr/bin/view")];
     let tree = collect(&Parts { plain, ..Parts::default() }, fake.0.path(), &fake).unwrap();
     assert_eq!(paths(&tree), ["/usr", "/usr/bin", "/usr/bin/view"]);
+    let plain = vec![PathBuf::from("/lib64")];
+    let tree = collect(&Parts { plain, ..Parts::default() }, fake.0.path(), &fake).unwrap();
+    assert_eq!(paths(&tree), ["/lib64", "/usr", "/usr/lib"], "what is in it belongs to others too");
 }
