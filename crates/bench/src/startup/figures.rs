@@ -32,6 +32,7 @@ const CALLS_READ: &str = "time in read";
 const CALLS_DIRECTORY: &str = "time in getdents";
 const CALLS_OPEN: &str = "time in open and stat";
 const CALLS_ALL: &str = "time in system calls";
+const BEYOND: &str = "time in page faults, about";
 const CALLS_SLOW: &str = "calls longer than 1 ms";
 const TEN: &str = "ten in a row";
 const TEN_READ: &str = "ten in a row, read while they start";
@@ -93,6 +94,21 @@ pub fn of_calls(calls: &Calls) -> Vec<Figure> {
     ]
 }
 
+/// Seconds of one variant of a program, by medians: its start, and its system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Times {
+    /// Without strace.
+    pub start_s: f64,
+    /// Under it.
+    pub calls_s: f64,
+}
+
+/// What a start takes longer than a warm one, less what its system calls do: the kernel tells nobody how long faults took. Threads that
+/// wait at once, and chance, may make it less than nothing.
+pub fn of_faults(times: Times, warm: Times) -> Figure {
+    (BEYOND, "s", (times.start_s - warm.start_s) - (times.calls_s - warm.calls_s))
+}
+
 /// Of a row. `cold` are the bytes that its programs read when each starts cold.
 pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Figure> {
     let mut figures = vec![
@@ -142,6 +158,10 @@ pub fn metrics() -> Vec<Metric> {
         less(CALLS_READ, "of these: reads of files"),
         less(CALLS_DIRECTORY, "of these: names in directories"),
         less(CALLS_OPEN, "of these: open, stat, access, readlink, exec"),
+        less(
+            BEYOND,
+            "what a start takes longer than a warm one, less what its system calls take longer; threads that wait at once blur it",
+        ),
         less(CALLS_SLOW, "of these, as the thesis counts"),
         less(
             TEN,
@@ -207,6 +227,13 @@ mod tests {
     }
 
     #[test]
+    fn what_calls_do_not_explain_is_faults() {
+        let times = |start_s, calls_s| Times { start_s, calls_s };
+        let (_, _, seconds) = of_faults(times(6.0, 3.3), times(0.1, 0.8));
+        assert!((seconds - 3.4).abs() < 1e-9, "{seconds}");
+    }
+
+    #[test]
     fn every_figure_has_a_metric() {
         let trial = Trial { ahead: Some(reads(1)), ..Trial::default() };
         let harm = Harm { alone_ms: vec![1.0], ahead_ms: vec![2.0], start_ms: vec![3.0], seconds: 1.0 };
@@ -214,6 +241,7 @@ mod tests {
             of_trial(&trial, Some(1.0), Some(1.0)),
             of_maps(3, 4),
             of_calls(&Calls::default()),
+            vec![of_faults(Times::default(), Times::default())],
             of_ten(&Ten::default(), Some(1.0)),
             of_harm(&harm),
         ];

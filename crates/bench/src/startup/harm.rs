@@ -80,11 +80,14 @@ fn go_through(
     program: &'static Program,
     variant: Variant,
 ) -> Result<(Phases, f64)> {
+    if variant == Variant::Warm {
+        scene.launch(program, How::default())?.running.end()?;
+    }
+    let ready = scene.prepare(program, How::default())?;
     let alone = reader::now_s();
     scene.sleep(ALONE)?;
     let ahead = reader::now_s();
     trial::prepare(scene, prefetcher, program, variant)?;
-    let ready = scene.prepare(program, How::default())?;
     let start = reader::now_s();
     let running = ready.go()?;
     let seconds = running.started.seconds;

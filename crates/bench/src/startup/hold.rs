@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::error::{Error, Result};
 use super::packages::Installed;
-use super::plan::{self, Variant};
+use super::plan::{self, Run, Variant};
 use super::prefetcher::Prefetcher;
 use super::prefetcher::eke::Eke;
 use super::prefetcher::preload::Preload;
@@ -49,8 +49,14 @@ pub fn run(bench: &Bench<'_>) -> Result<Report> {
         let name = bench.options.disks[disk].as_deref();
         bench.progress.doing("the disk");
         let scene = Scene::set(bench, &plan.image, name, &screen, &home, plan.document.clone())?;
-        let mut field =
-            Field { disk, scene: &scene, plan: &plan, prefetchers: &mut prefetchers, held: &mut held };
+        let mut field = Field {
+            disk,
+            scene: &scene,
+            plan: &plan,
+            prefetchers: &mut prefetchers,
+            unlearned: Vec::new(),
+            held: &mut held,
+        };
         let done = field.hold();
         prefetchers.rest()?;
         done?;
@@ -177,6 +183,8 @@ struct Field<'a> {
     scene: &'a Scene<'a>,
     plan: &'a Plan,
     prefetchers: &'a mut Prefetchers,
+    /// Whose runs would show nothing.
+    unlearned: Vec<(&'static str, &'static str)>,
     held: &'a mut Held,
 }
 
@@ -228,15 +236,30 @@ impl Field<'_> {
                 let Some(prefetcher) = self.prefetchers.of(variant) else { continue };
                 self.scene.bench.progress.doing(&format!("{} learns {}", words(variant), program.name));
                 let learned = prefetcher.learn(self.scene, &[program]);
-                self.note(learned, || format!("{} did not learn {}", words(variant), program.name))?;
+                let rested = prefetcher.rest();
+                if self.note(learned, || format!("{} learns {}", words(variant), program.name))?.is_none() {
+                    self.unlearned.push((words(variant), program.name));
+                }
+                rested?;
             }
         }
         Ok(())
     }
 
+    /// Those whose prefetcher has learned the program.
+    fn runs(&self, repeats: usize) -> Vec<Run> {
+        let mut runs = plan::runs(&self.plan.programs, &self.plan.variants, repeats);
+        runs.retain(|run| self.is_learned(run.variant, run.program));
+        runs
+    }
+
+    fn is_learned(&self, variant: Variant, program: &Program) -> bool {
+        !self.unlearned.contains(&(words(variant), program.name))
+    }
+
     fn trials(&mut self) -> Result<()> {
         let repeats = self.bench().options.repeats;
-        for run in plan::runs(&self.plan.programs, &self.plan.variants, repeats) {
+        for run in self.runs(repeats) {
             self.bench().progress.begins(&self.named(&report::run_name(&run, repeats)));
             let held =
                 trial::hold(self.scene, &mut self.prefetchers.of(run.variant), run.program, run.variant);
@@ -255,7 +278,7 @@ impl Field<'_> {
             }
             return Ok(());
         }
-        for run in plan::runs(&self.plan.programs, &self.plan.variants, 1) {
+        for run in self.runs(1) {
             let name = format!("{}, {}, under strace", run.program.name, run.variant.name());
             self.bench().progress.begins(&self.named(&name));
             let traced =
@@ -271,7 +294,8 @@ impl Field<'_> {
     fn harm(&mut self) -> Result<()> {
         let gedit = self.plan.programs.iter().find(|p| p.name == "gedit").or(self.plan.programs.first());
         let Some(program) = gedit.copied() else { return Ok(()) };
-        for variant in self.plan.variants.clone() {
+        let learned = self.plan.variants.iter().copied().filter(|v| self.is_learned(*v, program));
+        for variant in learned.collect::<Vec<_>>() {
             let name = format!("{}, {}, beside another reader", program.name, variant.name());
             self.bench().progress.begins(&self.named(&name));
             let held = harm::hold(self.scene, &mut self.prefetchers.of(variant), program, variant);

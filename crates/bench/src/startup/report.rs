@@ -99,6 +99,9 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
     for (disk, program, variant, calls) in &held.calls {
         add(*variant, &at(*disk, program.name), figures::of_calls(calls));
     }
+    for (disk, program, variant, figure) in faults(held) {
+        add(variant, &at(disk, program), vec![figure]);
+    }
     for (disk, variant, row, ten) in &held.ten {
         let cold: Option<f64> = row.iter().map(|p| cold_bytes(held, *disk, p.name)).sum();
         add(*variant, &params([("disk", disk_name(options, *disk).into())]), figures::of_ten(ten, cold));
@@ -107,6 +110,24 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
         add(*variant, &at(*disk, program.name), figures::of_harm(harm));
     }
     rows.done()
+}
+
+/// Time in page faults, where there are launches with and without strace, of the variant and warm.
+fn faults(held: &Held) -> Vec<(Disk, &'static str, Variant, Figure)> {
+    let times = |disk: Disk, program: &str, variant: Variant| {
+        let same = |c: &&(Disk, &'static Program, Variant, Calls)| {
+            c.0 == disk && c.1.name == program && c.2 == variant
+        };
+        let calls_s = held.calls.iter().find(same)?.3.seconds();
+        Some(figures::Times { start_s: seconds(held, disk, program, variant)?, calls_s })
+    };
+    let others = held.calls.iter().filter(|c| c.2 != Variant::Warm);
+    let of = |(disk, program, variant, _): &(Disk, &'static Program, Variant, Calls)| {
+        let (this, warm) =
+            (times(*disk, program.name, *variant)?, times(*disk, program.name, Variant::Warm)?);
+        Some((*disk, program.name, *variant, figures::of_faults(this, warm)))
+    };
+    others.filter_map(of).collect()
 }
 
 /// The thesis's table, a sentence for each program and disk: time cold, warm, with preload, its gain, maps and size.
@@ -162,7 +183,7 @@ fn about(options: &Options) -> Vec<String> {
         ),
         "The X server, the programs' home directory (with what a first start leaves there) and /tmp are not on that disk. There is no window manager, session bus or settings daemon.".to_owned(),
         "A start is over when the first top-level window is mapped that is not override-redirect, as an X client is told; it may have nothing drawn yet.".to_owned(),
-        "Time in system calls is that of one more launch under strace -f -T, all threads together, with what tracing costs; time in page faults is what a cold start takes beyond that and a warm one.".to_owned(),
+        "Time in system calls is that of one more launch under strace -f -T, all threads together, with what tracing costs; time in page faults is worked out from that and the starts without strace.".to_owned(),
     ];
     if options.harm {
         notes.push("The other reader reads single blocks of 4 KiB at random places of the same disk past the page cache, 20 a second as long as the disk keeps up.".to_owned());

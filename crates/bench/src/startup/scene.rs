@@ -114,7 +114,14 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// It came to nothing.
     pub fn launch(&self, program: &Program, how: How<'_>) -> Result<Launched> {
-        let ready = self.prepare(program, how)?;
+        self.go(self.prepare(program, how)?)
+    }
+
+    /// The launch itself.
+    ///
+    /// # Errors
+    /// It came to nothing.
+    pub fn go(&self, ready: Ready<'_>) -> Result<Launched> {
         let before = self.place.reads();
         let running = ready.go()?;
         Ok(Launched { running, reads: self.place.reads() - before })
@@ -126,6 +133,14 @@ impl<'a> Scene<'a> {
         let inside = Path::new(executable).strip_prefix("/").unwrap_or(executable.as_ref());
         let path = self.place.dir().join(inside);
         real_path(&self.place.dir(), &path)
+    }
+
+    /// The same for those inside.
+    pub fn inside(&self, program: &Program) -> String {
+        let (outside, tree) = (self.outside(program), self.place.dir());
+        outside
+            .strip_prefix(&tree)
+            .map_or_else(|_| outside.display().to_string(), |path| format!("/{}", path.display()))
     }
 
     /// Waits so long.

@@ -2,6 +2,7 @@
 
 use super::calls::{self, Calls};
 use super::error::{Result, on};
+use super::launcher::Ready;
 use super::place::Reads;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
@@ -31,8 +32,8 @@ pub fn hold(
     program: &'static Program,
     variant: Variant,
 ) -> Result<Trial> {
-    let held = begin(scene, prefetcher, program, variant).and_then(|ahead| {
-        let Launched { running, reads } = scene.launch(program, How::default())?;
+    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|(ready, ahead)| {
+        let Launched { running, reads } = scene.go(ready)?;
         let started = running.started.clone();
         running.end()?;
         Ok(Trial { seconds: started.seconds, major_faults: started.major_faults, during: reads, ahead })
@@ -41,27 +42,30 @@ pub fn hold(
     held.and_then(|trial| rested.map(|()| trial))
 }
 
-/// Cold, and then what the variant does before the launch. Gives what was read ahead.
-///
-/// # Errors
-/// The disk is in use, or the prefetcher's.
-pub fn begin(
-    scene: &Scene<'_>,
+/// Cold, and then what the variant does before the launch. Gives the launch, and what was read ahead. The launcher is there first, as
+/// a desktop is: who watches what is executed sees the program alone.
+fn begin<'a>(
+    scene: &Scene<'a>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
-) -> Result<Option<Reads>> {
+    how: How<'_>,
+) -> Result<(Ready<'a>, Option<Reads>)> {
     scene.place.cold()?;
+    if variant == Variant::Warm {
+        scene.launch(program, How::default())?.running.end()?;
+    }
+    let ready = scene.prepare(program, how)?;
     let before = scene.place.reads();
     prepare(scene, prefetcher, program, variant)?;
     let reads_ahead = matches!(variant, Variant::Preload | Variant::Ahead);
-    Ok(reads_ahead.then(|| scene.place.reads() - before))
+    Ok((ready, reads_ahead.then(|| scene.place.reads() - before)))
 }
 
-/// What the variant does before the launch.
+/// What the prefetcher of a variant does before the launch.
 ///
 /// # Errors
-/// The prefetcher's, or of the launch before a warm one.
+/// The prefetcher's.
 pub fn prepare(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -69,7 +73,6 @@ pub fn prepare(
     variant: Variant,
 ) -> Result<()> {
     match (variant, prefetcher) {
-        (Variant::Warm, _) => scene.launch(program, How::default())?.running.end(),
         (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
         (Variant::AtExec, Some(prefetcher)) => prefetcher.at_exec(scene),
         _ => Ok(()),
@@ -89,8 +92,8 @@ pub fn traced(
     let temporary = std::env::temp_dir();
     let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
     let how = How { traced: Some(file.path()), ..How::default() };
-    let held =
-        begin(scene, prefetcher, program, variant).and_then(|_| scene.launch(program, how)?.running.end());
+    let begun = begin(scene, prefetcher, program, variant, how);
+    let held = begun.and_then(|(ready, _)| scene.go(ready)?.running.end());
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
     held.and(rested)?;
     let text = std::fs::read(file.path()).map_err(on("read", file.path()))?;

@@ -1,8 +1,10 @@
 //! eke's own: the program `eke-prefetch` beside `eke`.
 //!
 //! `eke-prefetch run --store DIR --now-only [--no-ahead] [--no-exec]` stays, learns launches and reads at exec; `eke-prefetch ahead --store DIR
-//! PROGRAM...` reads the file sets of these programs now. Both say what happens as lines of JSON on standard output.
+//! PROGRAM...` reads the file sets of these programs now. Both say what happens as lines of JSON on standard output, each with its
+//! `event`. Programs have the names that it gave them when it learned them: it sees them from outside of the tree.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ const NAME: &str = "eke-prefetch";
 /// Cold, warm, cold: one launch does not show all that a program reads.
 const LAUNCHES: [bool; 3] = [true, false, true];
 /// A launch is learned when nothing new is touched for a while; then it is written.
-const LEARNED_WITHIN: Duration = Duration::from_secs(20);
+const LEARNED_WITHIN: Duration = Duration::from_secs(40);
 /// Its tracer is attached by then.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const READ_WITHIN: Duration = Duration::from_secs(300);
@@ -31,6 +33,8 @@ const READ_WITHIN: Duration = Duration::from_secs(300);
 pub struct Eke {
     program: PathBuf,
     dir: Scratch,
+    /// What it calls programs.
+    names: BTreeMap<&'static str, String>,
     daemon: Option<Helper>,
 }
 
@@ -56,7 +60,12 @@ impl Eke {
     /// # Errors
     /// No directory for its store can be made.
     pub fn new(root: &Root, eke: &Path) -> Result<Self> {
-        Ok(Self { program: Self::beside(eke), dir: Scratch::in_run(root)?, daemon: None })
+        Ok(Self {
+            program: Self::beside(eke),
+            dir: Scratch::in_run(root)?,
+            names: BTreeMap::new(),
+            daemon: None,
+        })
     }
 
     fn store(&self) -> PathBuf {
@@ -83,44 +92,62 @@ impl Eke {
         }
     }
 
-    /// Waits until it says that a launch was learned.
-    fn wait_learned(&mut self, scene: &Scene<'_>) -> Result<()> {
+    /// Waits until it has dealt with a launch of the program with this path in the tree. Its name, if it was learned: a launch that reads
+    /// next to nothing is not.
+    fn wait_learned(&mut self, scene: &Scene<'_>, inside: &str) -> Result<Option<String>> {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
             match daemon.line(until, scene.bench.shutdown)? {
-                Line::Said(line) if event(&line) == Some("learned".to_owned()) => return Ok(()),
-                Line::Said(_) => {}
+                Line::Said(line) => match dealt_with(&line, inside) {
+                    Some(name) => return Ok(name),
+                    None => {}
+                },
                 Line::Nothing => {
-                    return Err(failed(format!(
-                        "does not say within {} s that it learned",
-                        LEARNED_WITHIN.as_secs()
-                    )));
+                    let seconds = LEARNED_WITHIN.as_secs();
+                    return Err(failed(format!("does not say within {seconds} s that it learned {inside}")));
                 }
                 Line::Closed => return Err(failed("ended while it was to learn; what it said is above")),
             }
         }
     }
+
+    fn learn_launch(&mut self, scene: &Scene<'_>, program: &'static Program, cold: bool) -> Result<()> {
+        self.rest()?;
+        if cold {
+            scene.place.cold()?;
+        }
+        let ready = scene.prepare(program, How::default())?;
+        self.run(scene, &["--no-ahead", "--no-exec"])?;
+        let launched = scene.go(ready)?;
+        let learned = self.wait_learned(scene, &scene.inside(program));
+        launched.running.end()?;
+        if let Some(name) = learned? {
+            self.names.insert(program.name, name);
+        }
+        Ok(())
+    }
 }
 
-/// `learned` of `{"event": "learned", ...}`.
-fn event(line: &str) -> Option<String> {
-    serde_json::from_str::<Value>(line).ok()?["event"].as_str().map(str::to_owned)
+/// Of `{"event": "learned", "program": ...}` the program's name, if it is the one with this path, whatever directories are before it;
+/// `Some(None)` where it was seen and not kept.
+fn dealt_with(line: &str, inside: &str) -> Option<Option<String>> {
+    let said: Value = serde_json::from_str(line).ok()?;
+    let name = said["program"].as_str()?;
+    let path = name.split(' ').next().unwrap_or_default();
+    match said["event"].as_str()? {
+        "learned" if path.ends_with(inside) => Some(Some(name.to_owned())),
+        "not_kept" if path.ends_with(inside) => Some(None),
+        _ => None,
+    }
 }
 
 impl Prefetcher for Eke {
     fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
         for program in programs {
-            for cold in LAUNCHES {
-                self.rest()?;
-                if cold {
-                    scene.place.cold()?;
-                }
-                self.run(scene, &["--no-ahead", "--no-exec"])?;
-                let launched = scene.launch(program, How::default())?;
-                let learned = self.wait_learned(scene);
-                launched.running.end()?;
-                learned?;
+            LAUNCHES.into_iter().try_for_each(|cold| self.learn_launch(scene, program, cold))?;
+            if !self.names.contains_key(program.name) {
+                return Err(failed(format!("kept none of {} launches of {}", LAUNCHES.len(), program.name)));
             }
         }
         self.rest()
@@ -128,7 +155,10 @@ impl Prefetcher for Eke {
 
     fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
         let mut command = Command::new(&self.program);
-        command.args(["ahead", "--store"]).arg(self.store()).args(programs.iter().map(|p| scene.outside(p)));
+        let unknown = |p: &&'static Program| failed(format!("has not learned {}", p.name));
+        let names = programs.iter().map(|p| self.names.get(p.name).ok_or_else(|| unknown(p)));
+        let names = names.collect::<Result<Vec<_>>>()?;
+        command.args(["ahead", "--store"]).arg(self.store()).args(names);
         let mut ahead = Helper::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
         let said = ahead.rest(Instant::now() + READ_WITHIN, scene.bench.shutdown)?;
         ahead.end()?;
@@ -153,6 +183,7 @@ impl Prefetcher for Eke {
     }
 
     fn forget(&mut self) -> Result<()> {
+        self.names.clear();
         let store = self.store();
         match std::fs::remove_dir_all(&store) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(on("remove", &store)(e)),
@@ -170,8 +201,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_have_a_word() {
-        assert_eq!(event(r#"{"event": "learned", "program": "/usr/bin/xterm"}"#), Some("learned".to_owned()));
-        assert_eq!(event("learned"), None);
+    fn a_launch_is_known_by_the_end_of_its_path() {
+        let inside = "/usr/bin/xterm";
+        let line = |event: &str, program: &str| {
+            format!(r#"{{"event": "{event}", "program": "{program}", "took_s": 1.5}}"#)
+        };
+        let name = "/run/eke/stage0-1-2/root/usr/bin/xterm";
+        assert_eq!(dealt_with(&line("learned", name), inside), Some(Some(name.to_owned())));
+        assert_eq!(dealt_with(&line("not_kept", name), inside), Some(None));
+        assert_eq!(dealt_with(&line("at_exec", name), inside), None);
+        assert_eq!(dealt_with(&line("learned", "/usr/bin/uxterm"), inside), None);
+        assert_eq!(dealt_with("learned", inside), None);
     }
 }
