@@ -8,6 +8,7 @@
 //! - [`desktop`]: the driver that does it, with a real X server, window manager and viewers
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`documents`]: the PDF files that sessions show
+//! - [`startup`]: how long programs take to start, cold, warm, and with what was read ahead
 //! - [`tabs`]: pages of a local web server in a browser
 //! - [`web`]: files of a web server from a slow disk, in little memory
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
@@ -36,6 +37,7 @@ pub mod report;
 pub mod rows;
 pub mod session;
 pub mod stage;
+pub mod startup;
 pub mod store;
 pub mod switch;
 pub mod tabs;

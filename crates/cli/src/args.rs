@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_cache;
+mod bench_startup;
 mod bench_web;
 mod cache;
 pub mod prefetch;
@@ -15,6 +16,7 @@ use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
+pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
 pub use prefetch::Prefetch;
@@ -178,6 +180,11 @@ pub enum Lab {
         chroot: Option<PathBuf>,
         /// What is done, as JSON; @FILE: in this file; -: on standard input
         spec: String,
+    },
+    /// One launch of `eke bench startup`, or the other program on its disk
+    Startup {
+        /// What is to be done, as JSON
+        task: String,
     },
     /// Tabs of a browser with pages of a local web server, until one cannot be held
     Tabs {

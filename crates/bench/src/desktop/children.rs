@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// All programs of a session; those that still run end when dropped.
 #[derive(Debug, Default)]
-pub(super) struct Children(Vec<Kid>);
+pub(crate) struct Children(Vec<Kid>);
 
 #[derive(Debug)]
 struct Kid {
@@ -65,6 +65,12 @@ impl Children {
         self.0.first().map(|k| k.child.id())
     }
 
+    /// How the one that was started first ended, if it did.
+    pub fn first_status(&mut self) -> Option<ExitStatus> {
+        self.any_dead();
+        self.0.first().and_then(|k| k.status)
+    }
+
     /// Descriptors that become readable when one ends.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().filter_map(|k| k.end.as_ref().map(AsFd::as_fd))
@@ -92,7 +98,7 @@ impl Children {
 }
 
 /// A program with nothing of the driver's own surroundings.
-pub(super) fn command(program: impl Into<PathBuf>, home: &std::path::Path) -> Command {
+pub(crate) fn command(program: impl Into<PathBuf>, home: &std::path::Path) -> Command {
     let mut command = Command::new(program.into());
     command.env_clear().current_dir("/").env("PATH", super::needs::PATH).env("HOME", home);
     command.env("LANG", "C.UTF-8").env("XDG_RUNTIME_DIR", home);

@@ -5,6 +5,7 @@
 //! memory locked. Nothing of a session is left behind: programs end with it, also when it is killed.
 //!
 //! - [`viewer`]: the viewers, as data; [`needs`]: what a tree for them holds; [`place`]: entering such a tree
+//! - `bare`: an X server alone, for experiments that time windows themselves
 //! - `display`, `cookie`, `children`, `ballast`, `home`: the programs
 //! - `windows`, `screen`, `memory`: what is seen of them
 //! - `drawn`: is it drawn? Pure
@@ -12,6 +13,7 @@
 
 mod acts;
 mod ballast;
+pub(crate) mod bare;
 mod children;
 mod cookie;
 mod display;

@@ -25,6 +25,14 @@ pub struct Error {
 /// # Errors
 /// Not root, or a directory to mount on is missing.
 pub fn enter(dir: &Path) -> Result<(), Error> {
+    enter_with(dir, &[])
+}
+
+/// The same, with directories of this machine in the new `/tmp`: each under its name there.
+///
+/// # Errors
+/// The same, or one of them is missing.
+pub fn enter_with(dir: &Path, binds: &[(PathBuf, &str)]) -> Result<(), Error> {
     let at = |what, path: &Path, done: rustix::io::Result<()>| {
         done.map_err(|e| Error { what, path: path.to_owned(), source: e.into() })
     };
@@ -36,6 +44,11 @@ pub fn enter(dir: &Path) -> Result<(), Error> {
     at("mount proc on", &proc, mount("proc", &proc, "proc", flags, None))?;
     at("bind /dev to", &dev, mount_bind_recursive("/dev", &dev))?;
     at("mount a tmpfs on", &tmp, mount("tmpfs", &tmp, "tmpfs", flags, Some(c"mode=1777")))?;
+    for (from, name) in binds {
+        let to = tmp.join(name);
+        at("make", &to, rustix::fs::mkdir(&to, rustix::fs::Mode::from(0o755)))?;
+        at("bind to a tree", from, mount_bind_recursive(from, &to))?;
+    }
     at("change the root directory to", dir, chroot(dir))?;
     at("enter", dir, chdir("/"))
 }

@@ -57,6 +57,7 @@ pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
         programs: needs.programs.into_iter().chain(called).map(PathBuf::from).collect(),
         files: needs.files.into_iter().map(PathBuf::from).collect(),
         placed: placed.collect(),
+        ..Parts::default()
     })
 }
 

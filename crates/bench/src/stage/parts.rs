@@ -14,6 +14,9 @@ pub struct Parts {
     /// Files, and directories with all that is in them; they keep their paths. What is not there is left out
     /// ([`super::Tree::missing`]).
     pub files: Vec<PathBuf>,
+    /// The same as `files` for whole packages: what programs and modules among them need is not looked for, since it is among them too,
+    /// and a link to a directory brings that directory, but not what is in it.
+    pub plain: Vec<PathBuf>,
     /// Files with another path in the tree; programs among them with all that they need.
     pub placed: Vec<Placed>,
 }

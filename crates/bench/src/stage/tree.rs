@@ -86,19 +86,16 @@ impl Tree {
 
 /// The same for the machine below `source`.
 pub(super) fn collect(parts: &Parts, source: &Path, loaders: &dyn Loaders) -> Result<Tree> {
-    let mut all = Collect { source, loaders, loader: None, walked: BTreeSet::new(), tree: Tree::default() };
+    let mut all = Collect::new(source, loaders);
     for path in programs(parts)? {
         all.program(&path)?;
     }
     for Placed { from, to } in &parts.placed {
         all.placed(from, to)?;
     }
-    for path in &parts.files {
-        match all.with_all_below(path) {
-            Err(e) if is_absent(&e) => all.tree.missing.push(path.clone()),
-            done => done?,
-        }
-    }
+    all.all_below(&parts.files)?;
+    all.plain = true;
+    all.all_below(&parts.plain)?;
     Ok(all.tree)
 }
 
@@ -120,10 +117,27 @@ struct Collect<'a> {
     /// The first program's: it knows the libraries of modules too.
     loader: Option<PathBuf>,
     walked: BTreeSet<PathBuf>,
+    /// What modules need is not looked for.
+    plain: bool,
     tree: Tree,
 }
 
-impl Collect<'_> {
+impl<'a> Collect<'a> {
+    fn new(source: &'a Path, loaders: &'a dyn Loaders) -> Self {
+        let tree = Tree::default();
+        Self { source, loaders, loader: None, walked: BTreeSet::new(), plain: false, tree }
+    }
+
+    fn all_below(&mut self, paths: &[PathBuf]) -> Result<()> {
+        for path in paths {
+            match self.with_all_below(path) {
+                Err(e) if is_absent(&e) => self.tree.missing.push(path.clone()),
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
     fn program(&mut self, path: &Path) -> Result<()> {
         let real = self.follow(path)?;
         self.needs_of(&self.on_source(&real))
@@ -172,10 +186,17 @@ impl Collect<'_> {
     }
 
     fn with_all_below(&mut self, path: &Path) -> Result<()> {
+        let is_link = self.on_source(path).is_symlink();
         let real = self.follow(path)?;
         let here = self.on_source(&real);
+        if self.plain && is_link && here.is_dir() {
+            // Packages have links such as /lib to /usr/lib, which is not theirs as a whole.
+            return Ok(());
+        }
         if here.is_file() {
-            self.module(&here, &real);
+            if !self.plain {
+                self.module(&here, &real);
+            }
             return Ok(());
         }
         if real.parent().is_none() || !self.walked.insert(real.clone()) {

@@ -51,13 +51,7 @@ fn paths(tree: &Tree) -> Vec<&str> {
 #[test]
 fn links_stay_links_and_their_targets_come_along() {
     let fake = Fake::new();
-    let mut all = Collect {
-        source: fake.0.path(),
-        loaders: &fake,
-        loader: None,
-        walked: BTreeSet::new(),
-        tree: Tree::default(),
-    };
+    let mut all = Collect::new(fake.0.path(), &fake);
     all.program(Path::new("/bin/view")).unwrap();
     let expected = [
         "/bin",
@@ -130,4 +124,15 @@ fn libraries_for_newer_processors_bring_the_plain_one() {
     let plain = without_capabilities(Path::new("/usr/lib/glibc-hwcaps/x86-64-v3/libz.so.1"));
     assert_eq!(plain, Some("/usr/lib/libz.so.1".into()));
     assert_eq!(without_capabilities(Path::new("/usr/lib/libz.so.1")), None);
+}
+
+#[test]
+fn plain_files_come_without_what_they_need() {
+    let fake = Fake::new();
+    let plain = vec![PathBuf::from("/usr/bin/view")];
+    let tree = collect(&Parts { plain, ..Parts::default() }, fake.0.path(), &fake).unwrap();
+    assert_eq!(paths(&tree), ["/usr", "/usr/bin", "/usr/bin/view"]);
+    let plain = vec![PathBuf::from("/lib64")];
+    let tree = collect(&Parts { plain, ..Parts::default() }, fake.0.path(), &fake).unwrap();
+    assert_eq!(paths(&tree), ["/lib64", "/usr", "/usr/lib"], "what is in it belongs to others too");
 }

@@ -115,7 +115,7 @@ pub(super) fn read_ahead(root: &Root, major: u32, minor: u32) -> Option<u64> {
 }
 
 /// Reads of `/sys/block/DEVICE/stat`: the first field, and the third in sectors of 512 bytes.
-fn iostat(text: &str) -> Option<Reads> {
+pub(crate) fn iostat(text: &str) -> Option<Reads> {
     let mut fields = text.split_whitespace();
     let requests = fields.next()?.parse().ok()?;
     let sectors: u64 = fields.nth(1)?.parse().ok()?;

@@ -8,6 +8,7 @@ use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
 use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
+use super::bench_startup::StartupBench;
 use super::bench_web::WebBench;
 
 const PEERS: &str = "Beside eke: nothing, and what people use today (zram-tools, zram-generator, Fedora, ChromeOS), interleaved.\n\
@@ -55,6 +56,11 @@ pub enum Bench {
         after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n\nBeside eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content are kept in\n~/.cache/eke-bench/web for the next time; for 1.7 GB they take 4 GB, and 8 GB more where the content is varied too."
     )]
     Web(Box<WebBench>),
+    /// How long programs take to start: cold, warm, with preload, and with what eke read before
+    #[command(
+        after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs is kept in ~/.cache/eke-bench/startup for the next time; with all of them it takes 2 GB.\nWithout --quick it takes hours. What cannot be set up here is left out, and the result says why."
+    )]
+    Startup(Box<StartupBench>),
     /// A saved result as a table, or as a page with plots
     #[command(
         after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"

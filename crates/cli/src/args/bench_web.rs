@@ -81,7 +81,12 @@ fn axis(text: &str) -> Result<Axis, String> {
     named(text, "axis", &Axis::ALL, |a| a.word())
 }
 
-fn named<T: Copy>(text: &str, what: &str, all: &[T], word: impl Fn(T) -> &'static str) -> Result<T, String> {
+pub(super) fn named<T: Copy>(
+    text: &str,
+    what: &str,
+    all: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> Result<T, String> {
     let found = all.iter().copied().find(|one| word(*one) == text.trim());
     let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
     found.ok_or_else(|| {

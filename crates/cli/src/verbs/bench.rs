@@ -26,6 +26,7 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Reads(options) => super::bench_cache::reads(context, options),
         Bench::Trace(options) => super::bench_cache::trace(context, options),
         Bench::Web(options) => super::bench_web::run(context, options),
+        Bench::Startup(options) => super::bench_startup::run(context, options),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -168,7 +169,8 @@ fn command(bench: &Bench) -> String {
         | Bench::Store(_)
         | Bench::Reads(_)
         | Bench::Trace(_)
-        | Bench::Web(_) => {
+        | Bench::Web(_)
+        | Bench::Startup(_) => {
             return String::new();
         }
         Bench::Paging(options) => ("paging".to_owned(), options),

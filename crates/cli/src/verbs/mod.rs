@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod bench_cache;
+mod bench_startup;
 mod bench_web;
 mod boot_config;
 mod cache;
@@ -21,6 +22,7 @@ mod report;
 mod run;
 mod session;
 mod slow_disk;
+mod startup;
 mod status;
 mod tabs;
 mod up;
@@ -111,6 +113,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
         Some(Verb::Lab(Lab::Session { chroot, spec })) => session::run(chroot.as_deref(), &spec),
+        Some(Verb::Lab(Lab::Startup { task })) => startup::run(&task),
         Some(Verb::Lab(Lab::Pages { tabs, weight, documents })) => tabs::pages(tabs, weight, documents),
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),

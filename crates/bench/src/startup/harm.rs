@@ -1,0 +1,129 @@
+//! What another program on the same disk notices: a reader with a rate of its own, alone, while something is read ahead, and while a
+//! program starts.
+
+use std::time::{Duration, Instant};
+
+use super::error::{Error, Result};
+use super::helper::Helper;
+use super::launcher::Task;
+use super::plan::Variant;
+use super::prefetcher::Prefetcher;
+use super::programs::Program;
+use super::reader::{self, Read};
+use super::scene::{How, Scene};
+use super::trial;
+
+/// The reader's own rate: 20 blocks a second, a sixth of what a laptop's disk can do.
+const EVERY_MS: u64 = 50;
+/// How long it is alone first.
+const ALONE: Duration = Duration::from_secs(5);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// What the reader waited, in milliseconds for each read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Harm {
+    /// Alone on the disk.
+    pub alone_ms: Vec<f64>,
+    /// While something was read ahead; empty where nobody does.
+    pub ahead_ms: Vec<f64>,
+    /// While the program started.
+    pub start_ms: Vec<f64>,
+    /// How long that took beside the reader.
+    pub seconds: f64,
+}
+
+/// Moments by [`reader::now_s`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Phases {
+    alone: f64,
+    ahead: f64,
+    start: f64,
+    end: f64,
+}
+
+/// Holds one such run, from a cold disk.
+///
+/// # Errors
+/// The launch came to nothing, the prefetcher, or the reader.
+pub fn hold(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<Harm> {
+    scene.place.cold()?;
+    let mut helper = start(scene)?;
+    let held = go_through(scene, prefetcher, program, variant);
+    let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
+    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.bench.shutdown);
+    helper.end()?;
+    let (phases, seconds) = held?;
+    rested?;
+    let reads: Vec<Read> = lines?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if reads.is_empty() {
+        return Err(Error::Reader("read nothing; what it said is above".to_owned()));
+    }
+    Ok(harm(&reads, phases, variant, seconds))
+}
+
+fn start(scene: &Scene<'_>) -> Result<Helper> {
+    let unknown = || Error::Reader("has no device to read from".to_owned());
+    let (device, bytes) =
+        (scene.place.device().ok_or_else(unknown)?, scene.place.size().ok_or_else(unknown)?);
+    let task = Task::Read(reader::Spec { device, bytes, every_ms: EVERY_MS, seed: 5 });
+    Helper::start("reader", &mut task.command(&scene.bench.program), None)
+}
+
+fn go_through(
+    scene: &Scene<'_>,
+    prefetcher: &mut Option<&mut dyn Prefetcher>,
+    program: &'static Program,
+    variant: Variant,
+) -> Result<(Phases, f64)> {
+    if variant == Variant::Warm {
+        scene.launch(program, How::default())?.running.end()?;
+    }
+    let ready = scene.prepare(program, How::default())?;
+    let alone = reader::now_s();
+    scene.sleep(ALONE)?;
+    let ahead = reader::now_s();
+    trial::prepare(scene, prefetcher, program, variant)?;
+    let start = reader::now_s();
+    let running = ready.go()?;
+    let seconds = running.started.seconds;
+    let end = start + seconds;
+    running.end()?;
+    Ok((Phases { alone, ahead, start, end }, seconds))
+}
+
+/// By when each read began. Pure.
+fn harm(reads: &[Read], phases: Phases, variant: Variant, seconds: f64) -> Harm {
+    let between = |from: f64, to: f64| {
+        let of = reads.iter().filter(|r| r.at_s >= from && r.at_s < to);
+        of.map(|r| r.ms).collect::<Vec<_>>()
+    };
+    let reads_ahead = matches!(variant, Variant::Preload | Variant::Ahead);
+    Harm {
+        alone_ms: between(phases.alone, phases.ahead),
+        ahead_ms: if reads_ahead { between(phases.ahead, phases.start) } else { Vec::new() },
+        start_ms: between(phases.start, phases.end),
+        seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_belong_to_the_phase_in_which_they_began() {
+        let reads: Vec<Read> = (0..10).map(|n| Read { at_s: f64::from(n), ms: f64::from(10 * n) }).collect();
+        let phases = Phases { alone: 0.0, ahead: 3.0, start: 5.0, end: 8.0 };
+        let all = harm(&reads, phases, Variant::Ahead, 3.0);
+        assert_eq!(
+            (all.alone_ms.len(), all.ahead_ms.as_slice(), all.start_ms.len()),
+            (3, [30.0, 40.0].as_slice(), 3)
+        );
+        assert!(harm(&reads, phases, Variant::Cold, 3.0).ahead_ms.is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! The programs that are started, as data.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// In the tree: the programs' home directory, which is in memory and has what a first start leaves there.
+pub const HOME: &str = "/tmp/home";
+/// In the tree: the document of a viewer.
+pub const DOCUMENT: &str = "startup.pdf";
+
+/// When a launch is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// Its first window is mapped: top-level, and not one that window managers leave alone (menus, tooltips, splash screens).
+    Window,
+    /// The program ended.
+    Exit,
+    /// At once: it only has to be there.
+    Begun,
+}
+
+/// A program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// In tables and on the command line.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// The executable, no shell wrapper: they would be another program. The first of these that is there.
+    pub executables: &'static [&'static str],
+    /// `@document` stands for the document's path in the tree.
+    pub arguments: &'static [&'static str],
+    /// Other arguments with which it stays, where it would end by itself: whoever looks at processes every few seconds sees it then.
+    pub staying: &'static [&'static str],
+    /// When its launch is over.
+    pub until: Until,
+    /// Debian's packages; with those that they depend on they are what is on its disk. The first must be installed, the others
+    /// may be.
+    pub packages: &'static [&'static str],
+    /// With --quick too.
+    pub quick: bool,
+}
+
+impl Program {
+    /// Does it show a document?
+    pub fn needs_document(&self) -> bool {
+        self.arguments.contains(&"@document")
+    }
+
+    /// Its arguments, with this document.
+    pub fn arguments(&self, document: Option<&str>) -> Vec<String> {
+        Self::filled(self.arguments, document)
+    }
+
+    /// Those with which it stays.
+    pub fn staying(&self, document: Option<&str>) -> Vec<String> {
+        Self::filled(if self.staying.is_empty() { self.arguments } else { self.staying }, document)
+    }
+
+    fn filled(arguments: &[&str], document: Option<&str>) -> Vec<String> {
+        let filled = |a: &&str| {
+            if *a == "@document" { document.unwrap_or_default().to_owned() } else { (*a).to_owned() }
+        };
+        arguments.iter().map(filled).collect()
+    }
+
+    /// When a launch with those is over.
+    pub fn until_staying(&self) -> Until {
+        if self.until == Until::Window { Until::Window } else { Until::Begun }
+    }
+
+    /// The executable's path on this machine, which is that in the tree too.
+    pub fn executable(&self) -> Option<&'static str> {
+        self.executables.iter().copied().find(|path| Path::new(path).is_file())
+    }
+}
+
+/// One by its name.
+pub fn named(name: &str) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|p| p.name == name)
+}
+
+/// Of the standard library and, where it is there, numpy: some 300 modules.
+macro_rules! imports {
+    () => {
+        "import asyncio, ctypes, decimal, email.mime.multipart, http.server, json, logging.config, multiprocessing.pool, \
+         sqlite3, ssl, unittest.mock, urllib.request, xml.dom.minidom, xml.etree.ElementTree, xmlrpc.client, zipfile\n\
+         try:\n import numpy, numpy.random, numpy.polynomial\nexcept ImportError:\n pass\n"
+    };
+}
+
+/// All of them, in the order of the table.
+pub static PROGRAMS: [Program; 6] = [
+    Program {
+        name: "xterm",
+        about: "a terminal",
+        executables: &["/usr/bin/xterm"],
+        arguments: &["-e", "/bin/sleep", "600"],
+        staying: &[],
+        until: Until::Window,
+        packages: &["xterm", "coreutils", "fonts-dejavu-core", "xfonts-base"],
+        quick: true,
+    },
+    Program {
+        name: "gedit",
+        about: "GNOME's text editor",
+        executables: &["/usr/bin/gedit"],
+        arguments: &["--standalone"],
+        staying: &[],
+        until: Until::Window,
+        packages: &["gedit", "adwaita-icon-theme", "librsvg2-common", "fonts-dejavu-core", "xkb-data"],
+        quick: true,
+    },
+    Program {
+        name: "python",
+        about: "Python that imports some 300 modules, from exec to exit",
+        executables: &["/usr/bin/python3"],
+        arguments: &["-c", imports!()],
+        staying: &["-c", concat!(imports!(), "import time\ntime.sleep(600)\n")],
+        until: Until::Exit,
+        packages: &["python3", "python3-numpy"],
+        quick: true,
+    },
+    Program {
+        name: "mupdf",
+        about: "a PDF viewer with a document",
+        executables: &["/usr/lib/mupdf/mupdf-x11", "/usr/bin/mupdf-x11", "/usr/bin/mupdf"],
+        arguments: &["@document"],
+        staying: &[],
+        until: Until::Window,
+        packages: &["mupdf", "xkb-data"],
+        quick: false,
+    },
+    Program {
+        name: "chromium",
+        about: "headless Chromium with an empty page, from exec to exit",
+        executables: &["/usr/lib/chromium/chromium", "/usr/lib64/chromium-browser/chromium-browser"],
+        arguments: &[
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--user-data-dir=/tmp/home/chromium",
+            "--dump-dom",
+            "about:blank",
+        ],
+        staying: &[
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--user-data-dir=/tmp/home/chromium",
+            "--remote-debugging-port=0",
+            "about:blank",
+        ],
+        until: Until::Exit,
+        packages: &["chromium", "fonts-dejavu-core"],
+        quick: false,
+    },
+    Program {
+        name: "writer",
+        about: "LibreOffice Writer with an empty document",
+        executables: &["/usr/lib/libreoffice/program/oosplash", "/usr/lib64/libreoffice/program/oosplash"],
+        arguments: &["--writer", "--nologo", "--norestore", "--nolockcheck"],
+        staying: &[],
+        until: Until::Window,
+        packages: &["libreoffice-writer", "libreoffice-gtk3", "fonts-dejavu-core", "xkb-data"],
+        quick: false,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_their_own_and_each_says_where_it_is_from() {
+        let names: std::collections::BTreeSet<_> = PROGRAMS.iter().map(|p| p.name).collect();
+        assert_eq!(names.len(), PROGRAMS.len());
+        assert!(
+            PROGRAMS
+                .iter()
+                .all(|p| !p.packages.is_empty() && p.executables.iter().all(|e| e.starts_with('/')))
+        );
+        assert!(named("emacs").is_none());
+    }
+
+    #[test]
+    fn a_viewer_gets_its_document() {
+        let mupdf = named("mupdf").unwrap();
+        assert!(mupdf.needs_document());
+        assert_eq!(mupdf.arguments(Some("/documents/a.pdf")), ["/documents/a.pdf"]);
+    }
+}
