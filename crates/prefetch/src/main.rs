@@ -93,6 +93,9 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     }
     let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if arguments.end_with_parent {
+        // The agent is never the OOM killer's choice, and what it starts has that from it: what can be done without may be.
+        let score = root.path("proc/self/oom_score_adj");
+        root.sys().write(&score, b"0").map_err(|e| (1, format!("cannot write {}: {e}", score.display())))?;
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
             .map_err(|e| (1, format!("cannot ask to end with the agent: {e}")))?;
     }

@@ -23,7 +23,7 @@ use crate::choose::{Limit, Occasion};
 use crate::fetch::{Fetcher, Haste, Limits};
 use crate::happened::{Event, Happened};
 use crate::learn::{Exec, Finished, Now, Settings};
-use crate::predict::eke::HORIZON_S;
+use crate::predict::eke::HORIZONS_S;
 use crate::predict::{Eke, Predictor};
 use crate::program::{Program, ProgramId};
 use crate::trace::{News, Watch, process};
@@ -339,7 +339,7 @@ impl<'a> Process<'a> {
             self.ahead = None;
             return;
         }
-        let chances = self.predictor.chances(self.local_s(now), HORIZON_S);
+        let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
         let weighed = Weighed::of(&chances, &mut self.library, now);
         let choice = weighed.choose(&self.disks, allowance.budget);
         let decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
