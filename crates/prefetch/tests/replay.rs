@@ -100,3 +100,16 @@ fn a_clock_that_jumps_does_not_lose_what_was_learned() {
         assert!((after[1] - before[1]).abs() < 3.0, "{weeks} weeks: {before:?}, {after:?}");
     }
 }
+
+#[test]
+fn a_trace_of_nonsense_has_figures_too() {
+    let mut text = trace::header();
+    for row in 0..40 {
+        text.push_str(&format!("start,{row},1,p{row}\nstart,{row},1,p{row}\nstop,-5,2,q\nsession,1e14,7\n"));
+        text.push_str(&format!("map,p{row},f{row},0,4294967296\nmap,p{row},f0,{row},1\n"));
+    }
+    let trace = trace::parse(&text).unwrap();
+    for row in replay(&trace, &Settings { budgets_bytes: vec![0, u64::MAX], ..Settings::of(&trace) }) {
+        assert!(row.value.is_finite() && row.value >= 0.0, "{row:?}");
+    }
+}
