@@ -18,17 +18,17 @@ pub struct Clock {
 impl Clock {
     /// Counts up to the time of an event and returns the seconds counted. What is no number leaves it as it is.
     pub fn advance(&mut self, at_s: f64) -> f64 {
+        self.advance_at_most(at_s, LONGEST_STEP_S)
+    }
+
+    /// The same with another longest step.
+    pub fn advance_at_most(&mut self, at_s: f64, longest_s: f64) -> f64 {
         if at_s.is_finite() {
-            self.counted_s = self.at(at_s);
+            let step_s = self.seen_s.map_or(0.0, |seen| at_s - seen);
+            self.counted_s += step_s.clamp(0.0, longest_s);
             self.seen_s = Some(at_s);
         }
         self.counted_s
-    }
-
-    /// The seconds that [`Self::advance`] would return.
-    pub fn at(&self, at_s: f64) -> f64 {
-        let step = self.seen_s.map_or(0.0, |seen| at_s - seen);
-        if step.is_finite() { self.counted_s + step.clamp(0.0, LONGEST_STEP_S) } else { self.counted_s }
     }
 
     /// Seconds counted so far.

@@ -11,6 +11,9 @@ use crate::program::ProgramId;
 /// A program that has run for so long without a word is held to have ended unseen: its stop was lost.
 const FORGOTTEN_S: f64 = 3.0 * 86_400.0;
 
+/// What counts at most as time without a word between two events: a clock that jumps ends nothing.
+const LONGEST_STEP_S: f64 = 86_400.0;
+
 /// The programs that run, with who started them and when.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Running {
@@ -21,7 +24,7 @@ pub struct Running {
 impl Running {
     /// Takes in an event; true if it changed something: a program that runs is not started, one that does not is not stopped.
     pub fn observe(&mut self, happened: &Happened) -> bool {
-        let now_s = self.clock.advance(happened.at_s);
+        let now_s = self.clock.advance_at_most(happened.at_s, LONGEST_STEP_S);
         self.since_s.retain(|_, since| now_s - *since <= FORGOTTEN_S);
         match happened.event {
             Event::Start(program) => self.since_s.insert(program, now_s).is_none(),
@@ -57,7 +60,11 @@ mod tests {
         assert!(!running.observe(&at(1.0, Event::Start(a))));
         assert!(!running.observe(&at(2.0, Event::Stop(b))));
         assert!(running.has(a));
-        running.observe(&at(FORGOTTEN_S + 10.0, Event::Session));
+        running.observe(&at(1e10, Event::Session));
+        assert!(running.has(a), "a jump is one day");
+        for day in 1..=3 {
+            running.observe(&at(1e10 + f64::from(day) * 86_400.0, Event::Session));
+        }
         assert!(!running.has(a));
     }
 }

@@ -42,8 +42,8 @@ impl Calibration {
             gradient.iter_mut().zip(parts).for_each(|(sum, part)| *sum += error * logit(part));
             gradient[PARTS] += error;
         }
-        for part in 0..PARTS {
-            self.weights[part] = (self.weights[part] - self.step(part, gradient[part])).clamp(0.02, 3.0);
+        for (part, sum) in gradient.into_iter().enumerate().take(PARTS) {
+            self.weights[part] = (self.weights[part] - self.step(part, sum)).clamp(0.02, 3.0);
         }
         self.offset = (self.offset - self.step(PARTS, gradient[PARTS])).clamp(-FAR, FAR);
     }

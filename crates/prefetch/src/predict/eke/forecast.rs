@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Calibration, PARTS, Reliability};
+use super::isotone::Isotone;
 use super::within::Within;
 use crate::program::ProgramId;
 
@@ -68,6 +69,7 @@ pub struct Forecasts {
     starts: Vec<Mean>,
     contexts: BTreeMap<ProgramId, Within>,
     calibration: Calibration,
+    isotone: Isotone,
     reliability: Reliability,
     #[serde(skip)]
     pending: VecDeque<Forecast>,
@@ -81,6 +83,7 @@ impl Forecasts {
             starts: vec![ONE; PLACES],
             contexts: BTreeMap::new(),
             calibration: Calibration::default(),
+            isotone: Isotone::default(),
             reliability: Reliability::default(),
             pending: VecDeque::new(),
         }
@@ -103,7 +106,7 @@ impl Forecasts {
     /// The probability that a program starts within `horizon_s`: put together and calibrated for the horizon that was learned, and for others
     /// as if starts came evenly, 1 - (1 - p)^(horizon / learned).
     pub fn probability(&self, context: Context, program: ProgramId, share: f64, horizon_s: f64) -> f64 {
-        let not = 1.0 - self.calibration.of(self.parts(context, program, share));
+        let not = 1.0 - self.isotone.of(self.calibration.of(self.parts(context, program, share)));
         let horizons = (horizon_s / self.horizon_s).clamp(0.0, 1e6);
         if horizons.is_finite() { 1.0 - not.powf(horizons) } else { 0.0 }
     }
@@ -113,14 +116,16 @@ impl Forecasts {
         &self.reliability
     }
 
-    /// Keeps a forecast, to be looked at again, unless one was kept just before. `shares` are programs with their shares in being next.
-    pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
+    /// Would a forecast be kept? Not if one was just before, or too many wait.
+    pub fn wants(&self, now_s: f64, context: Context) -> bool {
         let apart_s = APART * self.horizon_s;
         let soon =
             self.pending.back().is_some_and(|last| now_s - last.at_s < apart_s && last.context == context);
-        if soon || self.pending.len() >= PENDING {
-            return;
-        }
+        !soon && self.pending.len() < PENDING
+    }
+
+    /// Keeps a forecast, to be looked at again. `shares` are programs with their shares in being next.
+    pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
         let parts = |(program, share): &(ProgramId, f64)| (*program, self.parts(context, *program, *share));
         let mut programs: Vec<(ProgramId, [f64; PARTS])> = shares.iter().map(parts).collect();
         let sum = |parts: [f64; PARTS]| parts.iter().sum::<f64>();
@@ -159,9 +164,14 @@ impl Forecasts {
         self.contexts.entry(over.context.key).or_default().learn(over.started.iter().copied());
         let turned_out =
             |(program, parts): &(ProgramId, [f64; PARTS])| (*parts, over.started.contains(program));
-        for (parts, started) in over.programs.iter().map(turned_out) {
-            self.reliability.add(self.calibration.of(parts), started);
-        }
+        let said: Vec<(f64, bool)> = over
+            .programs
+            .iter()
+            .map(turned_out)
+            .map(|(parts, started)| (self.calibration.of(parts), started))
+            .collect();
+        said.iter().for_each(|(said, started)| self.reliability.add(self.isotone.of(*said), *started));
+        self.isotone.learn(said.into_iter());
         self.calibration.learn(over.programs.iter().map(turned_out));
     }
 
@@ -185,6 +195,7 @@ impl Forecasts {
             self.contexts.pop_last();
         }
         self.calibration.mend();
+        self.isotone.mend();
         self.reliability.mend();
     }
 }

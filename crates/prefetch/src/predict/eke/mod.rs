@@ -4,7 +4,8 @@
 //! (slowly and quickly fading) and the one before it, the time of day and of week, and the place in the session. Their weights
 //! are learned online by what each had given to what came ([`mix`]). A program's share in being next becomes a probability to start within a
 //! horizon by how many start in that time, is put together with how often it did start within it of such a log-in or start, whatever came
-//! between ([`within`]), and is calibrated by how such probabilities turned out ([`forecast`], [`calibration`]).
+//! between ([`within`]), and is calibrated by how such probabilities turned out ([`forecast`],
+//! [`calibration`], [`isotone`]).
 //!
 //! It speaks for the user who started something or logged in last. All counts fade by events, not by time. Memory is bounded: 2000 programs
 //! and 8 users, the longest unused go first.
@@ -13,6 +14,7 @@ pub mod calibration;
 mod circle;
 mod forecast;
 mod habits;
+mod isotone;
 mod mix;
 mod row;
 mod state;
@@ -173,11 +175,15 @@ impl Eke {
 
     fn forecast(&mut self, at_s: f64) {
         let Some(user) = self.users.get(&self.user) else { return };
+        let (now_s, context) = (self.clock.counted_s(), user.habits.context(self.user));
+        if !self.forecasts.iter().any(|forecasts| forecasts.wants(now_s, context)) {
+            return;
+        }
         let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
-        let context = user.habits.context(self.user);
         let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
-        let now_s = self.clock.counted_s();
-        self.forecasts.iter_mut().for_each(|forecasts| forecasts.keep(now_s, context, &shares));
+        for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.wants(now_s, context)) {
+            forecasts.keep(now_s, context, &shares);
+        }
     }
 
     /// Puts right what a foreign state may have.

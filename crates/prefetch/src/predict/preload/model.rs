@@ -126,9 +126,70 @@ impl Model {
     fn correlation(&self, first: usize, second: usize, pair: &Pair) -> f64 {
         correlation(self.clock_s, self.exes[first].ran_s, self.exes[second].ran_s, pair.both_s)
     }
+}
 
-    /// Is it known?
-    pub fn knows(&self, program: ProgramId) -> bool {
-        self.places.contains_key(&program)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ProgramId = ProgramId(1);
+    const B: ProgramId = ProgramId(2);
+
+    /// One cycle: a look, and half a cycle later the lesson.
+    fn cycle(model: &mut Model, running: &[ProgramId]) {
+        model.pass(10);
+        model.scan(&running.iter().copied().collect());
+        model.pass(10);
+        model.update(|_| true);
+    }
+
+    fn lnprob(model: &Model, program: ProgramId) -> Option<f64> {
+        model.lnprobs().into_iter().find(|told| told.0 == program).and_then(|told| told.1)
+    }
+
+    #[test]
+    fn a_model_by_hand() {
+        let mut model = Model::default();
+        let both = [A, B];
+        for running in [&both[..1], &both, &both, &both[..1], &both[..1]] {
+            cycle(&mut model, running);
+        }
+        // The clock is at 100 s. A ran 100 s, so that it tells nothing of B: the correlation is 0.
+        assert_eq!((lnprob(&model, A), lnprob(&model, B)), (None, Some(0.0)));
+        for running in [&both[..0], &both[..0], &both[..1]] {
+            cycle(&mut model, running);
+        }
+        // At 160 s: A ran 120, B 40, both 40: rho = (160·40 - 120·40) / sqrt(120·40·40·120) = 1/3.
+        // State "A only" was left once after 20 s (at 40 for both) and once after 40 s (80 to 120, for none): mean 30 s, and half of it for B.
+        let begins = (1.0 - (-1.0_f64).exp()) / 2.01;
+        let expected = (1.0 - begins / 3.0).ln();
+        assert!((lnprob(&model, B).unwrap() - expected).abs() < 1e-12, "{:?}, {expected}", lnprob(&model, B));
+    }
+
+    #[test]
+    fn small_programs_are_not_let_in_and_asked_again() {
+        let mut model = Model::default();
+        model.scan(&[A].into_iter().collect());
+        model.update(|_| false);
+        assert!(model.lnprobs().is_empty());
+        cycle(&mut model, &[A]);
+        assert_eq!(model.lnprobs(), [(A, None)]);
+    }
+
+    #[test]
+    fn garbage_at_a_restart_switches_a_state_off_until_it_is_averaged_away() {
+        let learned = |changed_s: fn(u64, i64) -> i64| {
+            let mut model = Model::default();
+            for running in [&[A][..], &[A, B], &[A], &[]] {
+                cycle(&mut model, running);
+            }
+            model.load(changed_s);
+            for running in [&[][..], &[A], &[A, B], &[A], &[]] {
+                cycle(&mut model, running);
+            }
+            lnprob(&model, A).unwrap()
+        };
+        assert!(learned(|_, now_s| now_s) < 0.0);
+        assert_eq!(learned(|_, _| 20_000), 0.0, "a change in the future makes a mean below 0");
     }
 }

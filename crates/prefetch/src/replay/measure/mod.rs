@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choose::Order;
 pub use oracle::Oracle;
+pub use run::run;
 
 use super::trace::Trace;
 use crate::predict::eke::calibration::{Bin, Reliability};
@@ -123,6 +124,8 @@ fn of_horizon(horizon_s: f64, table: &Reliability) -> Vec<Row> {
     };
     let mut rows: Vec<Row> = table.bins().flat_map(of_bin).collect();
     let error = table.error().map(|error| 100.0 * error);
-    rows.extend(error.map(|error| Row::new("eke", &[horizon.clone()], "calibration error", "%", error)));
+    rows.extend(
+        error.map(|error| Row::new("eke", std::slice::from_ref(&horizon), "calibration error", "%", error)),
+    );
     rows
 }

@@ -40,7 +40,7 @@ pub fn lives(trace: &Trace) -> impl Iterator<Item = (&Happened, Life)> {
     })
 }
 
-/// The figures of a predictor.
+/// The figures of one predictor, which knows nothing yet.
 pub fn run(predictor: &mut dyn Predictor, trace: &Trace, settings: &Settings) -> Vec<Row> {
     let mut run = Run::new(predictor, trace, settings);
     for (happened, life) in lives(trace) {
