@@ -29,20 +29,20 @@ fn with_two_users_eke_hits_more_than_preload_and_naive_where_the_budget_binds() 
             *figures.get(&key).unwrap_or_else(|| panic!("no {key:?}"))
         };
         for metric in ["hit maps", "hit bytes"] {
-            let own = ["preload 0.6.4", "preload repaired"].map(|preload| figure(preload, "own", metric));
             for order in ["probability", "per byte"] {
                 let eke = figure("eke", order, metric);
                 assert!(figure("eke", order, "bound") > 90.0, "the budget of {budget} bytes does not bind");
-                assert!(
-                    own.iter().all(|preload| eke > *preload),
-                    "{budget} {order} {metric}: {eke} against {own:?}"
-                );
-                for (other, least) in [("thesis", 0.0), ("naive", 0.0), ("recency", 0.0)] {
-                    let other_hits = figure(other, order, metric);
-                    assert!(
-                        eke > other_hits + least,
-                        "{budget} {order} {metric}: {eke}, {other} {other_hits}"
-                    );
+                for other in ["thesis", "naive", "recency"] {
+                    let hits = figure(other, order, metric);
+                    assert!(eke > hits, "{budget} {order} {metric}: {eke}, {other} {hits}");
+                }
+                for preload in ["preload 0.6.4", "preload repaired"] {
+                    let hits = figure(preload, "own", metric);
+                    assert!(eke > hits, "{budget} {order} {metric}: {eke}, {preload} {hits}");
+                    // Its model with eke's choice is close, and as good in bytes with some seeds.
+                    let [of_model, of_eke] =
+                        [preload, "eke"].map(|variant| figure(variant, order, "hit maps"));
+                    assert!(of_eke > of_model, "{budget} {order}: {of_eke}, {preload} {of_model}");
                 }
             }
             assert!(figure("oracle", "own", "hit maps") > figure("eke", "probability", "hit maps"));
