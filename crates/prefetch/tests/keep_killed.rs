@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use eke_prefetch::keep::Keep;
 use eke_prefetch::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
+use rusqlite::Connection;
 
 const NOW: i64 = 1_800_000_000;
 const DIR: &str = "EKE_TEST_KEEP_DIR";
@@ -43,6 +44,11 @@ fn last(dir: &Path) -> u64 {
     let number = known.record.cold_bytes;
     assert_eq!(known.set, launch(number).set);
     assert_eq!(u64::from(known.record.learned), number);
+    let path = opened.keep.path().to_owned();
+    drop(opened);
+    let whole = Connection::open(path).unwrap();
+    let whole: String = whole.query_row("PRAGMA integrity_check", (), |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
     number
 }
 

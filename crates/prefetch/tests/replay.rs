@@ -29,20 +29,20 @@ fn with_two_users_eke_hits_more_than_preload_and_naive_where_the_budget_binds() 
             *figures.get(&key).unwrap_or_else(|| panic!("no {key:?}"))
         };
         for metric in ["hit maps", "hit bytes"] {
-            let own = ["preload 0.6.4", "preload repaired"].map(|preload| figure(preload, "own", metric));
             for order in ["probability", "per byte"] {
                 let eke = figure("eke", order, metric);
                 assert!(figure("eke", order, "bound") > 90.0, "the budget of {budget} bytes does not bind");
-                assert!(
-                    own.iter().all(|preload| eke > *preload),
-                    "{budget} {order} {metric}: {eke} against {own:?}"
-                );
-                for (other, least) in [("thesis", 0.0), ("naive", 0.0), ("recency", 0.0)] {
-                    let other_hits = figure(other, order, metric);
-                    assert!(
-                        eke > other_hits + least,
-                        "{budget} {order} {metric}: {eke}, {other} {other_hits}"
-                    );
+                for other in ["thesis", "naive", "recency"] {
+                    let hits = figure(other, order, metric);
+                    assert!(eke > hits, "{budget} {order} {metric}: {eke}, {other} {hits}");
+                }
+                for preload in ["preload 0.6.4", "preload repaired"] {
+                    let hits = figure(preload, "own", metric);
+                    assert!(eke > hits, "{budget} {order} {metric}: {eke}, {preload} {hits}");
+                    // Its model with eke's choice is close, and as good in bytes with some seeds.
+                    let [of_model, of_eke] =
+                        [preload, "eke"].map(|variant| figure(variant, order, "hit maps"));
+                    assert!(of_eke > of_model, "{budget} {order}: {of_eke}, {preload} {of_model}");
                 }
             }
             assert!(figure("oracle", "own", "hit maps") > figure("eke", "probability", "hit maps"));
@@ -98,5 +98,18 @@ fn a_clock_that_jumps_does_not_lose_what_was_learned() {
         let after = both(&jumped);
         assert_eq!(after[0], before[0]);
         assert!((after[1] - before[1]).abs() < 3.0, "{weeks} weeks: {before:?}, {after:?}");
+    }
+}
+
+#[test]
+fn a_trace_of_nonsense_has_figures_too() {
+    let mut text = trace::header();
+    for row in 0..40 {
+        text.push_str(&format!("start,{row},1,p{row}\nstart,{row},1,p{row}\nstop,-5,2,q\nsession,1e14,7\n"));
+        text.push_str(&format!("map,p{row},f{row},0,4294967296\nmap,p{row},f0,{row},1\n"));
+    }
+    let trace = trace::parse(&text).unwrap();
+    for row in replay(&trace, &Settings { budgets_bytes: vec![0, u64::MAX], ..Settings::of(&trace) }) {
+        assert!(row.value.is_finite() && row.value >= 0.0, "{row:?}");
     }
 }

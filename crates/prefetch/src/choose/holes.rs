@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::pick::Wish;
-use super::unit::{Holes, Key};
+use super::unit::Holes;
 use crate::pages::{Pages, Span};
 
 /// A hole, and the wish that it follows.
@@ -13,9 +13,10 @@ struct Hole {
     pages: Pages,
 }
 
-/// Fills holes, the shortest first, with what is left of the budget: memory is better spent on what is used.
-pub(super) fn fill(wishes: &mut [Wish], holes: &BTreeMap<Key<'_>, Holes>, mut left_bytes: u64) {
-    let mut found = find(wishes, holes);
+/// Fills holes, the shortest first, with what is left of the budget: memory is better spent on what is used. `numbers` are those of the
+/// wishes' files in `holes`.
+pub(super) fn fill(wishes: &mut [Wish], numbers: &[usize], holes: &[Holes], mut left_bytes: u64) {
+    let mut found = find(wishes, numbers, holes);
     // a stable sort: holes of one length stay in order of files and pages
     found.sort_by_key(|hole| hole.pages.count());
     for Hole { wish, pages } in found {
@@ -26,15 +27,15 @@ pub(super) fn fill(wishes: &mut [Wish], holes: &BTreeMap<Key<'_>, Holes>, mut le
     }
 }
 
-fn find(wishes: &[Wish], holes: &BTreeMap<Key<'_>, Holes>) -> Vec<Hole> {
-    let mut by_file: BTreeMap<Key<'_>, Vec<(Span, usize)>> = BTreeMap::new();
-    for (at, wish) in wishes.iter().enumerate() {
+fn find(wishes: &[Wish], numbers: &[usize], holes: &[Holes]) -> Vec<Hole> {
+    let mut by_file: BTreeMap<usize, Vec<(Span, usize)>> = BTreeMap::new();
+    for (at, (wish, number)) in wishes.iter().zip(numbers).enumerate() {
         let spans = wish.pages.spans().iter().map(|span| (*span, at));
-        by_file.entry((wish.kind, &wish.path, wish.stamp)).or_default().extend(spans);
+        by_file.entry(*number).or_default().extend(spans);
     }
     let mut found = Vec::new();
-    for (key, mut spans) in by_file {
-        let Some(Holes { longest, resident }) = holes.get(&key) else { continue };
+    for (number, mut spans) in by_file {
+        let Holes { longest, resident } = &holes[number];
         spans.sort_unstable();
         found.extend(spans.windows(2).filter_map(|pair| {
             let hole = Span::new(pair[0].0.end, pair[1].0.first).filter(|hole| hole.pages() <= *longest)?;

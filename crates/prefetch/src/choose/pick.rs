@@ -1,7 +1,7 @@
 //! The pieces within the budget.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::unit::{Looked, Seconds, Unit, Whole, sound};
 use super::verdict::Verdict;
@@ -55,7 +55,7 @@ struct Taken<'a> {
 pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Limits) -> Choice {
     let mut units: Vec<&Unit<'_>> =
         looked.units.iter().filter(|unit| unit.probability >= limits.least_probability).collect();
-    units.sort_by(|a, b| density(b).total_cmp(&density(a)).then_with(|| name(a).cmp(&name(b))));
+    units.sort_by(|a, b| density(b).total_cmp(&density(a)).then_with(|| order(a).cmp(&order(b))));
     let taken = take(&units, limits.budget_bytes);
     let probable = units.iter().map(|unit| (*unit, 1.0));
     let sums = Sums {
@@ -66,9 +66,9 @@ pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Li
     let verdicts = candidates.iter().enumerate();
     let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
     let verdicts = verdicts.collect();
-    let mut wishes = wishes(&taken);
+    let (mut wishes, numbers) = wishes(&taken);
     let left = limits.budget_bytes - bytes(&wishes);
-    holes::fill(&mut wishes, &looked.holes, left);
+    holes::fill(&mut wishes, &numbers, &looked.holes, left);
     Choice { verdicts, bytes: bytes(&wishes), saved_s: wishes.iter().map(|wish| wish.saved_s).sum(), wishes }
 }
 
@@ -84,9 +84,9 @@ fn density(unit: &Unit<'_>) -> f64 {
     unit.saved.sum() / size(unit).max(1) as f64
 }
 
-/// So that the order does not depend on that of the candidates.
-fn name<'a>(unit: &'a Unit<'a>) -> (&'a Path, Kind, Stamp, Option<Span>) {
-    (&unit.file.path, unit.file.kind, unit.file.stamp, unit.pages.spans().first().copied())
+/// Of what is worth the same: in order of first use, and never in that of the candidates.
+fn order(unit: &Unit<'_>) -> (usize, usize, Option<Span>) {
+    (unit.place, unit.number, unit.pages.spans().first().copied())
 }
 
 fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
@@ -123,16 +123,17 @@ fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     (bytes > 0).then_some(Taken { unit, pages: first, bytes, saved: saved * part, part })
 }
 
-/// Units of a file that are worth about the same are one wish.
-fn wishes(taken: &[Taken<'_>]) -> Vec<Wish> {
-    let mut at: BTreeMap<(i32, &Path, Kind, Stamp), usize> = BTreeMap::new();
+/// Units of a file that are worth about the same are one wish; the second list has the files' numbers.
+fn wishes(taken: &[Taken<'_>]) -> (Vec<Wish>, Vec<usize>) {
+    let mut at: BTreeMap<(i32, usize), usize> = BTreeMap::new();
     let mut wishes: Vec<Wish> = Vec::new();
+    let mut numbers = Vec::new();
     for taken in taken {
-        let file = taken.unit.file;
         let band = density(taken.unit).log2().div_euclid(2.0) as i32;
-        let index = *at.entry((band, &file.path, file.kind, file.stamp)).or_insert(wishes.len());
+        let index = *at.entry((band, taken.unit.number)).or_insert(wishes.len());
         if index == wishes.len() {
             wishes.push(wish(taken));
+            numbers.push(taken.unit.number);
             continue;
         }
         let wish = &mut wishes[index];
@@ -141,7 +142,7 @@ fn wishes(taken: &[Taken<'_>]) -> Vec<Wish> {
         wish.saved_s += taken.saved;
         wish.place = wish.place.min(taken.unit.place);
     }
-    wishes
+    (wishes, numbers)
 }
 
 fn wish(taken: &Taken<'_>) -> Wish {

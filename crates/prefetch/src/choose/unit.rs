@@ -1,7 +1,7 @@
 //! What candidates would read, cut into pieces that the same ones use.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsStr;
 
 use super::{Candidate, Ground, Limits, Resident};
 use crate::cost::DiskCost;
@@ -19,6 +19,8 @@ const LONGEST_HOLE_PAGES: u64 = 256;
 pub(super) struct Unit<'a> {
     /// Of which file.
     pub file: &'a Touched,
+    /// The file's number: its place in the order of kinds and names.
+    pub number: usize,
     /// What is used of it and not in memory.
     pub pages: Pages,
     /// The least place in the order of first use that the file has in any set.
@@ -73,8 +75,8 @@ pub(super) struct Whole {
 pub(super) struct Looked<'a> {
     pub units: Vec<Unit<'a>>,
     pub wholes: Vec<Whole>,
-    /// Of each file, which holes between its pages may be read.
-    pub holes: BTreeMap<Key<'a>, Holes>,
+    /// Of each file, by its number, which holes between its pages may be read.
+    pub holes: Vec<Holes>,
 }
 
 /// The holes of a file.
@@ -94,8 +96,8 @@ struct User<'a> {
     place: usize,
 }
 
-/// Files are the same if all of these are.
-pub(super) type Key<'a> = (Kind, &'a Path, Stamp);
+/// Files are the same if all of these are. Names are compared as bytes: that of paths goes part by part, and takes long.
+type Key<'a> = (Kind, &'a OsStr, Stamp);
 
 pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limits: &Limits) -> Looked<'a> {
     let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
@@ -111,7 +113,7 @@ pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limit
         }
         wholes.push(whole);
     }
-    let mut looked = Looked { units: Vec::new(), wholes, holes: BTreeMap::new() };
+    let mut looked = Looked { units: Vec::new(), wholes, holes: Vec::new() };
     for (key, users) in by_file {
         let (Some(Some(cost)), Some(first)) = (costs.get(&key), users.first()) else { continue };
         let resident = match ground.resident(first.file) {
@@ -119,14 +121,16 @@ pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limit
             Resident::Unknown => Pages::default(),
             Resident::Pages(pages) => pages,
         };
-        looked.units.extend(of_file(first.file, &users, *cost, &resident));
-        looked.holes.insert(key, Holes { longest: longest_hole(*cost), resident });
+        let of_file = of_file(first.file, &users, *cost, &resident);
+        let number = looked.holes.len();
+        looked.units.extend(of_file.into_iter().map(|unit| Unit { number, ..unit }));
+        looked.holes.push(Holes { longest: longest_hole(*cost), resident });
     }
     looked
 }
 
-pub(super) fn key(file: &Touched) -> Key<'_> {
-    (file.kind, &file.path, file.stamp)
+fn key(file: &Touched) -> Key<'_> {
+    (file.kind, file.path.as_os_str(), file.stamp)
 }
 
 fn cost(file: &Touched, ground: &dyn Ground) -> Option<DiskCost> {
@@ -269,6 +273,7 @@ fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskC
     let used_pages = pieces.iter().map(|piece| piece.span).filter(|_| file.kind != Kind::Directory);
     Unit {
         file,
+        number: 0,
         pages: used_pages.collect(),
         place: of.iter().map(|at| users[*at].place).min().unwrap_or(0),
         probability,

@@ -58,12 +58,12 @@ impl Maps {
 
     /// Bytes that a program uses.
     pub fn bytes_of(&self, program: ProgramId) -> u64 {
-        self.of(program).iter().map(|map| self.all[*map].bytes()).sum()
+        self.of(program).iter().fold(0, |sum, map| sum.saturating_add(self.all[*map].bytes()))
     }
 
     /// Bytes of all maps.
     pub fn bytes(&self) -> u64 {
-        self.all.iter().map(Map::bytes).sum()
+        self.all.iter().fold(0, |sum, map| sum.saturating_add(map.bytes()))
     }
 }
 

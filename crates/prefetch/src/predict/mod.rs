@@ -70,7 +70,12 @@ pub trait Predictor {
         None
     }
 
-    /// Its own ranking of maps at `now_s`, least `lnprob` first; most predictors have none, and maps are chosen by the chances of programs.
+    /// Does it rank maps itself?
+    fn ranks_maps(&self) -> bool {
+        false
+    }
+
+    /// Its own ranking of maps at `now_s`, least `lnprob` first; none if it does not rank maps, which are chosen by the chances of programs then.
     fn bids(&mut self, _now_s: f64) -> Option<Vec<Bid>> {
         None
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use eke_prefetch::keep::{Access, Keep, Record};
 use eke_prefetch::replay::trace::{Names, happened_row, header, map_row};
 use eke_prefetch::{Event, Program, ProgramId};
-use std::os::unix::ffi::OsStrExt;
 
 use super::{Store, failure};
 use crate::documents::prefetch::Trace;
@@ -34,7 +34,11 @@ pub fn run(context: &Context, store: &Store, hash: bool, output: Option<&Path>) 
     let file = opened.map_err(|e| {
         Failure::new(Status::Failed, format!("cannot make {}: {e}; no file is replaced", path.display()))
     })?;
-    let (events, programs, maps) = write(&mut BufWriter::new(file), &keep, store, names)?;
+    let written = write(&mut BufWriter::new(file), &keep, store, names).inspect_err(|_| {
+        // a half of a trace would be taken for one
+        let _ = std::fs::remove_file(path);
+    });
+    let (events, programs, maps) = written?;
     let document = Trace { output: path.to_owned(), hashed: hash, events, programs, maps };
     context.print(&document, |d| {
         say!(

@@ -116,14 +116,16 @@ impl Forecasts {
         &self.reliability
     }
 
-    /// Keeps a forecast, to be looked at again, unless one was kept just before. `shares` are programs with their shares in being next.
-    pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
+    /// Would a forecast be kept? Not if one was just before, or too many wait.
+    pub fn wants(&self, now_s: f64, context: Context) -> bool {
         let apart_s = APART * self.horizon_s;
         let soon =
             self.pending.back().is_some_and(|last| now_s - last.at_s < apart_s && last.context == context);
-        if soon || self.pending.len() >= PENDING {
-            return;
-        }
+        !soon && self.pending.len() < PENDING
+    }
+
+    /// Keeps a forecast, to be looked at again. `shares` are programs with their shares in being next.
+    pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
         let parts = |(program, share): &(ProgramId, f64)| (*program, self.parts(context, *program, *share));
         let mut programs: Vec<(ProgramId, [f64; PARTS])> = shares.iter().map(parts).collect();
         let sum = |parts: [f64; PARTS]| parts.iter().sum::<f64>();

@@ -175,11 +175,15 @@ impl Eke {
 
     fn forecast(&mut self, at_s: f64) {
         let Some(user) = self.users.get(&self.user) else { return };
+        let (now_s, context) = (self.clock.counted_s(), user.habits.context(self.user));
+        if !self.forecasts.iter().any(|forecasts| forecasts.wants(now_s, context)) {
+            return;
+        }
         let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
-        let context = user.habits.context(self.user);
         let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
-        let now_s = self.clock.counted_s();
-        self.forecasts.iter_mut().for_each(|forecasts| forecasts.keep(now_s, context, &shares));
+        for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.wants(now_s, context)) {
+            forecasts.keep(now_s, context, &shares);
+        }
     }
 
     /// Puts right what a foreign state may have.

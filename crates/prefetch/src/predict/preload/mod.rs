@@ -146,6 +146,10 @@ impl Predictor for Preload {
         Some(CYCLE_S as f64)
     }
 
+    fn ranks_maps(&self) -> bool {
+        true
+    }
+
     fn bids(&mut self, now_s: f64) -> Option<Vec<Bid>> {
         self.advance(now_s);
         let mut sums = vec![0.0; self.maps.all().len()];

@@ -34,7 +34,7 @@ impl Cache {
         match before {
             Some(turn) => self.order.remove(&(turn, map)),
             None => {
-                self.held_bytes += maps.all()[map].bytes();
+                self.held_bytes = self.held_bytes.saturating_add(maps.all()[map].bytes());
                 false
             }
         };
@@ -43,7 +43,7 @@ impl Cache {
             (self.held_bytes > self.room_bytes).then(|| self.order.pop_first()).flatten()
         {
             self.turns[oldest] = None;
-            self.held_bytes -= maps.all()[oldest].bytes();
+            self.held_bytes = self.held_bytes.saturating_sub(maps.all()[oldest].bytes());
         }
         before.is_some()
     }
@@ -57,7 +57,7 @@ pub fn rows(trace: &Trace, settings: &Settings) -> Vec<Row> {
 fn figures(trace: &Trace, budget_bytes: u64) -> [Row; 2] {
     let maps = &trace.maps;
     let mut cache = Cache::new(budget_bytes, maps.all().len());
-    let (mut needed, mut hit) = ([0, 0], [0, 0]);
+    let (mut needed, mut hit) = ([0_u64; 2], [0_u64; 2]);
     for (_, life) in lives(trace) {
         match life {
             Life::Boot => cache.clear(),
@@ -65,8 +65,8 @@ fn figures(trace: &Trace, budget_bytes: u64) -> [Row; 2] {
                 for map in maps.of(program) {
                     let bytes = maps.all()[*map].bytes();
                     let there = u64::from(cache.touch(*map, maps));
-                    needed = [needed[0] + 1, needed[1] + bytes];
-                    hit = [hit[0] + there, hit[1] + there * bytes];
+                    needed = [needed[0] + 1, bytes.saturating_add(needed[1])];
+                    hit = [hit[0] + there, (there * bytes).saturating_add(hit[1])];
                 }
             }
             Life::Other => {}

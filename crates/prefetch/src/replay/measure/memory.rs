@@ -29,6 +29,14 @@ struct Sum {
     bytes: u64,
 }
 
+impl Sum {
+    /// Adds a map. A trace may be anybody's: sums stay at the greatest number.
+    fn add(&mut self, bytes: u64) {
+        self.maps += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
 impl Memory {
     /// Empty.
     pub fn new(budget_bytes: u64, order: Order, maps: usize) -> Self {
@@ -53,7 +61,8 @@ impl Memory {
         self.bound += u64::from(choice.bound);
         for (map, new) in choice.read.iter().enumerate() {
             let (old, new_bytes) = (self.read[map], new.unwrap_or(0));
-            self.fetched_bytes += new_bytes.saturating_sub(old.unwrap_or(0));
+            let more = new_bytes.saturating_sub(old.unwrap_or(0));
+            self.fetched_bytes = self.fetched_bytes.saturating_add(more);
             if new.is_none() {
                 self.drop_map(map);
             }
@@ -63,7 +72,7 @@ impl Memory {
 
     fn drop_map(&mut self, map: usize) {
         let unused = self.read[map].take().filter(|_| !self.used[map]);
-        self.wasted_bytes += unused.unwrap_or(0);
+        self.wasted_bytes = self.wasted_bytes.saturating_add(unused.unwrap_or(0));
         self.used[map] = false;
     }
 
@@ -76,11 +85,9 @@ impl Memory {
     pub fn start(&mut self, needs: &[usize], maps: &Maps) {
         self.starts += 1;
         for map in needs {
-            self.needed.maps += 1;
-            self.needed.bytes += maps.all()[*map].bytes();
+            self.needed.add(maps.all()[*map].bytes());
             if let Some(bytes) = self.read[*map] {
-                self.hit.maps += 1;
-                self.hit.bytes += bytes;
+                self.hit.add(bytes);
                 self.used[*map] = true;
             }
         }

@@ -20,7 +20,8 @@
 //! # Choice
 //! Predictors of programs share one choice: a map is needed with 1 - Π (1 - P) over the programs that use it, and maps are taken by that
 //! (`probability`, the thesis's order) or by that per byte (`per byte`, which is best where a request costs much and bytes little) while they fit the
-//! budget. preload ranks maps itself (`own`), as does the oracle: it knows what starts, and takes the maps of the next start first, small before large.
+//! budget. preload ranks maps itself (`own`: that is preload), as does the oracle: it knows what starts, and takes the maps of the next start first,
+//! small before large. Their chances of programs go through the common choice as well, so that preload's model is told apart from its choice.
 //!
 //! The bare page cache is beside them: what of the launches' maps a cache of the same size has, that drops the least recently used.
 

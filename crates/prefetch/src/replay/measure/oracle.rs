@@ -56,6 +56,10 @@ impl Predictor for Oracle {
         next.map(|(at, program)| Chance { program, probability: 1.0 / (1.0 + at as f64) }).collect()
     }
 
+    fn ranks_maps(&self) -> bool {
+        true
+    }
+
     fn bids(&mut self, _now_s: f64) -> Option<Vec<Bid>> {
         let mut taken = vec![false; self.maps.all().len()];
         let mut order = Vec::new();

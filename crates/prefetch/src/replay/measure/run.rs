@@ -7,13 +7,16 @@ use super::memory::Memory;
 use super::rank::Ranks;
 use super::{Order, Row, Settings};
 use crate::happened::{Event, Happened};
-use crate::predict::Predictor;
 use crate::predict::running::Running;
+use crate::predict::{Predictor, Reading};
 use crate::program::ProgramId;
 use crate::replay::trace::Trace;
 
 /// Cycles after an event that are decided, besides the last before the next event.
 const AFTER_EVENT: i64 = 3;
+
+/// The orders of the choice that all predictors share.
+const COMMON: [Order; 2] = [Order::Probability, Order::PerByte];
 
 /// What an event means for memory.
 pub enum Life {
@@ -64,19 +67,13 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(predictor: &'a mut dyn Predictor, trace: &'a Trace, settings: &'a Settings) -> Self {
-        let orders: &[Order] = match predictor.bids(0.0) {
-            Some(_) => &[Order::Own],
-            None => &[Order::Probability, Order::PerByte],
-        };
+        let own = predictor.ranks_maps().then_some(Order::Own);
+        let orders = own.into_iter().chain(COMMON);
         let count = trace.maps.all().len();
-        let of_order = |order: &Order| {
-            settings
-                .budgets_bytes
-                .iter()
-                .map(|budget| Memory::new(*budget, *order, count))
-                .collect::<Vec<_>>()
+        let of_order = |order: Order| {
+            settings.budgets_bytes.iter().map(|budget| Memory::new(*budget, order, count)).collect::<Vec<_>>()
         };
-        let memories = orders.iter().flat_map(of_order).collect();
+        let memories = orders.flat_map(of_order).collect();
         Self {
             predictor,
             trace,
@@ -112,19 +109,18 @@ impl<'a> Run<'a> {
 
     /// What is chosen now is in memory after the lead.
     fn decide(&mut self, now_s: f64) {
-        let (maps, reading) = (&self.trace.maps, self.predictor.reading());
-        let ranked: Vec<(Order, Vec<usize>)> = match self.predictor.bids(now_s) {
-            Some(bids) => vec![(Order::Own, by_bids(&bids))],
-            None => {
-                let chances = self.predictor.chances(now_s, self.settings.horizon_s);
-                [Order::Probability, Order::PerByte]
-                    .map(|order| (order, ranking(&chances, maps, order)))
-                    .into()
-            }
-        };
+        let maps = &self.trace.maps;
+        let chances = self.predictor.chances(now_s, self.settings.horizon_s);
+        let own =
+            self.predictor.bids(now_s).map(|bids| (Order::Own, by_bids(&bids), self.predictor.reading()));
+        let common = COMMON.map(|order| (order, ranking(&chances, maps, order), Reading::default()));
+        let ranked: Vec<_> = own.into_iter().chain(common).collect();
         let choose = |memory: &Memory| {
-            let ranking = ranked.iter().find(|(order, _)| *order == memory.order);
-            fill(ranking.map_or(&[], |(_, ranking)| ranking), maps, memory.budget_bytes, reading)
+            let (ranking, reading) = ranked
+                .iter()
+                .find(|(order, ..)| *order == memory.order)
+                .map_or((&[][..], Reading::default()), |(_, ranking, reading)| (ranking, *reading));
+            fill(ranking, maps, memory.budget_bytes, reading)
         };
         let choices = self.memories.iter().map(choose).collect();
         self.coming.push_back((now_s + self.settings.lead_s, choices));

@@ -11,8 +11,8 @@ use crate::pages::Span;
 use crate::predict::{MapsBuilder, maps::span_of_bytes};
 use crate::program::ProgramId;
 
-/// Pages of the largest file that there can be: 2^63 bytes.
-const MOST_PAGES: u64 = 1 << 51;
+/// Pages of the largest file: 16 TiB, as ext4 has them.
+const MOST_PAGES: u64 = 1 << 32;
 
 /// The first line that cannot be understood.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Rows {
             }
             ["bytes", program, file, offset, length] => {
                 let span = span_of_bytes(number("the offset", offset)?, number("the length", length)?);
-                self.map(program, file, span)
+                self.map(program, file, span.filter(|span| span.end <= MOST_PAGES))
             }
             [kind @ ("session" | "start" | "stop" | "map" | "bytes"), ..] => {
                 Err(format!("{kind} has {} fields after it; the form is {}", fields.len() - 1, form(kind)))
@@ -107,7 +107,7 @@ impl Rows {
     fn map(&mut self, program: &str, file: &str, span: Option<Span>) -> Result<(), String> {
         let program = self.program(program)?;
         let file = escaped(&bytes(file)?);
-        let span = span.ok_or("it has no pages, or ends beyond 2^63 bytes")?;
+        let span = span.ok_or("it has no pages, or ends beyond 16 TiB")?;
         self.maps.add(program, &file, span);
         Ok(())
     }
@@ -191,7 +191,7 @@ mod tests {
             ("eke-prefetch-trace,1\nstart,1,1,\n", "line 2 of the trace, \"start,1,1,\": a name is empty"),
             (
                 "eke-prefetch-trace,1\nmap,a,b,0,0\n",
-                "line 2 of the trace, \"map,a,b,0,0\": it has no pages, or ends beyond 2^63 bytes",
+                "line 2 of the trace, \"map,a,b,0,0\": it has no pages, or ends beyond 16 TiB",
             ),
         ];
         for (text, error) in cases {
