@@ -1,11 +1,11 @@
 //! eke's own predictor.
 //!
-//! For each user nine experts say which program is next ([`habits`]): counts that fade with three half-lives, what follows the last program
+//! For each user nine experts say which program is next (`habits`): counts that fade with three half-lives, what follows the last program
 //! (slowly and quickly fading) and the one before it, the time of day and of week, and the place in the session. Their weights
-//! are learned online by what each had given to what came ([`mix`]). A program's share in being next becomes a probability to start within a
+//! are learned online by what each had given to what came (`mix`). A program's share in being next becomes a probability to start within a
 //! horizon by how many start in that time, is put together with how often it did start within it of such a log-in or start, whatever came
-//! between ([`within`]), and is calibrated by how such probabilities turned out ([`forecast`],
-//! [`calibration`], [`isotone`]).
+//! between (`within`), and is calibrated by how such probabilities turned out (`forecast`,
+//! [`calibration`], `isotone`).
 //!
 //! It speaks for the user who started something or logged in last. All counts fade by events, not by time. Memory is bounded: 2000 programs
 //! and 8 users, the longest unused go first.

@@ -9,7 +9,7 @@ pub const RUNS: [usize; 2] = [1, 2];
 /// Two programs: which of them run, how long each of the four states lasts and what follows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// The state, 0 to 3: the sum of [`RUNS`] of those that run.
+    /// The state, 0 to 3: the sum of `RUNS` of those that run.
     pub state: usize,
     /// Mean seconds until a state was left, over all times; nothing is forgotten.
     pub ttl_s: [f64; 4],
@@ -66,8 +66,9 @@ impl Pair {
         self.begins = [0, 1].map(|member| self.beginning(member));
     }
 
-    /// The probability that the state changes within one and a half cycles, times that to a state in which this member (0 or 1) runs; none
-    /// where the member runs, or the state was never left, or was left on average after a second or less (or, by the slip at loading, before it was entered).
+    /// The probability that the state changes within one and a half cycles, times that to a state in which this member (0 or 1) runs.
+    /// None where the member runs, or the state was never left, or was left on average after a second or less (or, by the slip at loading,
+    /// before it was entered).
     pub fn begins(&self, member: usize) -> Option<f64> {
         self.begins[member]
     }

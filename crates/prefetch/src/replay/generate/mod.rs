@@ -2,10 +2,10 @@
 //!
 //! - [`one_user`]: a GNOME user. The machine is switched on at eight and off after the last session; sessions begin at 9 and 19 o'clock, at
 //!   weekends at 19 only, each up to half an hour late.
-//! - [`two_users`]: the same and a KDE user, who take turns: sessions begin at 9, 13, 17 and 20:30, at weekends at 13 and 17; who was not logged in last
-//!   is next. One session at a time.
+//! - [`two_users`]: the same and a KDE user, who take turns: sessions begin at 9, 13, 17 and 20:30, at weekends at 13 and 17; who was
+//!   not logged in last is next. One session at a time.
 //!
-//! People ([`people`]) and files ([`files`]) have rules of their own.
+//! People (`people`) and files (`files`) have rules of their own.
 
 mod files;
 mod people;
