@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,13 +28,14 @@ pub fn lacking() -> Option<String> {
 #[derive(Debug)]
 pub struct Disk {
     dir: TempDir,
+    copies: Cell<u32>,
 }
 
 impl Disk {
     /// With a shell as `start`, 256 pages in `data`, and 400 files in `many`.
     pub fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let disk = Self { dir };
+        let disk = Self { dir, copies: Cell::new(0) };
         std::fs::create_dir(disk.place()).unwrap();
         std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
         run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
@@ -57,7 +59,7 @@ impl Disk {
     }
 
     fn image(&self) -> PathBuf {
-        self.dir.path().join("image")
+        self.dir.path().join(format!("image{}", self.copies.get()))
     }
 
     pub fn place(&self) -> PathBuf {
@@ -78,9 +80,14 @@ impl Disk {
         mounts.into_iter().find(|mount| mount.place == self.place()).map(|mount| mount.source).unwrap()
     }
 
-    /// Nothing of it is in memory afterwards.
+    /// Nothing of it is in memory afterwards: it is a copy, since another process's mounts may hold the file system that was.
     pub fn remount(&self) {
+        rustix::fs::syncfs(std::fs::File::open(self.place()).unwrap()).unwrap();
         run("umount", &[self.place().as_ref()]);
+        let before = self.image();
+        self.copies.set(self.copies.get() + 1);
+        std::fs::copy(&before, self.image()).unwrap();
+        std::fs::remove_file(before).unwrap();
         self.mount();
     }
 }
