@@ -56,9 +56,14 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct lockref {
+	int count;
+};
+
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct lockref d_lockref;
 	union {
 		struct hlist_node d_alias;
 	} d_u;

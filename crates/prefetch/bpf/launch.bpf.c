@@ -13,6 +13,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define PAGES_A_BLOCK 64
 /* 4 MiB: the next call of the same read(2) begins where this one got to */
 #define BLOCKS_A_CALL 16
+#define LINKS 16
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
 #define S_IFMT 0170000
@@ -277,10 +278,21 @@ static __always_inline void read_mtime(struct inode *inode, struct file_record *
 	}
 }
 
+/* A name of the inode. Of several (hard links) one that is in use, which others that were only looked at are not */
 static __always_inline struct dentry *any_entry(struct inode *inode)
 {
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
-	return alias ? (void *)alias - __builtin_preserve_field_info(((struct dentry *)0)->d_u, 0) : 0;
+	struct dentry *entry, *first = 0;
+
+	for (int i = 0; i < LINKS && alias; i++) {
+		entry = (void *)alias - __builtin_preserve_field_info(((struct dentry *)0)->d_u, 0);
+		if (BPF_CORE_READ(entry, d_lockref.count) > 0)
+			return entry;
+		if (!first)
+			first = entry;
+		alias = BPF_CORE_READ(alias, next);
+	}
+	return first;
 }
 
 /* Tells of an inode once a launch */

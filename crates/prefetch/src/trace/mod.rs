@@ -30,4 +30,4 @@ pub mod watch;
 
 pub use source::{Source, Way};
 pub use tracer::{Refused, Tracer, available};
-pub use watch::{News, Watch};
+pub use watch::{Listen, News, Watch};

@@ -32,6 +32,31 @@ pub enum News {
     Trouble(String),
 }
 
+/// Who is told.
+pub trait Listen {
+    /// What is kept of a program that is executed.
+    fn known(&mut self, program: &Program) -> Known;
+
+    /// Something happened.
+    fn hear(&mut self, news: News);
+}
+
+/// One who keeps the news.
+struct Kept<'a> {
+    known: &'a mut dyn FnMut(&Program) -> Known,
+    news: Vec<News>,
+}
+
+impl Listen for Kept<'_> {
+    fn known(&mut self, program: &Program) -> Known {
+        (self.known)(program)
+    }
+
+    fn hear(&mut self, news: News) {
+        self.news.push(news);
+    }
+}
+
 /// A tracer and what it is used for.
 #[derive(Debug)]
 pub struct Watch {
@@ -62,25 +87,33 @@ impl Watch {
         self.learner.live()
     }
 
-    /// Waits until something happens, at most so long, and less while something is learned; what happened. `known` says what is kept of
-    /// a program; `now` is the clock.
+    /// As [`Watch::turn_to`], with the news in the end.
     pub fn turn(
         &mut self,
         at_most: Duration,
         known: &mut dyn FnMut(&Program) -> Known,
         now: &dyn Fn() -> Now,
     ) -> Vec<News> {
+        let mut kept = Kept { known, news: Vec::new() };
+        self.turn_to(at_most, now, &mut kept);
+        kept.news
+    }
+
+    /// Waits until something happens, at most so long, and less while something is learned; tells what happened. An exec is told before the
+    /// tracer turns to it, which may take it some milliseconds. `now` is the clock.
+    pub fn turn_to(&mut self, at_most: Duration, now: &dyn Fn() -> Now, listener: &mut dyn Listen) {
         self.tracer.wait(at_most.min(self.pace()));
         let at = now();
         let mut seen = Vec::new();
         self.tracer.read(|event| seen.push(event));
         self.in_storm = seen.iter().any(|event| matches!(event, Seen::Exec(_)));
-        let mut news: Vec<News> = seen.into_iter().filter_map(|event| self.take(event, known, at)).collect();
+        for event in seen {
+            self.take(event, at, listener);
+        }
         for finished in self.learner.over(at) {
             self.tracer.forget(finished.id);
-            news.push(News::Launch(finished));
+            listener.hear(News::Launch(finished));
         }
-        news
     }
 
     fn pace(&self) -> Duration {
@@ -93,31 +126,31 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, event: Seen, known: &mut dyn FnMut(&Program) -> Known, now: Now) -> Option<News> {
+    fn take(&mut self, event: Seen, now: Now, listener: &mut dyn Listen) {
         self.learner.see(&event, now);
         match event {
-            Seen::Exec(exec) => Some(self.exec(exec, known, now)),
-            Seen::Exit { pid, at, .. } => Some(News::Exit { pid, at }),
-            Seen::Lost(events) => Some(News::Trouble(format!(
+            Seen::Exec(exec) => self.exec(exec, now, listener),
+            Seen::Exit { pid, at, .. } => listener.hear(News::Exit { pid, at }),
+            Seen::Lost(events) => listener.hear(News::Trouble(format!(
                 "the tracer lost {events} events: there was no room for them, and the launches that are being learned were not seen whole"
             ))),
-            _ => None,
+            _ => {}
         }
     }
 
-    fn exec(&mut self, mut exec: Exec, known: &mut dyn FnMut(&Program) -> Known, now: Now) -> News {
+    fn exec(&mut self, mut exec: Exec, now: Now, listener: &mut dyn Listen) {
         if let Some(launch) = self.learner.launch_of(&exec) {
             self.join(&mut exec, launch, now);
-            return News::Exec(exec, None);
+            return listener.hear(News::Exec(exec, None));
         }
-        let known = exec.program.as_ref().map(known).unwrap_or_default();
-        let Some(launch) = self.learner.begin(&exec, known, now) else { return News::Exec(exec, None) };
-        match self.tracer.learn(launch, exec.pid) {
-            Ok(()) => News::Exec(exec, Some(launch)),
-            Err(why) => {
-                self.learner.drop_launch(launch);
-                News::Trouble(format!("a launch cannot be learned: {why}"))
-            }
+        let known = exec.program.as_ref().map(|program| listener.known(program)).unwrap_or_default();
+        let begun = self.learner.begin(&exec, known, now);
+        let pid = exec.pid;
+        listener.hear(News::Exec(exec, begun));
+        let Some(launch) = begun else { return };
+        if let Err(why) = self.tracer.learn(launch, pid) {
+            self.learner.drop_launch(launch);
+            listener.hear(News::Trouble(format!("a launch cannot be learned: {why}")));
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
 use eke_prefetch::learn::{Exec, Known, LaunchId, Now, Settings};
-use eke_prefetch::trace::{News, Tracer, Watch, Way};
-use eke_prefetch::{Launch, Program, Touched};
+use eke_prefetch::trace::{Listen, News, Tracer, Watch, Way};
+use eke_prefetch::{Launch, PAGE_BYTES, Pages, Program, Touched};
 use tempfile::TempDir;
 
 /// Longer than any test takes where nothing is wrong.
@@ -27,13 +28,14 @@ pub fn lacking() -> Option<String> {
 #[derive(Debug)]
 pub struct Disk {
     dir: TempDir,
+    copies: Cell<u32>,
 }
 
 impl Disk {
     /// With a shell as `start`, 256 pages in `data`, and 400 files in `many`.
     pub fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let disk = Self { dir };
+        let disk = Self { dir, copies: Cell::new(0) };
         std::fs::create_dir(disk.place()).unwrap();
         std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
         run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
@@ -57,7 +59,7 @@ impl Disk {
     }
 
     fn image(&self) -> PathBuf {
-        self.dir.path().join("image")
+        self.dir.path().join(format!("image{}", self.copies.get()))
     }
 
     pub fn place(&self) -> PathBuf {
@@ -72,9 +74,20 @@ impl Disk {
         run("mount", &["-o".as_ref(), "loop".as_ref(), self.image().as_ref(), self.place().as_ref()]);
     }
 
-    /// Nothing of it is in memory afterwards.
+    /// The block device that it is on now.
+    pub fn device(&self) -> PathBuf {
+        let mounts = eke_kernel::parse::mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
+        mounts.into_iter().find(|mount| mount.place == self.place()).map(|mount| mount.source).unwrap()
+    }
+
+    /// Nothing of it is in memory afterwards: it is a copy, since another process's mounts may hold the file system that was.
     pub fn remount(&self) {
+        rustix::fs::syncfs(std::fs::File::open(self.place()).unwrap()).unwrap();
         run("umount", &[self.place().as_ref()]);
+        let before = self.image();
+        self.copies.set(self.copies.get() + 1);
+        std::fs::copy(&before, self.image()).unwrap();
+        std::fs::remove_file(before).unwrap();
         self.mount();
     }
 }
@@ -103,8 +116,25 @@ fn run(program: &str, args: &[&std::ffi::OsStr]) {
 #[derive(Debug)]
 pub struct Session {
     watch: Watch,
+    told: Told,
+}
+
+/// What was told, and of what there is to be told.
+#[derive(Debug)]
+struct Told {
     place: PathBuf,
-    pub news: Vec<News>,
+    news: Vec<News>,
+}
+
+impl Listen for Told {
+    fn known(&mut self, program: &Program) -> Known {
+        let learned = if program.exe.starts_with(&self.place) { 0 } else { 100 };
+        Known { learned, changed: false }
+    }
+
+    fn hear(&mut self, news: News) {
+        self.news.push(news);
+    }
 }
 
 impl Session {
@@ -113,34 +143,29 @@ impl Session {
         let quiet = Duration::from_secs(30);
         let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
         let tracer = Tracer::start_by(&Root::host(), way).unwrap();
-        Self { watch: Watch::with(tracer, settings), place: disk.place(), news: Vec::new() }
+        Self { watch: Watch::with(tracer, settings), told: Told { place: disk.place(), news: Vec::new() } }
     }
 
     pub fn turn(&mut self) {
-        let ours = |program: &Program| {
-            let is_ours = program.exe.starts_with(&self.place);
-            Known { learned: if is_ours { 0 } else { 100 }, changed: false }
-        };
         let now = || Now { mono: Duration::from_millis(eke_kernel::read::monotonic_ms()), real_ns: 1 };
-        let news = self.watch.turn(Duration::from_millis(50), &mut { ours }, &now);
-        self.news.extend(news);
+        self.watch.turn_to(Duration::from_millis(50), &now, &mut self.told);
     }
 
     /// Turns until this is found in the news.
     pub fn until<T>(&mut self, what: &str, found: impl Fn(&News) -> Option<T>) -> T {
         let began = Instant::now();
         loop {
-            if let Some(found) = self.news.iter().find_map(&found) {
+            if let Some(found) = self.told.news.iter().find_map(&found) {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.news);
+            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.told.news);
             self.turn();
         }
     }
 
     /// What was seen of the launch of a shell on the disk that runs this, from the moment on when it is learned.
     pub fn launch(&mut self, script: &str) -> Launch {
-        let mut child = shell(&self.place, script);
+        let mut child = shell(&self.told.place, script);
         let pid = child.id();
         let id = self.until("the exec", |news| begun(news, pid));
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -158,7 +183,7 @@ impl Session {
 
     /// The execs so far.
     pub fn execs(&self) -> impl Iterator<Item = &Exec> {
-        self.news.iter().filter_map(|news| match news {
+        self.told.news.iter().filter_map(|news| match news {
             News::Exec(exec, _) => Some(exec),
             _ => None,
         })
@@ -166,7 +191,7 @@ impl Session {
 
     /// Was said that something was lost?
     pub fn has_lost(&self) -> bool {
-        self.news.iter().any(|news| matches!(news, News::Trouble(_)))
+        self.told.news.iter().any(|news| matches!(news, News::Trouble(_)))
     }
 }
 
@@ -186,6 +211,17 @@ fn begun(news: &News, pid: u32) -> Option<LaunchId> {
     match news {
         News::Exec(exec, id) if exec.pid == pid => *id,
         _ => None,
+    }
+}
+
+/// Reads these pages of a file.
+pub fn read_pages(path: &Path, pages: &Pages) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::open(path).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
+    for span in pages.spans() {
+        let mut buffer = vec![0; usize::try_from(span.bytes()).unwrap()];
+        file.read_at(&mut buffer, span.first * PAGE_BYTES).unwrap();
     }
 }
 
