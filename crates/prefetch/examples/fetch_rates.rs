@@ -1,5 +1,5 @@
 //! Figures of fetching on this machine, on slow disks of `eke_lab`: which call, how many streams, how soon it gives way, and what
-//! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order|whole]`.
+//! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order|whole|kinds]`.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "measures, and stops at what it cannot measure")]
 
 #[path = "../tests/real_fetch/stage.rs"]
@@ -19,7 +19,7 @@ use eke_kernel::Root;
 use eke_kernel::parse::mountinfo;
 use eke_lab::slow_disk::Profile;
 use eke_prefetch::disk::below::mount_of;
-use eke_prefetch::disk::{Figures, Measured, below, decide};
+use eke_prefetch::disk::{Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::order::{Piece, by_use};
 use eke_prefetch::fetch::read::Sink;
 use eke_prefetch::fetch::resident::missing_bytes;
@@ -44,6 +44,9 @@ fn main() {
     }
     if is_asked("whole") {
         whole_fetches();
+    }
+    if is_asked("kinds") {
+        kinds();
     }
 }
 
@@ -307,4 +310,47 @@ fn whole_fetches() {
             );
         }
     }
+}
+
+/// What measurements make of disks, five times each.
+fn kinds() {
+    let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
+    for profile in [Profile::laptop(), Profile::sd(), Profile::nfs(), flash, Profile::plain()] {
+        let name = profile.name.clone();
+        let stage = Stage::set("kinds", profile).expect("root and loop devices");
+        // A busy machine makes it look longer than it is, and the disk quicker than its profile.
+        println!(
+            "{name}: the way there and back that is taken off each request: {:.2} ms",
+            stage.disk.path().seconds() * 1e3
+        );
+        for seed in 0..5 {
+            say_kind(&name, &stage.top(), seed);
+        }
+    }
+    say_kind("this machine's own", Path::new("/"), 1);
+}
+
+fn say_kind(name: &str, top: &Path, seed: u64) {
+    let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
+    let below = below(&Root::host(), mount_of(top, &mounts).unwrap(), &mounts);
+    let mut target = Target::of(&below).unwrap();
+    if File::open(&target.path).is_err() {
+        target = target.by_file(std::env::current_exe().unwrap());
+    }
+    let mut tries = 0;
+    let measured = loop {
+        tries += 1;
+        match measure(&Root::host(), &target, seed) {
+            Ok(measured) => break measured,
+            Err(e) if tries == 40 => return println!("{name}: {e}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    let (took, bytes) = (measured.took_s, measured.bytes >> 10);
+    let decided = decide(below, Some(measured));
+    println!(
+        "{name}: {:?} after {tries} tries, {took:.2} s, {bytes} KiB: {}",
+        decided.kind,
+        decided.why.join("; ")
+    );
 }
