@@ -1,5 +1,5 @@
 //! Figures of fetching on this machine, on slow disks of `eke_lab`: which call, how many streams, how soon it gives way, and what
-//! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order]`.
+//! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order|whole|kinds]`.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "measures, and stops at what it cannot measure")]
 
 #[path = "../tests/real_fetch/stage.rs"]
@@ -19,7 +19,7 @@ use eke_kernel::Root;
 use eke_kernel::parse::mountinfo;
 use eke_lab::slow_disk::Profile;
 use eke_prefetch::disk::below::mount_of;
-use eke_prefetch::disk::{Figures, Measured, below, decide};
+use eke_prefetch::disk::{Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::order::{Piece, by_use};
 use eke_prefetch::fetch::read::Sink;
 use eke_prefetch::fetch::resident::missing_bytes;
@@ -41,6 +41,12 @@ fn main() {
     }
     if is_asked("order") {
         order();
+    }
+    if is_asked("whole") {
+        whole_fetches();
+    }
+    if is_asked("kinds") {
+        kinds();
     }
 }
 
@@ -135,11 +141,15 @@ fn cpu_ms() -> f64 {
 }
 
 fn figures(path: &Path, request_s: f64, mb_per_s: f64) -> Figures {
+    figures_with(path, request_s, mb_per_s, 1.0)
+}
+
+fn figures_with(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> Figures {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
     let measured = Measured {
         request_s,
         near_request_s: request_s * 0.6,
-        depth_gain: 1.0,
+        depth_gain,
         byte_s: 1e-6 / mb_per_s,
         reads: 1,
         bytes: 1,
@@ -265,4 +275,82 @@ fn order() {
             );
         }
     }
+}
+
+/// What looking out for others costs: the same wants ahead and at exec.
+fn whole_fetches() {
+    let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
+    let disks = [
+        ("laptop", Profile::laptop(), 0.0083, 60.0, 1.0),
+        ("flash-like", flash, 0.0002, 500.0, 4.0),
+        ("sd", Profile::sd(), 0.0005, 40.0, 1.0),
+    ];
+    for (name, profile, request_s, mb_per_s, gain) in disks {
+        let stage = Stage::set("whole", profile).expect("root and loop devices");
+        let wants: Vec<Want> = (0..60).map(|n| whole(&stage.file(&format!("f{n}"), 2 * MIB))).collect();
+        for haste in [Haste::AtExec, Haste::Ahead] {
+            let mut trials: Vec<(f64, u64)> = (0..5)
+                .map(|_| {
+                    stage.cool();
+                    let fetcher =
+                        Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
+                    fetcher.know(vec![figures_with(&stage.top(), request_s, mb_per_s, gain)]);
+                    let began = Instant::now();
+                    let report = wait(&fetcher.start(wants.clone(), haste).unwrap());
+                    assert_eq!(report.fetched_bytes, 120 * MIB, "{report:?}");
+                    (began.elapsed().as_secs_f64(), report.waits_for_disk)
+                })
+                .collect();
+            trials.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let rate = 120.0 * MIB as f64 / 1e6 / trials[2].0;
+            println!(
+                "{name}: 120 MiB {haste:?}: median {:.2} s of five, {rate:.0} MB/s; waits {:?}",
+                trials[2].0,
+                trials.iter().map(|t| t.1).collect::<Vec<_>>()
+            );
+        }
+    }
+}
+
+/// What measurements make of disks, five times each.
+fn kinds() {
+    let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
+    for profile in [Profile::laptop(), Profile::sd(), Profile::nfs(), flash, Profile::plain()] {
+        let name = profile.name.clone();
+        let stage = Stage::set("kinds", profile).expect("root and loop devices");
+        // A busy machine makes it look longer than it is, and the disk quicker than its profile.
+        println!(
+            "{name}: the way there and back that is taken off each request: {:.2} ms",
+            stage.disk.path().seconds() * 1e3
+        );
+        for seed in 0..5 {
+            say_kind(&name, &stage.top(), seed);
+        }
+    }
+    say_kind("this machine's own", Path::new("/"), 1);
+}
+
+fn say_kind(name: &str, top: &Path, seed: u64) {
+    let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
+    let below = below(&Root::host(), mount_of(top, &mounts).unwrap(), &mounts);
+    let mut target = Target::of(&below).unwrap();
+    if File::open(&target.path).is_err() {
+        target = target.by_file(std::env::current_exe().unwrap());
+    }
+    let mut tries = 0;
+    let measured = loop {
+        tries += 1;
+        match measure(&Root::host(), &target, seed) {
+            Ok(measured) => break measured,
+            Err(e) if tries == 40 => return println!("{name}: {e}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    let (took, bytes) = (measured.took_s, measured.bytes >> 10);
+    let decided = decide(below, Some(measured));
+    println!(
+        "{name}: {:?} after {tries} tries, {took:.2} s, {bytes} KiB: {}",
+        decided.kind,
+        decided.why.join("; ")
+    );
 }

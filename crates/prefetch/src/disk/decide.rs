@@ -95,14 +95,15 @@ fn kind(below: &Below, measured: Option<&Measured>, why: &mut Vec<String>) -> Di
     match measured {
         Some(figures) => {
             why.push(figures_in_words(figures));
-            by_figures(figures, why)
+            by_figures(figures, says_rotational(&below.bottom), why)
         }
         None => by_its_own_words(&below.bottom, why),
     }
 }
 
-/// The kind that figures show.
-fn by_figures(m: &Measured, why: &mut Vec<String>) -> DiskKind {
+/// The kind that figures show. What the disk says counts only where the figures leave it open, as few reads may: half of what a
+/// rotating disk takes is chance.
+fn by_figures(m: &Measured, says_rotational: bool, why: &mut Vec<String>) -> DiskKind {
     let near_share = m.near_request_s / m.request_s.max(f64::MIN_POSITIVE);
     let depth_helps = m.depth_gain >= DEPTH_HELPS;
     let (kind, reason) = if m.request_s < QUICK_S {
@@ -114,6 +115,8 @@ fn by_figures(m: &Measured, why: &mut Vec<String>) -> DiskKind {
             DiskKind::Rotating,
             "requests are slow, several at once are no quicker, and distance costs something",
         )
+    } else if m.request_s >= ARM_S && !depth_helps && says_rotational {
+        (DiskKind::Rotating, "requests are slow, several at once are no quicker, and it says that it rotates")
     } else if m.request_s < ARM_S && depth_helps {
         (DiskKind::Flash, "several requests at once are quicker")
     } else {
@@ -135,9 +138,12 @@ fn figures_in_words(m: &Measured) -> String {
     )
 }
 
+fn says_rotational(bottom: &Bottom) -> bool {
+    matches!(bottom, Bottom::Disks(disks) if disks.iter().any(|disk| disk.says_rotational))
+}
+
 fn by_its_own_words(bottom: &Bottom, why: &mut Vec<String>) -> DiskKind {
-    let says = matches!(bottom, Bottom::Disks(disks) if disks.iter().any(|disk| disk.says_rotational));
-    let kind = if says { DiskKind::Rotating } else { DiskKind::Flash };
+    let kind = if says_rotational(bottom) { DiskKind::Rotating } else { DiskKind::Flash };
     why.push(format!("not measured yet; by what it says of itself: {}", name(kind)));
     kind
 }

@@ -23,7 +23,7 @@ const OTHERS_BYTES: u64 = 256 << 10;
 /// How many reads at once show whether depth helps.
 const DEPTH: usize = 4;
 const MOST_ALONE: Duration = Duration::from_millis(300);
-const MOST_NEAR: Duration = Duration::from_millis(150);
+const MOST_NEAR: Duration = Duration::from_millis(200);
 const MOST_AT_ONCE: Duration = Duration::from_millis(250);
 const MOST_LARGE: Duration = Duration::from_millis(250);
 /// A disk that takes longer gives no figures, and is none to fetch from.
@@ -45,7 +45,7 @@ pub struct Measured {
     pub request_s: f64,
     /// The same of reads in a thousandth of the disk.
     pub near_request_s: f64,
-    /// Four at a time bring how many times as many requests as one.
+    /// Four at a time bring how many times as many requests as one; 4 at most.
     pub depth_gain: f64,
     /// A byte of what is read in a row.
     pub byte_s: f64,
@@ -114,6 +114,12 @@ impl Target {
         })
     }
 
+    /// The same by a file, where the device may not be read: a big one, which lies in many places.
+    #[must_use]
+    pub fn by_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
     fn error(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = self.path.clone();
         move |source| Error::Io { operation, path, source }
@@ -178,13 +184,13 @@ fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
     let row = |offsets: &[u64], bytes, most| row(&disk, offsets, bytes, most).map_err(failed());
     let alone = row(&offsets.alone, SMALL_BYTES, MOST_ALONE)?;
     let near = row(&offsets.near, SMALL_BYTES, MOST_NEAR)?;
-    let (at_once, took) = at_once(&disk, &offsets.at_once).map_err(failed())?;
+    let at_once = at_once(&disk, &offsets.at_once).map_err(failed())?;
     let large = row(&offsets.large, LARGE_BYTES, MOST_LARGE)?;
-    let small_reads = alone.len() + near.len() + at_once;
+    let small_reads = alone.len() + near.len() + at_once.len();
     Ok(Measured {
         request_s: median(&alone),
         near_request_s: median(&near),
-        depth_gain: (at_once as f64 / took.as_secs_f64()) * mean(&alone),
+        depth_gain: gain(median(&alone), median(&at_once)),
         byte_s: median(large.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(&large)) / LARGE_BYTES as f64,
         reads: (small_reads + large.len()) as u32,
         bytes: small_reads as u64 * SMALL_BYTES + large.len() as u64 * LARGE_BYTES,
@@ -206,24 +212,30 @@ fn row(disk: &Direct, offsets: &[u64], bytes: u64, most: Duration) -> io::Result
     Ok(took)
 }
 
-/// How many reads several threads made, and in what time.
-fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<(usize, Duration)> {
-    let began = Instant::now();
+/// Seconds of each read of several threads.
+fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<Vec<f64>> {
     let per_thread = offsets.len().div_ceil(DEPTH);
-    let counts = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let reader = |part| {
             scope.spawn(move || {
                 let _ = io_class::set(Class::Idle);
-                row(disk, part, SMALL_BYTES, MOST_AT_ONCE).map(|took| took.len())
+                row(disk, part, SMALL_BYTES, MOST_AT_ONCE)
             })
         };
         let threads: Vec<_> = offsets.chunks(per_thread).map(reader).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<usize>>| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a reading thread died")))
-        };
-        threads.into_iter().map(join).sum::<io::Result<usize>>()
-    })?;
-    Ok((counts, began.elapsed()))
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(thread.join().unwrap_or_else(|_| Err(io::Error::other("a reading thread died")))?);
+        }
+        Ok(all)
+    })
+}
+
+/// By Little's law: requests at once, by the time that one takes. By medians, since one that waited for a processor says nothing of
+/// the disk; no more than there were at once, since threads that waited were fewer at a time.
+fn gain(alone_s: f64, at_once_s: f64) -> f64 {
+    let most = DEPTH as f64;
+    if at_once_s > 0.0 { (most * alone_s / at_once_s).min(most) } else { 1.0 }
 }
 
 fn median(seconds: &[f64]) -> f64 {
@@ -232,6 +244,30 @@ fn median(seconds: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn mean(seconds: &[f64]) -> f64 {
-    seconds.iter().sum::<f64>() / seconds.len().max(1) as f64
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_at_once_bring_at_most_four_times_as_much() {
+        let table = [
+            (0.008, 0.032, 1.0),
+            (0.000_1, 0.000_1, 4.0),
+            (0.001, 0.002, 2.0),
+            (0.001, 0.000_1, 4.0),
+            (1.0, 0.0, 1.0),
+        ];
+        for (alone, at_once, expected) in table {
+            assert!((gain(alone, at_once) - expected).abs() < 1e-9, "{alone} {at_once}");
+        }
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[])), (2.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_too_small_or_not_there_is_said() {
+        let root = Root::at("/nonexistent");
+        let target = Target { path: "/nonexistent/disk".into(), disks: Vec::new() };
+        let said = measure(&root, &target, 1).unwrap_err().to_string();
+        assert!(said.starts_with("cannot open /nonexistent/disk: "), "{said}");
+    }
 }

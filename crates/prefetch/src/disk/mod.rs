@@ -4,10 +4,10 @@
 //! - [`number`]: `MAJOR:MINOR` as a number and back (pure)
 //! - [`counters`]: `/proc/diskstats` as data (pure)
 //! - [`kinds`]: which file systems have no block device (pure)
-//! - [`below`]: through partitions, dm, md, loop, btrfs and overlay down to the disks, by mountinfo and sysfs
+//! - [`below`](mod@below): through partitions, dm, md, loop, btrfs and overlay down to the disks, by mountinfo and sysfs
 //! - [`plan`]: where a measurement reads (pure)
-//! - [`measure`]: a measurement, at most a second and 8 MiB
-//! - [`decide`]: what kind of disk it is and how it is best read, of the figures (pure)
+//! - [`measure`](mod@measure): a measurement, at most a second and 8 MiB
+//! - [`decide`](mod@decide): what kind of disk it is and how it is best read, of the figures (pure)
 
 pub mod below;
 pub mod counters;

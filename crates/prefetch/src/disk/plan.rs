@@ -5,11 +5,11 @@ pub const SMALL_BYTES: u64 = 4096;
 /// Bytes of a read in a row.
 pub const LARGE_BYTES: u64 = 1 << 20;
 /// Random reads one at a time: enough for a median, few enough for a disk of 20 ms.
-const ALONE: usize = 16;
+const ALONE: usize = 24;
 /// Random reads by several at once, together.
 const AT_ONCE: usize = 32;
 /// Random reads near each other.
-const NEAR: usize = 12;
+const NEAR: usize = 24;
 /// Large reads. The first one's way there is not in the figure.
 const LARGE: usize = 5;
 
@@ -108,10 +108,10 @@ mod tests {
     fn reads_are_spread_and_not_in_order() {
         let plan = offsets(1 << 40, 7).unwrap();
         assert!(!plan.alone.is_sorted());
-        let mut parts: Vec<u64> = plan.alone.iter().map(|offset| offset / ((1 << 40) / 16)).collect();
+        let mut parts: Vec<u64> = plan.alone.iter().map(|offset| offset / ((1 << 40) / 24)).collect();
         parts.sort_unstable();
         parts.dedup();
-        assert_eq!(parts.len(), 16);
+        assert_eq!(parts.len(), 24);
         assert_ne!(plan.alone, offsets(1 << 40, 8).unwrap().alone);
     }
 

@@ -87,6 +87,21 @@ impl GiveWay {
 
     /// What to do after this look.
     pub fn look(&mut self, look: Look) -> Verdict {
+        self.after(look, false)
+    }
+
+    /// Others did something of late, and yet too little: is it little because we are in their way? Then it is to be listened for a
+    /// moment, with nothing of ours under way.
+    pub fn is_unsure(&self) -> bool {
+        self.waiting.is_none() && self.recent.iter().any(|look| look.others.requests > 0)
+    }
+
+    /// What to do after a look that ends such a moment.
+    pub fn listened(&mut self, look: Look) -> Verdict {
+        self.after(look, true)
+    }
+
+    fn after(&mut self, look: Look, alone: bool) -> Verdict {
         let since = look.at.saturating_sub(self.before);
         self.before = look.at;
         self.recent.push_back(look);
@@ -97,7 +112,7 @@ impl GiveWay {
         if self.harms() {
             return Verdict::Stop(Cause::Harm);
         }
-        match self.in_the_way(&look, since) {
+        match self.in_the_way(&look, since, alone) {
             Some(cause) => self.wait(cause),
             None => self.go_on(look.at),
         }
@@ -130,14 +145,20 @@ impl GiveWay {
         }
     }
 
-    fn in_the_way(&self, look: &Look, since: Duration) -> Option<Cause> {
+    fn in_the_way(&self, look: &Look, since: Duration, alone: bool) -> Option<Cause> {
         if look.available_bytes < self.limits.reserve_bytes {
             return Some(Cause::Memory);
         }
+        let share = |requests, bytes, span: Duration| {
+            self.cost.seconds(requests, bytes) / span.as_secs_f64().max(1e-3)
+        };
+        if alone && look.others.requests > 0 && share(look.others.requests, look.others.bytes, since) >= NEED
+        {
+            return Some(Cause::Disk);
+        }
         let all = self.recent.iter().map(|look| look.others);
         let (requests, bytes) = all.fold((0, 0), |(r, b), did| (r + did.requests, b + did.bytes));
-        let span = self.span().max(since).as_secs_f64().max(1e-3);
-        let share = self.cost.seconds(requests, bytes) / span;
+        let share = share(requests, bytes, self.span().max(since));
         let waits = look.others.in_flight > 0 && (requests > 0 || self.waiting.is_some());
         (requests >= NEED_REQUESTS && share >= NEED || waits).then_some(Cause::Disk)
     }

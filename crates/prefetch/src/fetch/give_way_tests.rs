@@ -68,6 +68,21 @@ fn it_goes_on_after_a_second_of_quiet_and_not_before() {
 }
 
 #[test]
+fn who_is_quick_once_we_are_out_of_the_way_is_busy() {
+    const CARD: DiskCost = DiskCost { request_s: 0.000_5, byte_s: 1.0 / 40e6 };
+    let listened = |cost, requests| {
+        let mut way = GiveWay::new(limits(), cost, Duration::ZERO);
+        assert_eq!((way.look(quiet(20)), way.is_unsure()), (Verdict::Go, false));
+        assert_eq!((way.look(reader(40, 1, 4096)), way.is_unsure()), (Verdict::Go, true));
+        way.listened(reader(45, requests, requests * 4096))
+    };
+    assert_eq!(listened(CARD, 0), Verdict::Go);
+    assert_eq!(listened(CARD, 1), Verdict::Wait(Cause::Disk));
+    assert_eq!(listened(FLASH, 2), Verdict::Go);
+    assert_eq!(listened(FLASH, 40), Verdict::Wait(Cause::Disk));
+}
+
+#[test]
 fn what_waits_in_the_queue_while_we_read_nothing_keeps_it_waiting() {
     let stuck = |ms| Look { others: Did { requests: 0, bytes: 0, in_flight: 1 }, ..quiet(ms) };
     let looks = [reader(20, 9, 36_864)].into_iter().chain((2..200).map(|n| stuck(n * STEP)));

@@ -26,6 +26,8 @@ const BESIDE_A_READ_BYTES: u64 = 256 << 10;
 const DISKS_PATIENCE: u32 = 3;
 /// For a look, reads are waited for no longer than this; a piece takes a quarter of it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How long others are listened for where we may be in their way.
+const LISTEN: Duration = Duration::from_millis(5);
 /// How often it begins anew after memory was short.
 const MOST_ANEW: u32 = 3;
 
@@ -159,20 +161,30 @@ impl LaneRun {
         let standing = self.queue.standing();
         self.advance(&standing);
         if self.common.haste == Haste::Ahead {
-            if !self.disks.is_empty() {
-                // What others do is exact only while none of ours is under way.
-                self.queue.pause(LONGEST_PAUSE);
-            }
-            let did = self.look_at_disk();
-            let verdict = self.way.look(Look {
-                at,
-                others: did,
-                available_bytes: memory.available_bytes,
-                refaulted: memory.refaulted,
-                reclaimed: memory.reclaimed,
-            });
-            self.follow(verdict);
+            self.give_way(at, memory);
         }
+    }
+
+    /// Looks at others, and goes on, waits or ends.
+    fn give_way(&mut self, at: Duration, memory: MemoryLook) {
+        if !self.disks.is_empty() {
+            // What others do is exact only while none of ours is under way.
+            self.queue.pause(LONGEST_PAUSE);
+        }
+        let look = Look {
+            at,
+            others: self.look_at_disk(),
+            available_bytes: memory.available_bytes,
+            refaulted: memory.refaulted,
+            reclaimed: memory.reclaimed,
+        };
+        let mut verdict = self.way.look(look);
+        if verdict == Verdict::Go && self.way.is_unsure() {
+            self.common.root.sleep(LISTEN);
+            let others = self.look_at_disk();
+            verdict = self.way.listened(Look { at: at + LISTEN, others, refaulted: 0, reclaimed: 0, ..look });
+        }
+        self.follow(verdict);
     }
 
     /// The next phase, more workers, or the end.
