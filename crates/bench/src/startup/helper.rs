@@ -148,11 +148,8 @@ impl Helper {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        Err(Error::Usage(format!(
-            "{} did not end within {} s and was killed",
-            self.name,
-            ENDS_WITHIN.as_secs()
-        )))
+        let why = format!("did not end within {} s and was killed", ENDS_WITHIN.as_secs());
+        Err(Error::Launch { program: self.name.clone(), why })
     }
 }
 

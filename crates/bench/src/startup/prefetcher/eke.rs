@@ -100,10 +100,11 @@ impl Eke {
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
             match daemon.line(until, scene.bench.shutdown)? {
-                Line::Said(line) => match dealt_with(&line, inside) {
-                    Some(name) => return Ok(name),
-                    None => {}
-                },
+                Line::Said(line) => {
+                    if let Some(name) = dealt_with(&line, inside) {
+                        return Ok(name);
+                    }
+                }
                 Line::Nothing => {
                     let seconds = LEARNED_WITHIN.as_secs();
                     return Err(failed(format!("does not say within {seconds} s that it learned {inside}")));
