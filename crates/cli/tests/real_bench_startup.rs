@@ -48,8 +48,7 @@ fn processes() -> Vec<u32> {
 
 /// `eke bench startup` without what takes long.
 fn startup(args: &[&str]) -> Command {
-    let mut command =
-        command(&["bench", "startup", "--repeats", "1", "--no-calls", "--no-ten", "--patience", "120"]);
+    let mut command = command(&["bench", "startup", "--no-calls", "--no-ten", "--patience", "120"]);
     command.args(args).env("XDG_CACHE_HOME", CACHE);
     command
 }
@@ -80,7 +79,8 @@ fn a_cold_start_reads_what_a_warm_one_finds_in_memory() {
     let [json, html] =
         ["startup.json", "startup.html"].map(|n| out.path().join(n).to_str().unwrap().to_owned());
     let files = ["--output", &json, "--html", &html, "--json"];
-    let what = ["--programs", "xterm,python", "--variants", "cold,warm", "--disk", "none,sd"];
+    let what =
+        ["--programs", "xterm,python", "--variants", "cold,warm", "--disk", "none,sd", "--repeats", "1"];
     let ran = ran(startup(&[&what[..], &files].concat()));
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     clean.is_as_before();
@@ -116,6 +116,8 @@ fn preload_learns_a_program_and_reads_it_ahead() {
         "cold,preload",
         "--disk",
         "none",
+        "--repeats",
+        "1",
         "--no-harm",
         "--json",
     ]));
@@ -129,15 +131,15 @@ fn preload_learns_a_program_and_reads_it_ahead() {
     assert!(after < cold, "{cold} MB cold, {after} MB after preload");
 }
 
-/// An experiment whose program runs on the stage.
-fn begun() -> (std::process::Child, Vec<u32>) {
+/// An experiment of this variant, as soon as one of its processes is as `wanted`.
+fn begun(variant: &str, wanted: fn(u32) -> bool) -> (std::process::Child, Vec<u32>) {
     let mut command =
-        startup(&["--programs", "xterm", "--variants", "cold", "--disk", "sd", "--repeats", "50"]);
+        startup(&["--programs", "xterm", "--variants", variant, "--disk", "sd", "--repeats", "50"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(300);
     loop {
         let processes = processes();
-        if processes.iter().any(|pid| runs_xterm(*pid)) {
+        if processes.iter().any(|pid| wanted(*pid)) {
             return (child, processes);
         }
         if child.try_wait().unwrap().is_some() || Instant::now() > until {
@@ -148,43 +150,58 @@ fn begun() -> (std::process::Child, Vec<u32>) {
     }
 }
 
-fn runs_xterm(pid: u32) -> bool {
-    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    exe.starts_with("/run/eke") && exe.ends_with("xterm")
+fn exe(pid: u32) -> std::path::PathBuf {
+    std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default()
+}
+
+fn is_xterm(pid: u32) -> bool {
+    exe(pid).starts_with("/run/eke") && exe(pid).ends_with("xterm")
+}
+
+fn is_preload(pid: u32) -> bool {
+    exe(pid).ends_with("sbin/preload")
 }
 
 #[test]
 fn ctrl_c_leaves_nothing() {
-    if let Some(why) = lacks() {
+    if let Some(why) = lacks().or_else(|| no_program(&["preload"])) {
         return skip("ctrl_c_leaves_nothing", &why);
     }
     let clean = Clean::start(traces);
-    let (child, _) = begun();
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran: Ran = child.wait_with_output().unwrap().into();
-    assert_eq!(ran.status, Some(1), "{}", ran.shown());
-    assert!(ran.stderr.ends_with("eke: interrupted; everything is as it was before\n"), "{}", ran.shown());
-    clean.is_as_before();
+    for (variant, wanted) in [("cold", is_xterm as fn(u32) -> bool), ("preload", is_preload)] {
+        let (child, _) = begun(variant, wanted);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let ran: Ran = child.wait_with_output().unwrap().into();
+        assert_eq!(ran.status, Some(1), "{}", ran.shown());
+        assert!(
+            ran.stderr.ends_with("eke: interrupted; everything is as it was before\n"),
+            "{}",
+            ran.shown()
+        );
+        clean.is_as_before();
+    }
 }
 
 #[test]
 fn after_a_kill_the_programs_end_and_down_takes_the_rest() {
-    if let Some(why) = lacks() {
+    if let Some(why) = lacks().or_else(|| no_program(&["preload"])) {
         return skip("after_a_kill_the_programs_end", &why);
     }
     let clean = Clean::start(traces);
-    let (mut child, programs) = begun();
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    child.wait().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while programs.iter().any(|pid| processes().contains(pid)) {
-        assert!(Instant::now() < until, "{programs:?} are left");
-        std::thread::sleep(Duration::from_millis(20));
+    for (variant, wanted) in [("cold", is_xterm as fn(u32) -> bool), ("preload", is_preload)] {
+        let (mut child, programs) = begun(variant, wanted);
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while programs.iter().any(|pid| processes().contains(pid)) {
+            assert!(Instant::now() < until, "{programs:?} are left of {variant}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_ne!(traces(), clean.before, "a test that cannot fail");
+        let down = eke(&["down"]);
+        assert_eq!(down.status, Some(0), "{}", down.shown());
+        clean.is_as_before();
     }
-    assert_ne!(traces(), clean.before, "a test that cannot fail");
-    let down = eke(&["down"]);
-    assert_eq!(down.status, Some(0), "{}", down.shown());
-    clean.is_as_before();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-pub(crate) use super::children::{Children, command};
+pub(crate) use super::children::{Children, command, die_with_parent};
 use super::cookie::Cookie;
 use super::display::SERVER;
 use super::{home, needs};

@@ -109,8 +109,9 @@ pub(crate) fn command(program: impl Into<PathBuf>, home: &std::path::Path) -> Co
     command
 }
 
+/// The program gets this signal when the thread that starts it dies.
 #[expect(unsafe_code, reason = "only the child itself can ask for a signal at its parent's death")]
-fn die_with_parent(command: &mut Command, signal: Signal) {
+pub(crate) fn die_with_parent(command: &mut Command, signal: Signal) {
     // SAFETY: the closure calls only prctl(2), which is async-signal-safe; it neither allocates nor takes a lock.
     unsafe {
         command.pre_exec(move || Ok(set_parent_process_death_signal(Some(signal))?));

@@ -41,8 +41,8 @@ pub enum Error {
     /// What cannot be.
     #[error("{0}")]
     Usage(String),
-    /// A launch that did not come to its window or its end.
-    #[error("{program} did not start: {why}")]
+    /// A launch that did not come to its window or its end, or a program that did not end.
+    #[error("{program}: {why}")]
     Launch {
         /// Its name.
         program: String,

@@ -51,15 +51,11 @@ pub fn hold(
     program: &'static Program,
     variant: Variant,
 ) -> Result<Harm> {
-    scene.place.cold()?;
-    let mut helper = start(scene)?;
     let held = go_through(scene, prefetcher, program, variant);
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
-    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.bench.shutdown);
-    helper.end()?;
-    let (phases, seconds) = held?;
+    let (phases, seconds, lines) = held?;
     rested?;
-    let reads: Vec<Read> = lines?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let reads: Vec<Read> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if reads.is_empty() {
         return Err(Error::Reader("read nothing; what it said is above".to_owned()));
     }
@@ -79,21 +75,21 @@ fn go_through(
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
-) -> Result<(Phases, f64)> {
-    if variant == Variant::Warm {
-        scene.launch(program, How::default())?.running.end()?;
-    }
-    let ready = scene.prepare(program, How::default())?;
+) -> Result<(Phases, f64, Vec<String>)> {
+    let ready = trial::begin(scene, prefetcher, program, variant, How::default())?;
+    let mut helper = start(scene)?;
     let alone = reader::now_s();
     scene.sleep(ALONE)?;
     let ahead = reader::now_s();
-    trial::prepare(scene, prefetcher, program, variant)?;
+    trial::ahead(scene, prefetcher, program, variant)?;
     let start = reader::now_s();
     let running = ready.go()?;
     let seconds = running.started.seconds;
     let end = start + seconds;
     running.end()?;
-    Ok((Phases { alone, ahead, start, end }, seconds))
+    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.bench.shutdown)?;
+    helper.end()?;
+    Ok((Phases { alone, ahead, start, end }, seconds, lines))
 }
 
 /// By when each read began. Pure.

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{Error, Result, on};
+use crate::desktop::bare::die_with_parent;
 
 /// How long it may take to end in order; then it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
@@ -39,14 +40,17 @@ pub enum Line {
 }
 
 impl Helper {
-    /// Starts it in a process group of its own, so that signals of the terminal do not reach it. `by` is the signal by which it ends;
-    /// without one it ends with its standard input.
+    /// Starts it in a process group of its own, so that signals of the terminal do not reach it. `by` is the signal by which it ends,
+    /// also when the thread that calls this dies; without one it ends with its standard input.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(name: &str, command: &mut Command, by: Option<Signal>) -> Result<Self> {
         let program = std::path::PathBuf::from(command.get_program());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        if let Some(signal) = by {
+            die_with_parent(command, signal);
+        }
         let mut child = command.spawn().map_err(on("start", &program))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         Ok(Self { name: name.to_owned(), child, input, output, text: Vec::new(), by })
@@ -144,11 +148,8 @@ impl Helper {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        Err(Error::Usage(format!(
-            "{} did not end within {} s and was killed",
-            self.name,
-            ENDS_WITHIN.as_secs()
-        )))
+        let why = format!("did not end within {} s and was killed", ENDS_WITHIN.as_secs());
+        Err(Error::Launch { program: self.name.clone(), why })
     }
 }
 

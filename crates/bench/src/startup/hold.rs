@@ -54,6 +54,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Report> {
             scene: &scene,
             plan: &plan,
             prefetchers: &mut prefetchers,
+            broken: Vec::new(),
             unlearned: Vec::new(),
             held: &mut held,
         };
@@ -183,6 +184,8 @@ struct Field<'a> {
     scene: &'a Scene<'a>,
     plan: &'a Plan,
     prefetchers: &'a mut Prefetchers,
+    /// Programs that do not start here.
+    broken: Vec<&'static str>,
     /// Whose runs would show nothing.
     unlearned: Vec<(&'static str, &'static str)>,
     held: &'a mut Held,
@@ -210,18 +213,21 @@ impl Field<'_> {
         self.scene.bench
     }
 
+    /// Those that start here.
+    fn programs(&self) -> Vec<&'static Program> {
+        self.plan.programs.iter().copied().filter(|p| !self.broken.contains(&p.name)).collect()
+    }
+
     /// What a first start leaves in the home directory, and the maps.
     fn first_starts(&mut self) -> Result<()> {
-        for program in &self.plan.programs {
-            if self.held.maps.contains_key(program.name) {
-                continue;
-            }
+        let unknown = self.plan.programs.iter().filter(|p| !self.held.maps.contains_key(p.name));
+        for program in unknown.copied().collect::<Vec<_>>() {
             self.bench().progress.doing(&format!("{}, for the first time", program.name));
-            self.scene.launch(program, How::default())?.running.end()?;
-            let launched = self.scene.launch(program, How { maps: true, ..How::default() })?;
-            let started = &launched.running.started;
-            self.held.maps.insert(program.name, (started.maps, started.map_bytes));
-            launched.running.end()?;
+            let maps = first_start(self.scene, program);
+            match self.note(maps, || format!("{}, for the first time", program.name))? {
+                Some(maps) => drop(self.held.maps.insert(program.name, maps)),
+                None => self.broken.push(program.name),
+            }
         }
         Ok(())
     }
@@ -232,7 +238,7 @@ impl Field<'_> {
             eke.forget()?;
         }
         for variant in [Variant::Preload, Variant::Ahead] {
-            for program in self.plan.programs.clone() {
+            for program in self.programs() {
                 let Some(prefetcher) = self.prefetchers.of(variant) else { continue };
                 self.scene.bench.progress.doing(&format!("{} learns {}", words(variant), program.name));
                 let learned = prefetcher.learn(self.scene, &[program]);
@@ -248,7 +254,7 @@ impl Field<'_> {
 
     /// Those whose prefetcher has learned the program.
     fn runs(&self, repeats: usize) -> Vec<Run> {
-        let mut runs = plan::runs(&self.plan.programs, &self.plan.variants, repeats);
+        let mut runs = plan::runs(&self.programs(), &self.plan.variants, repeats);
         runs.retain(|run| self.is_learned(run.variant, run.program));
         runs
     }
@@ -292,7 +298,8 @@ impl Field<'_> {
 
     /// Beside gedit, or the first that there is.
     fn harm(&mut self) -> Result<()> {
-        let gedit = self.plan.programs.iter().find(|p| p.name == "gedit").or(self.plan.programs.first());
+        let programs = self.programs();
+        let gedit = programs.iter().find(|p| p.name == "gedit").or(programs.first());
         let Some(program) = gedit.copied() else { return Ok(()) };
         let learned = self.plan.variants.iter().copied().filter(|v| self.is_learned(*v, program));
         for variant in learned.collect::<Vec<_>>() {
@@ -308,7 +315,7 @@ impl Field<'_> {
 
     /// A warm row would be the same as a cold one from the second round on.
     fn ten(&mut self) -> Result<()> {
-        let row = plan::in_a_row(&self.plan.programs, ten::COUNT);
+        let row = plan::in_a_row(&self.programs(), ten::COUNT);
         for variant in self.plan.variants.clone().into_iter().filter(|v| *v != Variant::Warm) {
             let name = format!("ten in a row, {}", variant.name());
             self.bench().progress.begins(&self.named(&name));
@@ -348,6 +355,15 @@ impl Field<'_> {
             Err(e) => Err(e),
         }
     }
+}
+
+/// Twice: what the first one makes in the home directory, it makes once. The maps of the second, and their bytes.
+fn first_start(scene: &Scene<'_>, program: &'static Program) -> Result<(usize, u64)> {
+    scene.launch(program, How::default())?.running.end()?;
+    let launched = scene.launch(program, How { maps: true, ..How::default() })?;
+    let maps = (launched.running.started.maps, launched.running.started.map_bytes);
+    launched.running.end()?;
+    Ok(maps)
 }
 
 fn words(variant: Variant) -> &'static str {

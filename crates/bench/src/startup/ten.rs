@@ -37,7 +37,6 @@ pub fn hold(
     row: &[&'static Program],
     variant: Variant,
 ) -> Result<Ten> {
-    scene.place.cold()?;
     let held = go_through(scene, prefetcher, row, variant);
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
     held.and_then(|ten| rested.map(|()| ten))
@@ -51,10 +50,12 @@ fn go_through(
 ) -> Result<Ten> {
     let mut ten = Ten::default();
     let mut rest = row.iter();
-    let mut next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;
-    let before = scene.place.reads();
-    begin(scene, prefetcher, row, variant)?;
     let stay = Duration::from_secs(scene.bench.options.preload_cycle_s).mul_f64(CYCLES).max(LEAST);
+    begin(scene, prefetcher, row, variant)?;
+    scene.place.cold()?;
+    let mut next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;
+    scene.sleep(stay)?;
+    let before = scene.place.reads();
     while let Some(ready) = next {
         let Launched { running, reads } = scene.go(ready)?;
         ten.seconds.push(running.started.seconds);
@@ -75,9 +76,9 @@ fn begin(
     row: &[&'static Program],
     variant: Variant,
 ) -> Result<()> {
-    match (variant, prefetcher) {
-        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.watch(scene, row),
-        (Variant::AtExec, Some(prefetcher)) => prefetcher.at_exec(scene),
+    match (variant, prefetcher, row.first()) {
+        (Variant::Preload | Variant::Ahead, Some(prefetcher), _) => prefetcher.watch(scene, row),
+        (Variant::AtExec, Some(prefetcher), Some(first)) => prefetcher.at_exec(scene, first),
         _ => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! One run: from a cold disk, by way of whoever reads ahead, to a started program.
 
+use std::time::Duration;
+
 use super::calls::{self, Calls};
 use super::error::{Result, on};
 use super::launcher::Ready;
@@ -8,6 +10,9 @@ use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
 use super::scene::{How, Launched, Scene};
+
+/// After so long without anything new a launcher is no launch any more for who watches what is executed; eke waits 2 s.
+const LAUNCHER_SETTLES: Duration = Duration::from_secs(3);
 
 /// What a run came to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -32,7 +37,8 @@ pub fn hold(
     program: &'static Program,
     variant: Variant,
 ) -> Result<Trial> {
-    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|(ready, ahead)| {
+    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|ready| {
+        let ahead = ahead(scene, prefetcher, program, variant)?;
         let Launched { running, reads } = scene.go(ready)?;
         let started = running.started.clone();
         running.end()?;
@@ -42,41 +48,48 @@ pub fn hold(
     held.and_then(|trial| rested.map(|()| trial))
 }
 
-/// Cold, and then what the variant does before the launch. Gives the launch, and what was read ahead. The launcher is there first, as
-/// a desktop is: who watches what is executed sees the program alone.
-fn begin<'a>(
+/// A launch that only waits to be told, from a cold disk, or from one where the program was started just before. The launcher is there
+/// before the program, as a desktop is: who watches what is executed sees the program alone.
+///
+/// # Errors
+/// The disk is in use, or the prefetcher's.
+pub fn begin<'a>(
     scene: &Scene<'a>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
     how: How<'_>,
-) -> Result<(Ready<'a>, Option<Reads>)> {
+) -> Result<Ready<'a>> {
+    if let (Variant::AtExec, Some(prefetcher)) = (variant, prefetcher) {
+        prefetcher.at_exec(scene, program)?;
+    }
     scene.place.cold()?;
     if variant == Variant::Warm {
         scene.launch(program, How::default())?.running.end()?;
     }
     let ready = scene.prepare(program, how)?;
-    let before = scene.place.reads();
-    prepare(scene, prefetcher, program, variant)?;
-    let reads_ahead = matches!(variant, Variant::Preload | Variant::Ahead);
-    Ok((ready, reads_ahead.then(|| scene.place.reads() - before)))
+    if variant == Variant::AtExec {
+        scene.sleep(LAUNCHER_SETTLES)?;
+    }
+    Ok(ready)
 }
 
-/// What the prefetcher of a variant does before the launch.
+/// Lets the prefetcher of the variant read ahead. Gives what was read meanwhile; `None` where nobody reads ahead.
 ///
 /// # Errors
 /// The prefetcher's.
-pub fn prepare(
+pub fn ahead(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
-) -> Result<()> {
-    match (variant, prefetcher) {
-        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
-        (Variant::AtExec, Some(prefetcher)) => prefetcher.at_exec(scene),
-        _ => Ok(()),
-    }
+) -> Result<Option<Reads>> {
+    let (Variant::Preload | Variant::Ahead, Some(prefetcher)) = (variant, prefetcher) else {
+        return Ok(None);
+    };
+    let before = scene.place.reads();
+    prefetcher.ahead(scene, &[program])?;
+    Ok(Some(scene.place.reads() - before))
 }
 
 /// The time in system calls of one more launch, under strace.
@@ -92,8 +105,10 @@ pub fn traced(
     let temporary = std::env::temp_dir();
     let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
     let how = How { traced: Some(file.path()), ..How::default() };
-    let begun = begin(scene, prefetcher, program, variant, how);
-    let held = begun.and_then(|(ready, _)| scene.go(ready)?.running.end());
+    let held = begin(scene, prefetcher, program, variant, how).and_then(|ready| {
+        ahead(scene, prefetcher, program, variant)?;
+        scene.go(ready)?.running.end()
+    });
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
     held.and(rested)?;
     let text = std::fs::read(file.path()).map_err(on("read", file.path()))?;

@@ -26,13 +26,14 @@ pub trait Prefetcher {
     /// It is not there, or ended.
     fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()>;
 
-    /// From now on it does what it can do at the moment of exec, and nothing ahead; where it can do nothing then, nothing.
+    /// From now on it does what it can do at the moment of exec of this program, and nothing ahead; where it can do nothing then,
+    /// nothing. The disk is made cold after that, not before: it may launch the program, to know what it would in the long run.
     ///
     /// # Errors
     /// It is not there, or ended.
-    fn at_exec(&mut self, scene: &Scene<'_>) -> Result<()>;
+    fn at_exec(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()>;
 
-    /// From now on it does by itself whatever it does, having learned these programs.
+    /// From now on it does by itself whatever it does, having learned these programs. The disk is made cold after that, as above.
     ///
     /// # Errors
     /// It is not there, or ended.

@@ -207,7 +207,7 @@ impl Prefetcher for Preload {
         self.settle(scene)
     }
 
-    fn at_exec(&mut self, _scene: &Scene<'_>) -> Result<()> {
+    fn at_exec(&mut self, _scene: &Scene<'_>, _program: &'static Program) -> Result<()> {
         Ok(())
     }
 
