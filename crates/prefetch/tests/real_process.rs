@@ -1,5 +1,10 @@
 //! The built `eke-prefetch` on the running kernel: what it sees it keeps, what it keeps it reads, and whatever ends it leaves both usable.
-#![expect(clippy::disallowed_methods, reason = "test code")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "functions of tests, which fail by it"
+)]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

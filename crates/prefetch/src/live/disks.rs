@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ struct Kept {
 }
 
 /// What came of a measurement.
-type Answer = (u64, Result<Measured, String>);
+type Answer = (u64, Result<Measured, measure::Error>);
 
 /// The disks below what is mounted.
 #[derive(Debug)]
@@ -40,8 +40,10 @@ pub(super) struct Disks {
     /// By the number of the file system.
     figures: BTreeMap<u64, Figures>,
     kept: Vec<Kept>,
-    /// File systems that somebody asked about.
-    asked: RefCell<BTreeSet<u64>>,
+    /// File systems that somebody asked about, with the largest file there and its bytes.
+    asked: RefCell<BTreeMap<u64, (u64, PathBuf)>>,
+    /// Of these, those whose device may not be read: a file is read instead.
+    by_file: BTreeSet<u64>,
     measuring: Option<Receiver<Answer>>,
     tried: BTreeMap<u64, Duration>,
 }
@@ -57,6 +59,7 @@ impl Disks {
             figures: BTreeMap::new(),
             kept,
             asked: RefCell::default(),
+            by_file: BTreeSet::new(),
             measuring: None,
             tried: BTreeMap::new(),
         };
@@ -101,7 +104,7 @@ impl Disks {
             Some(Err(TryRecvError::Disconnected)) => self.measuring = None,
             None => {}
         }
-        let due = self.asked.borrow().iter().copied().find(|dev| self.is_due(*dev, now))?;
+        let due = self.asked.borrow().keys().copied().find(|dev| self.is_due(*dev, now))?;
         self.begin(due, now);
         None
     }
@@ -119,24 +122,32 @@ impl Disks {
 
     fn begin(&mut self, dev: u64, now: Duration) {
         self.tried.insert(dev, now);
-        let Some(target) = self.figures.get(&dev).and_then(|f| Target::of(&f.below)) else { return };
+        let Some(mut target) = self.figures.get(&dev).and_then(|f| Target::of(&f.below)) else { return };
+        if let Some((_, largest)) = self.asked.borrow().get(&dev).filter(|_| self.by_file.contains(&dev)) {
+            target = target.by_file(largest);
+        }
         let (root, (answer, answers)) = (self.root.clone(), channel());
         let seed = now.subsec_nanos().into();
         let thread = std::thread::Builder::new().name("measure".to_owned());
         let begun = thread.spawn(move || {
-            let measured = measure(&root, &target, seed).map_err(|e| e.to_string());
+            let measured = measure(&root, &target, seed);
             // Nobody waits for it any more when the process ends.
             let _ = answer.send((dev, measured));
         });
         self.measuring = begun.is_ok().then_some(answers);
     }
 
-    fn measured(&mut self, dev: u64, answer: Result<Measured, String>, now: Duration) -> Said {
+    fn measured(&mut self, dev: u64, answer: Result<Measured, measure::Error>, now: Duration) -> Said {
         let measured = match answer {
             Ok(measured) => measured,
-            Err(why) => {
+            Err(e) => {
+                // Once by a file at once; that may be too small, or busy as well.
+                let first = matches!(e, measure::Error::Io { .. }) && self.by_file.insert(dev);
                 self.tried.insert(dev, now);
-                return Said::Disk { disk: self.name(dev), why };
+                if first {
+                    self.tried.remove(&dev);
+                }
+                return Said::Disk { disk: self.name(dev), why: e.to_string() };
             }
         };
         let Some(figures) = self.figures.get(&dev) else {
@@ -169,6 +180,14 @@ impl Disks {
         through.filter(|through| !through.is_empty()).unwrap_or_else(|| crate::disk::number::text(dev))
     }
 
+    fn note_asked(&self, dev: u64, file: &Touched) {
+        let mut asked = self.asked.borrow_mut();
+        let largest = asked.entry(dev).or_default();
+        if file.kind == Kind::File && file.stamp.size > largest.0 {
+            *largest = (file.stamp.size, file.path.clone());
+        }
+    }
+
     fn figures_of(&self, file: &Touched) -> Option<&Figures> {
         let dev = match file.kind {
             Kind::Device => {
@@ -180,7 +199,7 @@ impl Disks {
                 crate::disk::number::parse(&mount_of(&file.path, &self.mounts)?.device)?
             }
         };
-        self.asked.borrow_mut().insert(dev);
+        self.note_asked(dev, file);
         self.figures.get(&dev)
     }
 }

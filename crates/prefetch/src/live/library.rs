@@ -27,6 +27,7 @@ pub(super) struct Library {
     events: Vec<Happened>,
     seen: Vec<keep::Seen>,
     version: i64,
+    is_damaged: bool,
     said: Vec<Said>,
 }
 
@@ -39,6 +40,7 @@ impl Library {
             events: Vec::new(),
             seen: Vec::new(),
             version: 0,
+            is_damaged: false,
             said: Vec::new(),
         };
         let boot = root.read("proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -70,12 +72,15 @@ impl Library {
         self.version = self.with(|keep| keep.version_of_others()).unwrap_or_default();
     }
 
-    /// Somebody else changed the file (`eke prefetch forget`): what is known is read again.
-    pub fn refresh(&mut self, now: Now) {
+    /// Somebody else changed the file (`eke prefetch forget`): what is known is read again; the programs that are not any more.
+    pub fn refresh(&mut self, now: Now) -> Vec<ProgramId> {
         let version = self.with(|keep| keep.version_of_others()).unwrap_or(self.version);
-        if version != self.version {
-            self.load(now);
+        if version == self.version {
+            return Vec::new();
         }
+        let before: Vec<ProgramId> = self.programs.keys().copied().collect();
+        self.load(now);
+        before.into_iter().filter(|id| !self.programs.contains_key(id)).collect()
     }
 
     /// What there is to say.
@@ -166,15 +171,29 @@ impl Library {
         self.with(|keep| keep.put_state(name, version, bytes));
     }
 
-    /// Does something with the store; what goes wrong is said, and the rest goes on.
+    /// Does something with the store; what goes wrong is said, and the rest goes on. A damaged store is set aside by opening it anew.
     fn with<T>(&mut self, act: impl FnOnce(&mut Keep) -> keep::Result<T>) -> Option<T> {
-        let done = act(self.keep.as_mut()?);
-        done.map_err(|e| {
-            let said = Said::Trouble { what: e.to_string() };
-            if !self.said.contains(&said) {
-                self.said.push(said);
-            }
-        })
-        .ok()
+        let e = match act(self.keep.as_mut()?) {
+            Ok(done) => return Some(done),
+            Err(e) => e,
+        };
+        let said = Said::Trouble { what: e.to_string() };
+        if !self.said.contains(&said) {
+            self.said.push(said);
+        }
+        if matches!(e, keep::Error::Damaged { .. }) {
+            self.keep = None;
+            self.is_damaged = true;
+        }
+        None
+    }
+
+    /// Opens anew what was found damaged; what is known begins anew with it.
+    pub fn mend(&mut self, root: &Root, options: &Options, now: Now) {
+        if std::mem::take(&mut self.is_damaged) {
+            let said = std::mem::take(&mut self.said);
+            *self = Self::open(root, options, now);
+            self.said.splice(0..0, said);
+        }
     }
 }

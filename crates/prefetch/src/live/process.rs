@@ -1,5 +1,7 @@
 //! The loop: what is seen is taken in, and what follows is done.
 
+use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -19,9 +21,10 @@ use super::options::Options;
 use super::pending::{self, Pending};
 use super::running::Running;
 use super::say::{Said, Say, name};
-use crate::choose::{Limit, Occasion};
+use crate::choose::{Limit, Occasion, Verdict};
 use crate::fetch::{Fetcher, Haste, Limits};
 use crate::happened::{Event, Happened};
+use crate::keep::{Decision, DecisionId};
 use crate::learn::{Exec, Finished, Now, Settings};
 use crate::predict::eke::HORIZONS_S;
 use crate::predict::{Eke, Predictor};
@@ -114,6 +117,8 @@ struct Process<'a> {
     at_exec: AtExec,
     /// What the next choice is for; none: nothing happened since the last.
     due: Option<Occasion>,
+    /// What became of each program's files last.
+    verdicts: BTreeMap<ProgramId, Discriminant<Verdict>>,
     done: Done,
     began: Duration,
     state: PrefetchState,
@@ -155,6 +160,7 @@ impl<'a> Process<'a> {
             ahead: None,
             at_exec: AtExec::default(),
             due: None,
+            verdicts: BTreeMap::new(),
             done: Done::default(),
             began: now.mono,
             state,
@@ -248,6 +254,7 @@ impl<'a> Process<'a> {
     }
 
     fn used(&mut self, program: ProgramId) {
+        self.verdicts.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         self.state.foreseen += 1;
         self.state.used = self.state.used + Bytes(bytes);
@@ -278,8 +285,7 @@ impl<'a> Process<'a> {
         let choice = weighed.choose(&self.disks, allowance.budget);
         let wants = ahead::wants(&choice);
         if wants.is_empty() {
-            let decisions = weighed.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
-            self.library.decided(&decisions);
+            self.decided(weighed.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
         } else if let Err(e) = self.at_exec.begin(&self.fetcher, (id, name(program), pid), wants, now.mono) {
             self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
         }
@@ -342,13 +348,11 @@ impl<'a> Process<'a> {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
         let weighed = Weighed::of(&chances, &mut self.library, now);
         let choice = weighed.choose(&self.disks, allowance.budget);
-        let decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
-        let numbers = self.library.decided(&decisions);
         let programs = weighed.chosen(&choice);
+        let decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
+        let numbers = self.decided(decisions);
         for (id, _, bytes) in &programs {
-            let at = choice.verdicts.iter().position(|(other, _)| other == id);
-            let number = at.and_then(|at| numbers.get(at)).copied();
-            self.pending.chosen(*id, *bytes, unix_s(now), number);
+            self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
         }
         let wants = ahead::wants(&choice);
         if wants.is_empty() {
@@ -358,6 +362,16 @@ impl<'a> Process<'a> {
             Ok(fetch) => self.ahead = Some(Going { fetch, programs, was_short: ahead::is_short(&choice) }),
             Err(e) => self.said.push(Said::Trouble { what: Error::Begin(e).to_string() }),
         }
+    }
+
+    /// Keeps what is new among decisions: each event brings a dozen, most of them as before.
+    fn decided(&mut self, mut decisions: Vec<Decision>) -> BTreeMap<ProgramId, DecisionId> {
+        decisions.retain(|new| {
+            let kind = discriminant(&new.verdict);
+            self.verdicts.insert(new.program, kind) != Some(kind)
+        });
+        let numbers = self.library.decided(&decisions);
+        decisions.iter().map(|decision| decision.program).zip(numbers).collect()
     }
 
     fn keep_up(&mut self, now: Now) {
@@ -376,7 +390,10 @@ impl<'a> Process<'a> {
             decision.into_iter().for_each(|decision| self.library.after(decision, pending::wasted(bytes)));
         }
         self.library.flush(now);
-        self.library.refresh(now);
+        for forgotten in self.library.refresh(now) {
+            self.predictor.forget(forgotten);
+        }
+        self.library.mend(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;
         if self.options.tells_agent && self.state != self.told {
             self.told = self.state.clone();
