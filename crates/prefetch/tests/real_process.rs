@@ -6,7 +6,10 @@
     reason = "functions of tests, which fail by it"
 )]
 
-use std::fs::File;
+#[allow(dead_code, reason = "the tests of fetching use all of it")]
+#[path = "real_fetch/stage.rs"]
+mod stage;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,9 +17,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use eke_testkit::real::{lacking, lock_machine, no_program, skip};
-use rustix::fs::{Advice, fadvise};
+use eke_lab::slow_disk::Profile;
+use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;
+use stage::Stage;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_eke-prefetch");
 /// Far more than anything here takes; a test that waits for it fails.
@@ -25,44 +29,42 @@ const DATA: u64 = 3 << 20;
 /// Reads when it is surely seen, and stays for a moment: looks at `/proc` see only what stays.
 const READS: &str = "sleep 0.5; cat data > /dev/null; sleep 3";
 
-/// A program of our own and what it reads, on a disk.
+/// A program of our own and what it reads, on a disk slow enough that it is worth it.
 struct Place {
-    dir: tempfile::TempDir,
+    stage: Stage,
+    kept: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
+    /// `None`, with the reason said, where there can be none.
+    fn new(test: &str) -> Option<Self> {
+        if let Some(why) = no_program(&["bash"]) {
+            skip(test, &why);
+            return None;
+        }
+        let slow = Profile { rate: 10_000_000, iops: Some(200), ..Profile::plain() };
+        let place = Self { stage: Stage::set(test, slow)?, kept: tempfile::tempdir().unwrap() };
         std::fs::copy("/bin/bash", place.program()).unwrap();
         std::fs::write(place.data(), vec![7_u8; DATA as usize]).unwrap();
-        place
+        Some(place)
     }
 
     fn program(&self) -> PathBuf {
-        self.dir.path().join("shell with a name")
+        self.stage.top().join("shell with a name")
     }
 
     fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
+        self.stage.top().join("data")
     }
 
     fn store(&self) -> PathBuf {
-        self.dir.path().join("store")
-    }
-
-    /// Out of the page cache, as after a night.
-    fn make_cold(&self) {
-        for path in [self.program(), self.data()] {
-            let file = File::open(path).unwrap();
-            file.sync_all().unwrap();
-            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        }
+        self.kept.path().join("store")
     }
 
     /// Runs the program with a script.
     fn launch(&self, script: &str) {
         let mut command = Command::new(self.program());
-        let ended = command.args(["-c", script]).current_dir(self.dir.path()).stdin(Stdio::null()).status();
+        let ended = command.args(["-c", script]).current_dir(self.stage.top()).stdin(Stdio::null()).status();
         assert!(ended.unwrap().success());
     }
 
@@ -76,8 +78,8 @@ impl Place {
     fn ahead(&self) -> (Output, Option<Value>) {
         let output = self.command("ahead").arg(self.program()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let said = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let said = said.filter(|said: &Value| said["event"] == "ahead").last();
+        let mut said = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+        let said = said.find(|said: &Value| said["event"] == "ahead");
         (output, said)
     }
 }
@@ -149,20 +151,16 @@ fn cannot_run(test: &str) -> bool {
 
 #[test]
 fn what_is_learned_is_read_again_also_after_a_kill() {
-    if cannot_run("what_is_learned_is_read_again_also_after_a_kill") {
-        return;
-    }
-    let _machine = lock_machine();
-    let place = Place::new();
+    let Some(place) = Place::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
     let (running, ready) = Running::ready(&place, &[]);
-    place.make_cold();
+    place.stage.cool();
     place.launch(READS);
     let learned = running.wait("learned", |said| is_of(said, "learned", &place.program()));
     assert!(learned["cold_bytes"].as_u64().unwrap() > 64 << 10, "{learned}");
     // kill -9: what was said is kept.
     drop(running);
 
-    place.make_cold();
+    place.stage.cool();
     let (output, said) = place.ahead();
     let said = said.unwrap_or_else(|| panic!("{output:?}"));
     let at_least = if ready["source"].as_str().unwrap().starts_with("BPF") { DATA } else { 256 << 10 };
@@ -177,21 +175,17 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
 
 #[test]
 fn what_is_missing_at_an_exec_is_read() {
-    if cannot_run("what_is_missing_at_an_exec_is_read") {
-        return;
-    }
-    let _machine = lock_machine();
-    let place = Place::new();
+    let Some(place) = Place::new("what_is_missing_at_an_exec_is_read") else { return };
     let (running, ready) = Running::ready(&place, &["--no-ahead"]);
     if !ready["source"].as_str().unwrap().starts_with("BPF") {
         skip("what_is_missing_at_an_exec_is_read", "without BPF an exec is seen too late to be sure");
         return;
     }
-    place.make_cold();
+    place.stage.cool();
     place.launch(READS);
     running.wait("learned", |said| is_of(said, "learned", &place.program()));
     // It does not read its data this time, and has to be another start for the process.
-    place.make_cold();
+    place.stage.cool();
     std::thread::sleep(Duration::from_secs(1));
     place.launch("sleep 3");
     let read = running.wait("at_exec", |said| is_of(said, "at_exec", &place.program()));
@@ -201,11 +195,7 @@ fn what_is_missing_at_an_exec_is_read() {
 
 #[test]
 fn a_broken_store_is_set_aside_and_said() {
-    if cannot_run("a_broken_store_is_set_aside_and_said") {
-        return;
-    }
-    let _machine = lock_machine();
-    let place = Place::new();
+    let Some(place) = Place::new("a_broken_store_is_set_aside_and_said") else { return };
     std::fs::create_dir(place.store()).unwrap();
     std::fs::write(place.store().join("prefetch.db"), b"SQLite format 3\0 and then nothing").unwrap();
     let running = Running::start(&place, &[]);
@@ -232,8 +222,9 @@ fn who_may_not_and_what_is_wrong_is_said() {
     if cannot_run("who_may_not_and_what_is_wrong_is_said") {
         return;
     }
-    let place = Place::new();
-    let (code, text) = said(place.command("ahead").arg("/nowhere"));
+    let kept = tempfile::tempdir().unwrap();
+    let (code, text) =
+        said(Command::new(PROGRAM).args(["ahead", "--store"]).arg(kept.path()).arg("/nowhere"));
     assert!(code == Some(1) && text.contains("nothing was learned yet"), "{text}");
     let own = tempfile::tempdir().unwrap();
     let program = own.path().join("eke-prefetch");

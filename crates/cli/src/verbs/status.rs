@@ -50,6 +50,7 @@ fn own(context: &Context) -> Outcome<Snapshot> {
         backend: backend(context, &now),
         prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
         model: Model::new(&now, Some(&before)),
+        prefetch: None,
         events: Vec::new(),
     })
 }

@@ -1,8 +1,9 @@
 //! Reading what is missing of a program that has just started.
 //!
-//! Most launches are warm. So a few files are looked at first, and the rest only if something of these was missing: to open each file
-//! of each launch would cost every warm one.
+//! Most launches are warm. So of many files a few are looked at first, and the rest only if something of these was missing: to open
+//! each file of each launch would cost every warm one.
 
+use std::cmp::Reverse;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use crate::fetch::{Fetch, Fetcher, Haste, Report, Want};
 use crate::file_set::Kind;
 use crate::program::ProgramId;
 
-/// Files that are looked at first.
+/// So few files are all looked at.
+const FEW: usize = 64;
+/// Of more files this many of the largest, and as many from all over the rest, are looked at first.
 const LOOKED_AT: usize = 8;
 /// Launches whose files are read at once.
 const MOST: usize = 4;
@@ -63,8 +66,10 @@ impl AtExec {
         now: Duration,
     ) -> io::Result<()> {
         self.last.push((program, now));
-        let fetch = fetcher.start(sample(&wants), Haste::AtExec)?;
-        self.going.push(Going { fetch, pid, name, began: now, rest: wants, looked: None });
+        let look = sample(&wants);
+        let rest = if look.len() < wants.len() { wants } else { Vec::new() };
+        let fetch = fetcher.start(look, Haste::AtExec)?;
+        self.going.push(Going { fetch, pid, name, began: now, rest, looked: None });
         Ok(())
     }
 
@@ -105,7 +110,7 @@ impl Going {
     fn next(&mut self, fetcher: &Fetcher) -> Option<Self> {
         let report = self.fetch.report();
         let stopped = report.ended == Some(crate::fetch::Ended::Stopped);
-        if self.looked.is_some() || report.fetched_bytes == 0 || stopped {
+        if self.rest.is_empty() || report.fetched_bytes == 0 || stopped {
             return None;
         }
         let rest = std::mem::take(&mut self.rest);
@@ -123,18 +128,23 @@ impl Going {
     }
 }
 
-/// A few files, the first among them, and others from all over the rest.
+/// A few files: the largest, and others from all over the rest. Few are all of them.
 fn sample(wants: &[Want]) -> Vec<Want> {
-    let files: Vec<&Want> = wants.iter().filter(|want| want.kind == Kind::File).collect();
-    let step = files.len().div_ceil(LOOKED_AT).max(1);
-    files.into_iter().step_by(step).cloned().collect()
+    if wants.len() <= FEW {
+        return wants.to_vec();
+    }
+    let mut files: Vec<&Want> = wants.iter().filter(|want| want.kind == Kind::File).collect();
+    files.sort_by_key(|want| Reverse(want.pages.count()));
+    let rest = files.split_off(files.len().min(LOOKED_AT));
+    let step = rest.len().div_ceil(LOOKED_AT).max(1);
+    files.into_iter().chain(rest.into_iter().step_by(step)).cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file_set::Stamp;
-    use crate::pages::Pages;
+    use crate::pages::{Pages, Span};
 
     #[test]
     fn a_sample_is_a_few_files_from_all_over() {
@@ -142,13 +152,12 @@ mod tests {
             path: format!("/{n}").into(),
             kind: if n % 10 == 0 { Kind::Directory } else { Kind::File },
             stamp: Stamp { ino: n, ..Stamp::default() },
-            pages: Pages::default(),
+            pages: Span::new(0, n + 1).into_iter().collect::<Pages>(),
         };
         let wants: Vec<Want> = (0..400).map(want).collect();
         let inodes: Vec<u64> = sample(&wants).iter().map(|want| want.stamp.ino).collect();
-        assert_eq!((inodes.len(), inodes[0]), (LOOKED_AT, 1));
-        assert!(inodes[LOOKED_AT - 1] > 340, "{inodes:?}");
-        assert_eq!(sample(&wants[..3]).len(), 2);
-        assert!(sample(&[]).is_empty());
+        assert_eq!((inodes.len(), inodes[0]), (2 * LOOKED_AT, 399), "{inodes:?}");
+        assert!(inodes[2 * LOOKED_AT - 1] < 60, "{inodes:?}");
+        assert_eq!(sample(&wants[..3]), wants[..3]);
     }
 }

@@ -14,7 +14,7 @@
 //! - [`disks`]: what reads cost where a file is; measured once each disk is quiet
 //! - [`library`]: what is kept, or what is known without a file to keep it in
 //! - [`ahead`], [`at_exec`]: the two occasions of reading
-//! - [`process`]: the loop; [`say`]: what it says, as lines of JSON
+//! - [`process`]: the loop; [`reading`]: what it reads; [`say`]: what it says, as lines of JSON
 //! - [`once`]: `eke-prefetch ahead PROGRAM...`
 //!
 //! One thread does all but reading; nothing in it opens a user's file.
@@ -29,6 +29,7 @@ mod once;
 mod options;
 mod pending;
 mod process;
+mod reading;
 mod running;
 mod say;
 

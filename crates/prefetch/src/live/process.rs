@@ -1,7 +1,7 @@
 //! The loop: what is seen is taken in, and what follows is done.
 
 use std::collections::BTreeMap;
-use std::mem::{Discriminant, discriminant};
+use std::mem::Discriminant;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use eke_kernel::{Root, state};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::ahead::{self, Going, Weighed};
+use super::ahead::Going;
 use super::at_exec::AtExec;
 use super::clock::{Clock, unix_s};
 use super::disks::Disks;
@@ -21,14 +21,13 @@ use super::options::Options;
 use super::pending::{self, Pending};
 use super::running::Running;
 use super::say::{Said, Say, name};
-use crate::choose::{Limit, Occasion, Verdict};
-use crate::fetch::{Fetcher, Haste, Limits};
+use crate::choose::{Occasion, Verdict};
+use crate::fetch::{Fetcher, Limits};
 use crate::happened::{Event, Happened};
-use crate::keep::{Decision, DecisionId};
-use crate::learn::{Exec, Finished, Now, Settings};
-use crate::predict::eke::HORIZONS_S;
+use crate::learn::{Exec, Finished, Known, Now, Settings};
 use crate::predict::{Eke, Predictor};
 use crate::program::{Program, ProgramId};
+use crate::trace::watch::Listen;
 use crate::trace::{News, Watch, process};
 
 /// Nothing that is not told at once is later than this.
@@ -40,7 +39,7 @@ const FLUSH: Duration = Duration::from_secs(10);
 const KEEP_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 1);
-const DISKS: (&str, u32) = ("disks", 1);
+pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
 /// Why it does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -70,11 +69,12 @@ pub fn run(
     shutdown: BorrowedFd<'_>,
     say: Say<'_>,
 ) -> Result<(), Error> {
-    let mut process = Process::new(root, options, clock);
+    let mut watch = Watch::start(root, Settings::default());
+    let mut process = Process::new(root, options, clock, watch.source().to_string());
     process.find_running();
     say(process.ready());
     loop {
-        process.turn();
+        process.turn(&mut watch);
         process.said.drain(..).for_each(&mut *say);
         if is_readable(shutdown)? {
             process.end();
@@ -95,39 +95,38 @@ fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
 
 /// When something was done last, by CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+pub(super) struct Done {
     flush: Duration,
     state: Duration,
-    choice: Duration,
+    pub(super) choice: Duration,
 }
 
-struct Process<'a> {
-    root: &'a Root,
-    options: &'a Options,
-    clock: &'a dyn Clock,
-    watch: Watch,
-    library: Library,
-    predictor: Eke,
-    running: Running,
-    pending: Pending,
-    looks: Looks,
-    disks: Disks,
-    fetcher: Fetcher,
-    ahead: Option<Going>,
-    at_exec: AtExec,
+pub(super) struct Process<'a> {
+    pub(super) root: &'a Root,
+    pub(super) options: &'a Options,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) library: Library,
+    pub(super) predictor: Eke,
+    pub(super) running: Running,
+    pub(super) pending: Pending,
+    pub(super) looks: Looks,
+    pub(super) disks: Disks,
+    pub(super) fetcher: Fetcher,
+    pub(super) ahead: Option<Going>,
+    pub(super) at_exec: AtExec,
     /// What the next choice is for; none: nothing happened since the last.
-    due: Option<Occasion>,
+    pub(super) due: Option<Occasion>,
     /// What became of each program's files last.
-    verdicts: BTreeMap<ProgramId, Discriminant<Verdict>>,
-    done: Done,
-    began: Duration,
-    state: PrefetchState,
-    told: PrefetchState,
-    said: Vec<Said>,
+    pub(super) verdicts: BTreeMap<ProgramId, Discriminant<Verdict>>,
+    pub(super) done: Done,
+    pub(super) began: Duration,
+    pub(super) state: PrefetchState,
+    pub(super) told: PrefetchState,
+    pub(super) said: Vec<Said>,
 }
 
 impl<'a> Process<'a> {
-    fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock) -> Self {
+    fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
         let now = clock.now();
         let mut library = Library::open(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
@@ -139,17 +138,11 @@ impl<'a> Process<'a> {
             said.push(Said::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
             Eke::default()
         });
-        let watch = Watch::start(root, Settings::default());
-        let state = PrefetchState {
-            pid: std::process::id(),
-            source: watch.source().to_string(),
-            ..PrefetchState::default()
-        };
+        let state = PrefetchState { pid: std::process::id(), source, ..PrefetchState::default() };
         Self {
             root,
             options,
             clock,
-            watch,
             library,
             predictor,
             running: Running::default(),
@@ -171,7 +164,7 @@ impl<'a> Process<'a> {
 
     fn ready(&self) -> Said {
         Said::Ready {
-            source: self.watch.source().to_string(),
+            source: self.state.source.clone(),
             programs: self.library.len(),
             store: self.library.path().map(Into::into).unwrap_or_default(),
         }
@@ -190,16 +183,11 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn turn(&mut self) {
+    fn turn(&mut self, watch: &mut Watch) {
         let reads = self.ahead.is_some() || self.at_exec.is_busy();
-        let (library, clock) = (&self.library, self.clock);
-        let news = self.watch.turn(
-            if reads { READING_PACE } else { PACE },
-            &mut |program| library.known(program.id()).unwrap_or_default(),
-            &|| clock.now(),
-        );
+        let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
+        watch.turn_to(pace, &|| clock.now(), self);
         let now = self.clock.now();
-        news.into_iter().for_each(|news| self.take(news, now));
         self.look_after_reading(now);
         self.measure(now);
         if self.is_choice_due(now) {
@@ -274,106 +262,6 @@ impl<'a> Process<'a> {
         self.said.push(Said::Learned { program, took_s, files, bytes, cold_bytes });
     }
 
-    fn read_at_exec(&mut self, program: &Program, pid: u32, now: Now) {
-        let id = program.id();
-        if !self.options.settings.at_exec || !self.at_exec.may_begin(id, now.mono) {
-            return;
-        }
-        let Some(known) = self.library.program(id, now) else { return };
-        let allowance = self.looks.allowance(self.root, &self.options.settings, Occasion::Exec, now);
-        let weighed = Weighed::certain([known]);
-        let choice = weighed.choose(&self.disks, allowance.budget);
-        let wants = ahead::wants(&choice);
-        if wants.is_empty() {
-            self.decided(weighed.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
-        } else if let Err(e) = self.at_exec.begin(&self.fetcher, (id, name(program), pid), wants, now.mono) {
-            self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
-        }
-    }
-
-    fn look_after_reading(&mut self, now: Now) {
-        for (report, said) in self.at_exec.turn(&self.fetcher, now.mono) {
-            self.state.at_exec = self.state.at_exec + Bytes(report.fetched_bytes);
-            self.said.push(said);
-        }
-        if let Some(going) = self.ahead.take_if(|going| going.fetch.is_over()) {
-            self.read_ahead(&going, now);
-        }
-    }
-
-    fn read_ahead(&mut self, going: &Going, now: Now) {
-        let report = going.fetch.report();
-        self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
-        if report.failed > 0 {
-            going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
-        }
-        self.said.push(ahead::said(going));
-        // What was in memory already took no budget: there is more to choose.
-        if going.was_short && report.fetched_bytes > 0 && report.there_bytes > report.fetched_bytes {
-            self.due = self.due.or(Some(Occasion::Ahead));
-        }
-        self.done.choice = now.mono;
-    }
-
-    fn measure(&mut self, now: Now) {
-        if self.ahead.is_some() || self.at_exec.is_busy() {
-            return;
-        }
-        if let Some(said) = self.disks.turn(now.mono) {
-            self.fetcher.know(self.disks.figures());
-            self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
-            self.said.push(said);
-            self.due = self.due.or(Some(Occasion::Ahead));
-        }
-    }
-
-    fn is_choice_due(&self, now: Now) -> bool {
-        let since = now.mono.saturating_sub(self.done.choice);
-        let is_due = self.due.is_some() && since >= self.options.between_choices || since >= ahead::AGAIN;
-        // While a launch is read at exec, or learned, the disk is that one's.
-        is_due && self.options.settings.ahead && !self.at_exec.is_busy()
-    }
-
-    /// What is under way goes on unless something else is wanted now.
-    fn choose(&mut self, now: Now) {
-        let occasion = self.due.take().unwrap_or(Occasion::Ahead);
-        self.done.choice = now.mono;
-        self.disks.refresh();
-        let allowance = self.looks.allowance(self.root, &self.options.settings, occasion, now);
-        self.state.off = allowance.limit.map(why_off);
-        if allowance.budget.0 == 0 {
-            self.ahead = None;
-            return;
-        }
-        let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let weighed = Weighed::of(&chances, &mut self.library, now);
-        let choice = weighed.choose(&self.disks, allowance.budget);
-        let programs = weighed.chosen(&choice);
-        let decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
-        let numbers = self.decided(decisions);
-        for (id, _, bytes) in &programs {
-            self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
-        }
-        let wants = ahead::wants(&choice);
-        if wants.is_empty() {
-            return;
-        }
-        match self.fetcher.start(wants, Haste::Ahead) {
-            Ok(fetch) => self.ahead = Some(Going { fetch, programs, was_short: ahead::is_short(&choice) }),
-            Err(e) => self.said.push(Said::Trouble { what: Error::Begin(e).to_string() }),
-        }
-    }
-
-    /// Keeps what is new among decisions: each event brings a dozen, most of them as before.
-    fn decided(&mut self, mut decisions: Vec<Decision>) -> BTreeMap<ProgramId, DecisionId> {
-        decisions.retain(|new| {
-            let kind = discriminant(&new.verdict);
-            self.verdicts.insert(new.program, kind) != Some(kind)
-        });
-        let numbers = self.library.decided(&decisions);
-        decisions.iter().map(|decision| decision.program).zip(numbers).collect()
-    }
-
     fn keep_up(&mut self, now: Now) {
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
@@ -420,19 +308,18 @@ impl<'a> Process<'a> {
         self.said.extend(self.library.take_said());
     }
 
-    fn local_s(&self, now: Now) -> f64 {
+    pub(super) fn local_s(&self, now: Now) -> f64 {
         now.real_ns as f64 / 1e9 + self.clock.east_of_utc_s() as f64
     }
 }
 
-fn why_off(limit: Limit) -> String {
-    match limit {
-        Limit::Battery => "on battery (`on_battery` in [prefetch])".to_owned(),
-        Limit::Refaults { per_s, .. } => {
-            format!("memory is short: {per_s:.0} pages a second are read again that were dropped")
-        }
-        Limit::Memory { available, reserve } => {
-            format!("{available} of memory is available, and {reserve} of that is left alone")
-        }
+/// An exec is heard before the tracers of pages are attached for it: what it will read can be asked for meanwhile.
+impl Listen for Process<'_> {
+    fn known(&mut self, program: &Program) -> Known {
+        self.library.known(program.id()).unwrap_or_default()
+    }
+
+    fn hear(&mut self, news: News) {
+        self.take(news, self.clock.now());
     }
 }

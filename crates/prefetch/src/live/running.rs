@@ -34,12 +34,12 @@ impl Running {
     /// A process executed a program (`None`: one that is not known). A session begins with a person's first process, a start is that
     /// of a program's first.
     pub fn executed(&mut self, pid: u32, uid: u32, program: Option<ProgramId>) -> Vec<Event> {
-        let mut events = self.ended(pid);
         if self.by_pid.len() >= MOST {
             let oldest = self.by_pid.keys().next().copied();
             oldest.into_iter().for_each(|pid| drop(self.ended(pid)));
         }
-        self.by_pid.insert(pid, Process { uid, program });
+        let mut events = Vec::new();
+        let before = self.by_pid.insert(pid, Process { uid, program });
         let of_user = self.users.entry(uid).or_default();
         *of_user += 1;
         if *of_user == 1 && is_person(uid) && !self.found.remove(&uid) {
@@ -52,15 +52,20 @@ impl Running {
                 events.push(Event::Start(program));
             }
         }
+        // Only now: a process that becomes another program is no log-out.
+        events.extend(before.and_then(|before| self.one_less(before)));
         events
     }
 
     /// A process ended.
     pub fn ended(&mut self, pid: u32) -> Vec<Event> {
-        let Some(process) = self.by_pid.remove(&pid) else { return Vec::new() };
+        let process = self.by_pid.remove(&pid);
+        process.and_then(|process| self.one_less(process)).into_iter().collect()
+    }
+
+    fn one_less(&mut self, process: Process) -> Option<Event> {
         less(&mut self.users, process.uid);
-        let last = process.program.filter(|program| less(&mut self.programs, *program));
-        last.map(Event::Stop).into_iter().collect()
+        process.program.filter(|program| less(&mut self.programs, *program)).map(Event::Stop)
     }
 
     /// The user of a process.

@@ -29,7 +29,7 @@ use which::{Which, which};
 const DIR: &str = "var/lib/eke";
 /// Candidates that are named.
 const NAMED: usize = 10;
-const BEGIN: &str = "programs are learned while prefetch runs: start it, and start the programs";
+const BEGIN: &str = "programs are learned while eke is up (`sudo eke up`), when they are started";
 
 /// The verb.
 pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
