@@ -23,7 +23,8 @@ pub struct Trial {
     pub major_faults: u64,
     /// What was read from the disk meanwhile, by whomever.
     pub during: Reads,
-    /// What was read ahead; `None` where nobody reads ahead.
+    /// What was read before the launch, since the disk was made cold; `None` where nobody reads ahead. With what works at exec alone
+    /// that is nothing, or the run is worth nothing.
     pub ahead: Option<Reads>,
 }
 
@@ -37,8 +38,10 @@ pub fn hold(
     program: &'static Program,
     variant: Variant,
 ) -> Result<Trial> {
-    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|ready| {
-        let ahead = ahead(scene, prefetcher, program, variant)?;
+    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|(ready, before)| {
+        ahead(scene, prefetcher, program, variant)?;
+        let is_prefetched = !matches!(variant, Variant::Cold | Variant::Warm);
+        let ahead = is_prefetched.then(|| scene.place.reads() - before);
         let Launched { running, reads } = scene.go(ready)?;
         let started = running.started.clone();
         running.end()?;
@@ -49,7 +52,7 @@ pub fn hold(
 }
 
 /// A launch that only waits to be told, from a cold disk, or from one where the program was started just before. The launcher is there
-/// before the program, as a desktop is: who watches what is executed sees the program alone.
+/// before the program, as a desktop is: who watches what is executed sees the program alone. Also gives what was read by then.
 ///
 /// # Errors
 /// The disk is in use, or the prefetcher's.
@@ -59,7 +62,7 @@ pub fn begin<'a>(
     program: &'static Program,
     variant: Variant,
     how: How<'_>,
-) -> Result<Ready<'a>> {
+) -> Result<(Ready<'a>, Reads)> {
     if let (Variant::AtExec, Some(prefetcher)) = (variant, prefetcher) {
         prefetcher.at_exec(scene, program)?;
     }
@@ -68,13 +71,14 @@ pub fn begin<'a>(
         scene.launch(program, How::default())?.running.end()?;
     }
     let ready = scene.prepare(program, how)?;
+    let before = scene.place.reads();
     if variant == Variant::AtExec {
         scene.sleep(LAUNCHER_SETTLES)?;
     }
-    Ok(ready)
+    Ok((ready, before))
 }
 
-/// Lets the prefetcher of the variant read ahead. Gives what was read meanwhile; `None` where nobody reads ahead.
+/// Lets the prefetcher of the variant read ahead, where it does.
 ///
 /// # Errors
 /// The prefetcher's.
@@ -83,13 +87,11 @@ pub fn ahead(
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
-) -> Result<Option<Reads>> {
-    let (Variant::Preload | Variant::Ahead, Some(prefetcher)) = (variant, prefetcher) else {
-        return Ok(None);
-    };
-    let before = scene.place.reads();
-    prefetcher.ahead(scene, &[program])?;
-    Ok(Some(scene.place.reads() - before))
+) -> Result<()> {
+    match (variant, prefetcher) {
+        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
+        _ => Ok(()),
+    }
 }
 
 /// The time in system calls of one more launch, under strace.
@@ -105,7 +107,7 @@ pub fn traced(
     let temporary = std::env::temp_dir();
     let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
     let how = How { traced: Some(file.path()), ..How::default() };
-    let held = begin(scene, prefetcher, program, variant, how).and_then(|ready| {
+    let held = begin(scene, prefetcher, program, variant, how).and_then(|(ready, _)| {
         ahead(scene, prefetcher, program, variant)?;
         scene.go(ready)?.running.end()
     });
