@@ -76,7 +76,7 @@ fn go_through(
     program: &'static Program,
     variant: Variant,
 ) -> Result<(Phases, f64, Vec<String>)> {
-    let ready = trial::begin(scene, prefetcher, program, variant, How::default())?;
+    let (ready, _) = trial::begin(scene, prefetcher, program, variant, How::default())?;
     let mut helper = start(scene)?;
     let alone = reader::now_s();
     scene.sleep(ALONE)?;

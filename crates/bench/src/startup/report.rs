@@ -212,7 +212,7 @@ fn set_up(variant: Variant, options: &Options) -> String {
             options.preload_cycle_s
         ),
         Variant::Ahead => "eke-prefetch reads the program's file set, learned in three launches, before it is started, and at exec what is missing; in the row it foresees by itself".to_owned(),
-        Variant::AtExec => "eke-prefetch sees the exec of the program and reads its file set from then on".to_owned(),
+        Variant::AtExec => "eke-prefetch sees the exec of the program and reads its file set from then on; before, it has seen a launch of it, so that it knows the disk".to_owned(),
     }
 }
 

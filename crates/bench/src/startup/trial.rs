@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::calls::{self, Calls};
-use super::error::{Result, on};
+use super::error::{Error, Result, on};
 use super::launcher::Ready;
 use super::place::Reads;
 use super::plan::Variant;
@@ -14,6 +14,11 @@ use super::scene::{How, Launched, Scene};
 /// After so long without anything new a launcher is no launch any more for who watches what is executed; eke waits 2 s.
 const LAUNCHER_SETTLES: Duration = Duration::from_secs(3);
 
+/// What was wanted for a launch before, and put off while others used the disk, may be read now: then it is made cold again.
+const ATTEMPTS: usize = 5;
+/// A few tables of the file system, in bytes; more is part of a program.
+const STRAY: u64 = 1 << 20;
+
 /// What a run came to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Trial {
@@ -23,7 +28,8 @@ pub struct Trial {
     pub major_faults: u64,
     /// What was read from the disk meanwhile, by whomever.
     pub during: Reads,
-    /// What was read ahead; `None` where nobody reads ahead.
+    /// What was read before the launch, since the disk was made cold; `None` where nobody reads ahead. With what works at exec alone
+    /// that is nothing, or the run is worth nothing.
     pub ahead: Option<Reads>,
 }
 
@@ -37,8 +43,10 @@ pub fn hold(
     program: &'static Program,
     variant: Variant,
 ) -> Result<Trial> {
-    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|ready| {
-        let ahead = ahead(scene, prefetcher, program, variant)?;
+    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|(ready, before)| {
+        ahead(scene, prefetcher, program, variant)?;
+        let is_prefetched = !matches!(variant, Variant::Cold | Variant::Warm);
+        let ahead = is_prefetched.then(|| scene.place.reads() - before);
         let Launched { running, reads } = scene.go(ready)?;
         let started = running.started.clone();
         running.end()?;
@@ -49,7 +57,7 @@ pub fn hold(
 }
 
 /// A launch that only waits to be told, from a cold disk, or from one where the program was started just before. The launcher is there
-/// before the program, as a desktop is: who watches what is executed sees the program alone.
+/// before the program, as a desktop is: who watches what is executed sees the program alone. Also gives what was read by then.
 ///
 /// # Errors
 /// The disk is in use, or the prefetcher's.
@@ -59,22 +67,31 @@ pub fn begin<'a>(
     program: &'static Program,
     variant: Variant,
     how: How<'_>,
-) -> Result<Ready<'a>> {
+) -> Result<(Ready<'a>, Reads)> {
     if let (Variant::AtExec, Some(prefetcher)) = (variant, prefetcher) {
         prefetcher.at_exec(scene, program)?;
     }
-    scene.place.cold()?;
-    if variant == Variant::Warm {
-        scene.launch(program, How::default())?.running.end()?;
-    }
-    let ready = scene.prepare(program, how)?;
-    if variant == Variant::AtExec {
+    for _ in 0..ATTEMPTS {
+        scene.place.cold()?;
+        if variant == Variant::Warm {
+            scene.launch(program, How::default())?.running.end()?;
+        }
+        let ready = scene.prepare(program, how)?;
+        let before = scene.place.reads();
+        if variant != Variant::AtExec {
+            return Ok((ready, before));
+        }
         scene.sleep(LAUNCHER_SETTLES)?;
+        if (scene.place.reads() - before).bytes < STRAY {
+            return Ok((ready, before));
+        }
     }
-    Ok(ready)
+    let why =
+        format!("reads from the disk before anything is executed, {ATTEMPTS} times one after the other");
+    Err(Error::Prefetcher { name: "eke-prefetch", why })
 }
 
-/// Lets the prefetcher of the variant read ahead. Gives what was read meanwhile; `None` where nobody reads ahead.
+/// Lets the prefetcher of the variant read ahead, where it does.
 ///
 /// # Errors
 /// The prefetcher's.
@@ -83,13 +100,11 @@ pub fn ahead(
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
-) -> Result<Option<Reads>> {
-    let (Variant::Preload | Variant::Ahead, Some(prefetcher)) = (variant, prefetcher) else {
-        return Ok(None);
-    };
-    let before = scene.place.reads();
-    prefetcher.ahead(scene, &[program])?;
-    Ok(Some(scene.place.reads() - before))
+) -> Result<()> {
+    match (variant, prefetcher) {
+        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
+        _ => Ok(()),
+    }
 }
 
 /// The time in system calls of one more launch, under strace.
@@ -105,7 +120,7 @@ pub fn traced(
     let temporary = std::env::temp_dir();
     let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
     let how = How { traced: Some(file.path()), ..How::default() };
-    let held = begin(scene, prefetcher, program, variant, how).and_then(|ready| {
+    let held = begin(scene, prefetcher, program, variant, how).and_then(|(ready, _)| {
         ahead(scene, prefetcher, program, variant)?;
         scene.go(ready)?.running.end()
     });

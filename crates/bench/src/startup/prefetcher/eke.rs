@@ -28,6 +28,7 @@ const LEARNED_WITHIN: Duration = Duration::from_secs(40);
 /// Its tracer is attached by then.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const MEASURES_WITHIN: Duration = Duration::from_secs(3);
+const QUIET_WITHIN: Duration = Duration::from_secs(60);
 const READ_WITHIN: Duration = Duration::from_secs(300);
 
 /// See the module.
@@ -201,7 +202,17 @@ impl Prefetcher for Eke {
 fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
     scene.place.cold()?;
     scene.launch(program, How::default())?.running.end()?;
-    scene.sleep(MEASURES_WITHIN)
+    // What it wanted for this launch may come late, and must not come to the next one.
+    let (mut last, longest) = (scene.place.reads(), Instant::now() + QUIET_WITHIN);
+    while Instant::now() < longest {
+        scene.sleep(MEASURES_WITHIN)?;
+        let now = scene.place.reads();
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    Ok(())
 }
 
 fn failed(why: impl Into<String>) -> Error {
