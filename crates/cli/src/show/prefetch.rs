@@ -21,7 +21,7 @@ pub fn list(document: &List, now_s: i64) -> String {
     let store = shown(&document.store);
     let Some(bytes) = document.bytes else {
         return format!(
-            "Nothing was learned yet: there is no {store}.\nPrograms are learned while prefetch runs: start it, and start the programs.\n"
+            "Nothing was learned yet: there is no {store}.\nPrograms are learned when they start, while eke is up with `enabled = true` below [prefetch] in /etc/eke/eke.toml.\n"
         );
     };
     if document.programs.is_empty() {

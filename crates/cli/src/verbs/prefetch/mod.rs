@@ -29,7 +29,7 @@ use which::{Which, which};
 const DIR: &str = "var/lib/eke";
 /// Candidates that are named.
 const NAMED: usize = 10;
-const BEGIN: &str = "programs are learned while eke is up (`sudo eke up`), when they are started";
+const BEGIN: &str = "programs are learned when they start, while eke is up with `enabled = true` below [prefetch] in /etc/eke/eke.toml";
 
 /// The verb.
 pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
