@@ -168,7 +168,7 @@ pub fn metrics() -> Vec<Metric> {
             "programs one after the other, each closed before the next, from a cold disk: their starts together",
         ),
         less(TEN_READ, "from the disk, by whomever"),
-        less(TEN_ALL, "from the disk, between the starts too"),
+        less(TEN_ALL, "from the disk, before the first and between the starts too"),
         more(
             TEN_FOUND,
             "of the bytes that these starts read when each is cold, those that were not read. Cold: the bare page cache",

@@ -23,7 +23,7 @@ pub struct Ten {
     pub seconds: Vec<f64>,
     /// What was read while they started.
     pub during: Reads,
-    /// What was read between the starts, too.
+    /// What was read before the first and between the starts, too.
     pub all: Reads,
 }
 
@@ -54,8 +54,8 @@ fn go_through(
     begin(scene, prefetcher, row, variant)?;
     scene.place.cold()?;
     let mut next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;
-    scene.sleep(stay)?;
     let before = scene.place.reads();
+    scene.sleep(stay)?;
     while let Some(ready) = next {
         let Launched { running, reads } = scene.go(ready)?;
         ten.seconds.push(running.started.seconds);
