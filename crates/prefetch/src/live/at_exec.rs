@@ -14,8 +14,11 @@ use crate::program::ProgramId;
 
 /// So few files are all looked at.
 const FEW: usize = 64;
-/// Of more files this many of the largest, and as many from all over the rest, are looked at first.
+/// Of more files this many of the largest, and as many from all over the rest, are looked at first ...
 const LOOKED_AT: usize = 8;
+/// ... and this many where the file system's own pages are known, which are looked at too: if they are missing the launch is cold, and
+/// to open files before they are there takes seeks for each.
+const BESIDE_METADATA: usize = 2;
 /// Launches whose files are read at once.
 const MOST: usize = 4;
 /// After this a launch is over, or its files are read by now.
@@ -128,16 +131,19 @@ impl Going {
     }
 }
 
-/// A few files: the largest, and others from all over the rest. Few are all of them.
+/// A few files: the largest, and others from all over the rest, after the file system's own pages. Few are all of them.
 fn sample(wants: &[Want]) -> Vec<Want> {
     if wants.len() <= FEW {
         return wants.to_vec();
     }
-    let mut files: Vec<&Want> = wants.iter().filter(|want| want.kind == Kind::File).collect();
+    let of = |kind: Kind| wants.iter().filter(move |want| want.kind == kind);
+    let metadata: Vec<&Want> = of(Kind::Device).collect();
+    let looked_at = if metadata.is_empty() { LOOKED_AT } else { BESIDE_METADATA };
+    let mut files: Vec<&Want> = of(Kind::File).collect();
     files.sort_by_key(|want| Reverse(want.pages.count()));
-    let rest = files.split_off(files.len().min(LOOKED_AT));
-    let step = rest.len().div_ceil(LOOKED_AT).max(1);
-    files.into_iter().chain(rest.into_iter().step_by(step)).cloned().collect()
+    let rest = files.split_off(files.len().min(looked_at));
+    let step = rest.len().div_ceil(looked_at).max(1);
+    metadata.into_iter().chain(files).chain(rest.into_iter().step_by(step)).cloned().collect()
 }
 
 #[cfg(test)]
@@ -154,10 +160,13 @@ mod tests {
             stamp: Stamp { ino: n, ..Stamp::default() },
             pages: Span::new(0, n + 1).into_iter().collect::<Pages>(),
         };
-        let wants: Vec<Want> = (0..400).map(want).collect();
+        let mut wants: Vec<Want> = (0..400).map(want).collect();
         let inodes: Vec<u64> = sample(&wants).iter().map(|want| want.stamp.ino).collect();
         assert_eq!((inodes.len(), inodes[0]), (2 * LOOKED_AT, 399), "{inodes:?}");
         assert!(inodes[2 * LOOKED_AT - 1] < 60, "{inodes:?}");
         assert_eq!(sample(&wants[..3]), wants[..3]);
+        wants[200].kind = Kind::Device;
+        let with_metadata = sample(&wants);
+        assert_eq!((with_metadata.len(), with_metadata[0].kind), (1 + 2 * BESIDE_METADATA, Kind::Device));
     }
 }

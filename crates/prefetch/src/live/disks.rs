@@ -20,6 +20,10 @@ use crate::file_set::{Kind, Touched};
 /// A disk that was busy is looked at again after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// What is reckoned with until a disk is measured, whatever it says of itself: a laptop's. To read before what would have come
+/// as quickly harms less than to leave a slow disk's launches alone.
+const UNKNOWN: DiskCost = DiskCost { request_s: 0.010, byte_s: 1.0 / 100e6 };
+
 /// A measurement, by what is the same after the next boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
@@ -211,7 +215,8 @@ fn own(below: &crate::disk::Below) -> Option<&Block> {
 impl Ground for Disks {
     fn cost(&self, file: &Touched) -> Option<DiskCost> {
         let figures = self.figures_of(file)?;
-        figures.way.on.then_some(figures.cost)
+        let cost = if figures.measured.is_some() { figures.cost } else { UNKNOWN };
+        figures.way.on.then_some(cost)
     }
 
     /// Only workers open files; what is there they pass over.
