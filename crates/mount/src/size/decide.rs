@@ -99,32 +99,63 @@ pub fn resolve(asked: Memory, signals: &Signals) -> Bytes {
     }
 }
 
-/// How much more the store could hold with every reserve whole (negative: what is missing), the reserve that decides,
-/// and whose it is.
-fn room(signals: &Signals) -> (i64, i64, Why) {
-    let one = |there: Bytes, reserve: Bytes, why| (signed(there) - signed(reserve), signed(reserve), why);
-    let machine = one(signals.machine.available, machine_reserve(signals.machine.total), Why::Machine);
-    let groups = signals.groups.iter().map(|g| one(g.headroom(), group_reserve(g.limit), Why::Group));
-    groups.fold(machine, |least, one| if one.0 < least.0 { one } else { least })
+/// How much more the store could hold (negative: what is missing), by whoever allows least: of two, the one with the smaller reserve
+/// may allow least now and more with a margin, so each margin has a minimum of its own.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// With every reserve whole.
+    least: i64,
+    /// With a quarter of each reserve besides.
+    with_quarter: i64,
+    /// With a half.
+    with_half: i64,
+    /// The reserve that decides `least`, and whose it is.
+    reserve: i64,
+    whose: Why,
+}
+
+impl Room {
+    fn of(there: Bytes, reserve: Bytes, whose: Why) -> Self {
+        let (reserve, least) = (signed(reserve), signed(there) - signed(reserve));
+        Self { least, with_quarter: least - reserve / 4, with_half: least - reserve / 2, reserve, whose }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let least = if other.least < self.least { other } else { self };
+        Self {
+            with_quarter: self.with_quarter.min(other.with_quarter),
+            with_half: self.with_half.min(other.with_half),
+            ..least
+        }
+    }
+}
+
+fn room(signals: &Signals) -> Room {
+    let machine = Room::of(signals.machine.available, machine_reserve(signals.machine.total), Why::Machine);
+    let groups = signals.groups.iter().map(|g| Room::of(g.headroom(), group_reserve(g.limit), Why::Group));
+    groups.fold(machine, Room::and)
 }
 
 /// Decides at `now` (any clock that only goes forward), with `held` bytes in the store.
 pub fn decide(asked: Memory, state: &State, now: Duration, signals: &Signals, held: Bytes) -> Decision {
     let asked = resolve(asked, signals);
-    let (room, reserve, whose) = room(signals);
+    let Room { least: room, with_quarter, with_half, reserve, whose } = room(signals);
     let swapping = is_swapping(state, now, &signals.machine);
-    let margin = (reserve / 4).max(state.last.map_or(0, |(_, _, before)| before - room));
-    let most = signed(held) + room;
+    let held = signed(held);
+    let most = held + room;
+    // What was taken since the last look may be taken again until the next.
+    let taken = state.last.map_or(0, |(_, _, before)| before - room);
+    let with_margin = (held + with_quarter).min(most - taken);
     let now_at = signed(state.limit).min(most);
-    let shed = if swapping { signed(held) * 7 / 8 } else { i64::MAX };
+    let shed = if swapping { held * 7 / 8 } else { i64::MAX };
     let (limit, why) = if room < 0 {
-        (now_at.min(most - margin).min(shed), whose)
+        (now_at.min(with_margin).min(shed), whose)
     } else if swapping {
         (now_at.min(shed), Why::Swapping)
     } else if state.last.is_none() {
-        (most - margin, whose)
-    } else if is_calm(state, now) && most - now_at > reserve / 2 {
-        (grown(state, now, now_at, most - reserve / 2), Why::Growing)
+        (with_margin, whose)
+    } else if is_calm(state, now) && held + with_half > now_at {
+        (grown(state, now, now_at, held + with_half), Why::Growing)
     } else {
         (now_at, whose)
     };

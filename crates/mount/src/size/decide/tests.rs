@@ -77,6 +77,16 @@ fn it_starts_at_once_with_what_there_is() {
     assert_eq!(first.limit, Bytes::mib(300 - 64 - 16));
 }
 
+#[test]
+fn of_two_reserves_each_has_its_margin() {
+    // The machine has less room, and the group, whose reserve is larger, less with a margin.
+    let first = |available| {
+        let signals = with_group(machine(3016, available), 8192, 8192 - 1112);
+        decide(Memory::Bytes(Bytes::mib(2048)), &State::default(), SECOND, &signals, Bytes(0)).limit
+    };
+    assert_eq!([first(754), first(854)], [Bytes::mib(1112 - 512 - 128); 2]);
+}
+
 fn signals() -> impl Strategy<Value = Signals> {
     (64u64..65_536, 0u64..=100, proptest::option::of((32u64..8192, 0u64..=100)), 0u64..2000, 0u64..=100)
         .prop_map(|(total, share, group, pages, free)| {
