@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn it_ends_when_it_is_not_wanted() {
-        let mut companion = sh("sleep 1000");
+        let mut companion = sh("exec sleep 1000");
         next(&mut companion, true, 0);
         assert!(next(&mut companion, false, 0).contains("signal: 15"));
         assert!(companion.pid().is_none());
