@@ -79,13 +79,16 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
 /// `eke-prefetch`, from where this program is. A directory that stands for `/` has no launches to see.
 fn companion(arguments: &Arguments) -> Companion {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-prefetch")));
-    let Some(program) = beside.filter(|program| arguments.root.is_host() && program.exists()) else {
+    let Some(program) = beside.filter(|_| arguments.root.is_host()) else {
         return Companion::none();
     };
     let config = arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]);
     Companion::of(
         program,
-        ["run".to_owned(), "--end-with-parent".to_owned()].into_iter().chain(config).collect(),
+        ["run".to_owned(), "--end-with".to_owned(), std::process::id().to_string()]
+            .into_iter()
+            .chain(config)
+            .collect(),
     )
 }
 

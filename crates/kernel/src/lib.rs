@@ -13,6 +13,7 @@
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
+//! - [`lock`]: one process for a thing
 //! - [`state`]: small files that eke leaves for itself
 //! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory
@@ -28,6 +29,7 @@ pub mod files;
 pub mod headroom;
 pub mod journal;
 pub mod knob;
+pub mod lock;
 pub mod parse;
 pub mod programs;
 pub mod read;

@@ -13,12 +13,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before.
 
-    eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with-parent]
+    eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
 
 run: until SIGTERM; a line of JSON for each thing worth one. `eke up` has the agent start it. --store: instead of /var/lib/eke;
---now-only: without telling the agent's status. ahead: reads the files of these programs (paths as `eke prefetch list` shows
+--now-only: without telling the agent's status; --end-with: SIGTERM when this process, its parent, ends. ahead: reads the files of these programs (paths as `eke prefetch list` shows
 them) now. source: how launches are seen here, and why not better.";
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Arguments {
     no_ahead: bool,
     no_exec: bool,
     now_only: bool,
-    end_with_parent: bool,
+    end_with: Option<String>,
     programs: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--no-ahead" => arguments.no_ahead = true,
             "--no-exec" => arguments.no_exec = true,
             "--now-only" => arguments.now_only = true,
-            "--end-with-parent" => arguments.end_with_parent = true,
+            "--end-with" => arguments.end_with = Some(value()?),
             "-h" | "--help" => return Ok(None),
             _ if arguments.verb == "ahead" && !word.starts_with("--") => arguments.programs.push(word),
             _ => return Err(format!("\"{word}\" is not an option")),
@@ -92,12 +92,8 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         return Ok(());
     }
     let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
-    if arguments.end_with_parent {
-        // The agent is never the OOM killer's choice, and what it starts has that from it: what can be done without may be.
-        let score = root.path("proc/self/oom_score_adj");
-        root.sys().write(&score, b"0").map_err(|e| (1, format!("cannot write {}: {e}", score.display())))?;
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-            .map_err(|e| (1, format!("cannot ask to end with the agent: {e}")))?;
+    if let Some(parent) = &arguments.end_with {
+        end_with(&root, parent).map_err(|why| (1, why))?;
     }
     let settings = settings::load(&root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
     let mut options =
@@ -110,6 +106,22 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut say),
     };
     done.map_err(|e| (if matches!(e, Error::Unknown(_)) { 2 } else { 1 }, e.to_string()))
+}
+
+/// Ends when the agent does, whose process this is.
+fn end_with(root: &Root, parent: &str) -> Result<(), String> {
+    // The agent is never the OOM killer's choice, and what it starts has that from it: what can be done without may be.
+    let score = root.path("proc/self/oom_score_adj");
+    root.sys().write(&score, b"0").map_err(|e| format!("cannot write {}: {e}", score.display()))?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+        .map_err(|e| format!("cannot ask to end with the agent: {e}"))?;
+    // It may have ended before that was asked for; then somebody else is the parent.
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    if now.as_deref() == Some(parent) {
+        Ok(())
+    } else {
+        Err(format!("process {parent} is not the parent, or has ended"))
+    }
 }
 
 /// A reader that went away is no reason to end.

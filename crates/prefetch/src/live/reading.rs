@@ -49,7 +49,7 @@ impl Process<'_> {
     pub(super) fn read_ahead(&mut self, going: &Going, now: Now) {
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
-        if report.failed > 0 {
+        if report.changed > 0 {
             going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
         }
         self.said.push(ahead::said(going));
