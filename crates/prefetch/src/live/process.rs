@@ -253,7 +253,7 @@ impl<'a> Process<'a> {
         }
         // What is part of another program's launch is in that one's set.
         if exec.launch.is_none() {
-            self.read_at_exec(program, exec.pid, now);
+            self.read_at_exec(program, exec, now);
         }
     }
 

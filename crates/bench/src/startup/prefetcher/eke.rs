@@ -29,6 +29,8 @@ const LEARNED_WITHIN: Duration = Duration::from_secs(40);
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const MEASURES_WITHIN: Duration = Duration::from_secs(3);
 const QUIET_WITHIN: Duration = Duration::from_secs(60);
+/// It does not look after a program that was started so shortly before: its files are in memory, but where an experiment made them cold.
+const FORGETS_WITHIN: Duration = Duration::from_secs(11);
 const READ_WITHIN: Duration = Duration::from_secs(300);
 
 /// See the module.
@@ -201,6 +203,7 @@ impl Prefetcher for Eke {
 /// has long done so.
 fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
     scene.place.cold()?;
+    let began = Instant::now();
     scene.launch(program, How::default())?.running.end()?;
     // What it wanted for this launch may come late, and must not come to the next one.
     let (mut last, longest) = (scene.place.reads(), Instant::now() + QUIET_WITHIN);
@@ -212,7 +215,7 @@ fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
         }
         last = now;
     }
-    Ok(())
+    scene.sleep(FORGETS_WITHIN.saturating_sub(began.elapsed()))
 }
 
 fn failed(why: impl Into<String>) -> Error {
