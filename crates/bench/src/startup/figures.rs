@@ -279,6 +279,7 @@ mod tests {
             vec![of_faults(Times::default(), Times::default())],
             of_ten(&Ten::default(), Some(1.0)),
             of_harm(&harm),
+            of_cost(&Cost { unseen_s: vec![1.0], ..Cost::default() }).0,
         ];
         let metrics = metrics();
         for (name, ..) in all.concat() {
