@@ -71,6 +71,9 @@ pub struct Known {
     pub learned: u32,
     /// Files of its set were changed since: learn it again.
     pub changed: bool,
+    /// A process of it runs already. Then an exec of it is that one's child (browsers start themselves again for each tab), or hands over to
+    /// it: it shows a part of what a launch uses.
+    pub runs: bool,
 }
 
 /// Is this launch worth keeping? One of a program that is known already is; of others those that found something cold.
@@ -174,13 +177,13 @@ mod tests {
     #[test]
     fn the_first_three_are_learned_and_then_each_eighth() {
         assert_eq!(learned(30, Known::default(), true), [0, 1, 2, 10, 18, 26]);
-        let known = Known { learned: 9, changed: false };
+        let known = Known { learned: 9, ..Known::default() };
         assert_eq!(learned(20, known, true), [7, 15]);
     }
 
     #[test]
     fn what_changed_is_learned_at_once() {
-        let changed = Known { learned: 9, changed: true };
+        let changed = Known { learned: 9, changed: true, ..Known::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
     }
 

@@ -89,7 +89,7 @@ impl AtExec {
             if now.saturating_sub(going.began) > LONGEST {
                 going.fetch.stop();
             }
-            if !going.fetch.is_over() {
+            if !going.fetch.is_over() && !going.is_cold() {
                 kept.push(going);
                 continue;
             }
@@ -109,6 +109,11 @@ impl AtExec {
 }
 
 impl Going {
+    /// The look has found something missing: it need not go on.
+    fn is_cold(&self) -> bool {
+        !self.rest.is_empty() && self.fetch.report().fetched_bytes > 0
+    }
+
     /// The rest, if the look found something missing and nobody stopped it.
     fn next(&mut self, fetcher: &Fetcher, now: Duration) -> Option<Self> {
         let report = self.fetch.report();

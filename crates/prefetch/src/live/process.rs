@@ -351,7 +351,8 @@ impl<'a> Process<'a> {
 /// An exec is heard before the tracers of pages are attached for it: what it will read can be asked for meanwhile.
 impl Listen for Process<'_> {
     fn known(&mut self, program: &Program) -> Known {
-        self.library.known(program.id()).unwrap_or_default()
+        let id = program.id();
+        Known { runs: self.running.runs(id), ..self.library.known(id).unwrap_or_default() }
     }
 
     fn hear(&mut self, news: News) {
