@@ -137,7 +137,6 @@ pub struct ZramStat {
 /// One resource's pressure-stall information: shares in percent, totals in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pressure {
     /// Some task waited: share of the last 10 s.
     pub some_avg10: f64,
