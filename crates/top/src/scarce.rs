@@ -1,0 +1,148 @@
+//! What tasks wait for, as words: pressure-stall information (Documentation/accounting/psi.rst, Linux 4.20).
+
+use eke_core::sample::Pressure;
+use eke_core::snapshot::Snapshot;
+
+/// How much they wait. The bounds are eke's own: below 1 % of the time nobody notices; where some task waits two fifths of the time, or
+/// all wait a tenth of it, the machine stutters (systemd-oomd kills at 60 % of `full`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The kernel does not count it.
+    Unknown,
+    /// Some task waits less than 1 % of the time.
+    Calm,
+    /// Less than 10 %.
+    Little,
+    /// Less than 40 %.
+    Much,
+    /// More, or all tasks wait 10 % of the time or more.
+    Badly,
+}
+
+impl Level {
+    /// By the last ten seconds.
+    pub fn of(pressure: Option<&Pressure>) -> Self {
+        let Some(p) = pressure else { return Self::Unknown };
+        match (p.some_avg10, p.full_avg10) {
+            (some, full) if some >= 40.0 || full >= 10.0 => Self::Badly,
+            (some, _) if some >= 10.0 => Self::Much,
+            (some, _) if some >= 1.0 => Self::Little,
+            _ => Self::Calm,
+        }
+    }
+
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "not counted",
+            Self::Calm => "enough",
+            Self::Little => "a little",
+            Self::Much => "much",
+            Self::Badly => "badly",
+        }
+    }
+
+    /// Is it a shortage?
+    pub fn is_short(self) -> bool {
+        self >= Self::Little
+    }
+}
+
+/// One resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resource {
+    /// What is waited for.
+    pub name: &'static str,
+    /// How much.
+    pub level: Level,
+    /// The kernel's figures; `None` where it has none.
+    pub pressure: Option<Pressure>,
+}
+
+/// Memory, reads and writes, CPU.
+pub fn resources(s: &Snapshot) -> [Resource; 3] {
+    let of =
+        |name, pressure: Option<Pressure>| Resource { name, level: Level::of(pressure.as_ref()), pressure };
+    let m = &s.machine;
+    let cpu = of("CPU", m.cpu_pressure.map(without_full));
+    [of("memory", m.memory_pressure), of("reads, writes", m.io_pressure), cpu]
+}
+
+/// For the CPU of the whole machine "all tasks" is undefined (psi.rst; the line is zero since Linux 5.13, and was absent before).
+fn without_full(p: Pressure) -> Pressure {
+    Pressure { full_avg10: 0.0, full_avg60: 0.0, ..p }
+}
+
+/// Less than this share of RAM available is a shortage, though nobody waits yet.
+const LITTLE_AVAILABLE: f64 = 0.10;
+
+/// All that is scarce, the worst first; or that nothing is.
+pub fn sentence(s: &Snapshot) -> String {
+    let mut short: Vec<Resource> = resources(s).into_iter().filter(|r| r.level.is_short()).collect();
+    short.sort_by_key(|r| std::cmp::Reverse(r.level));
+    let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, r.level.word())).collect();
+    if is_nearly_full(s) && !short.iter().any(|r| r.name == "memory") {
+        parts.insert(0, format!("memory ({} left)", s.model.available));
+    }
+    if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
+}
+
+fn is_nearly_full(s: &Snapshot) -> bool {
+    s.model.ram.0 > 0 && (s.model.available.0 as f64) < LITTLE_AVAILABLE * s.model.ram.0 as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::model::Model;
+    use eke_core::snapshot::Machine;
+    use eke_core::units::Bytes;
+
+    use super::*;
+
+    fn waits(some_avg10: f64, full_avg10: f64) -> Option<Pressure> {
+        Some(Pressure { some_avg10, full_avg10, ..Pressure::default() })
+    }
+
+    fn machine(memory: Option<Pressure>, io: Option<Pressure>, cpu: Option<Pressure>) -> Snapshot {
+        let model = Model { ram: Bytes::mib(1000), available: Bytes::mib(500), ..Model::default() };
+        let machine =
+            Machine { memory_pressure: memory, io_pressure: io, cpu_pressure: cpu, ..Machine::default() };
+        Snapshot { model, machine, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn each_level_begins_where_it_says() {
+        let level = |some, full| Level::of(waits(some, full).as_ref());
+        assert_eq!(
+            [0.0, 0.99, 1.0, 9.9].map(|s| level(s, 0.0)),
+            [Level::Calm, Level::Calm, Level::Little, Level::Little]
+        );
+        assert_eq!([10.0, 39.9, 40.0].map(|s| level(s, 0.0)), [Level::Much, Level::Much, Level::Badly]);
+        assert_eq!(level(12.0, 10.0), Level::Badly);
+        assert_eq!(Level::of(None), Level::Unknown);
+    }
+
+    #[test]
+    fn the_worst_is_said_first_and_nothing_is_said_to_be_nothing() {
+        let calm = waits(0.2, 0.0);
+        assert_eq!(sentence(&machine(calm, calm, None)), "nothing now");
+        assert_eq!(
+            sentence(&machine(waits(3.0, 0.0), waits(50.0, 2.0), calm)),
+            "reads, writes (badly), memory (a little)"
+        );
+    }
+
+    #[test]
+    fn all_tasks_waiting_for_a_cpu_means_nothing() {
+        assert_eq!(resources(&machine(None, None, waits(5.0, 90.0)))[2].level, Level::Little);
+    }
+
+    #[test]
+    fn little_memory_is_a_shortage_before_anybody_waits() {
+        let mut s = machine(waits(0.0, 0.0), None, None);
+        s.model.available = Bytes::mib(99);
+        assert_eq!(sentence(&s), "memory (99 MiB left)");
+        s.machine.memory_pressure = waits(20.0, 0.0);
+        assert_eq!(sentence(&s), "memory (much)");
+    }
+}
