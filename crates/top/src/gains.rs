@@ -34,7 +34,7 @@ fn swap(s: &Snapshot) -> Remedy {
     }
     let m = &s.model;
     let gained = match m.effective_ratio {
-        Some(ratio) => format!("{}: {} held in {}, {ratio:.2} to 1", m.saved, m.held, m.pool),
+        Some(ratio) => format!("{}: {} in {}, {ratio:.2}:1", m.saved, m.held, m.pool),
         None => "nothing yet: no page had to leave RAM".into(),
     };
     let whose = if s.applied { String::new() } else { ", not eke's".into() };
@@ -45,8 +45,10 @@ fn swap(s: &Snapshot) -> Remedy {
 fn swap_details(s: &Snapshot, whose: &str) -> Vec<String> {
     let m = &s.model;
     let mut lines = vec![format!(
-        "{}{whose}; {:.0} pages/s in, {:.0} out; {} killed for want of memory since boot",
-        s.backend, m.pages_in_per_s, m.pages_out_per_s, m.oom_kills
+        "{}{whose}; {:.0} major faults/s; {} of all CPUs idle",
+        s.backend,
+        m.major_faults_per_s,
+        percent(m.idle_cpu_share)
     )];
     lines.extend(predicted(s));
     if let Some(back) = s.machine.written_back.filter(|b| b.0 > 0) {
@@ -77,11 +79,11 @@ fn cache(caches: &[Cache]) -> Remedy {
     let sum = |of: fn(&CacheFigures) -> u64| all.iter().map(|f| of(f)).sum::<u64>();
     let (store, below) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_below.0)));
     let gained = match hit_rate(sum(|f| f.hits), sum(|f| f.misses)) {
-        Some(rate) => format!("{} hits: {store} from memory, {below} disk", percent(rate)),
+        Some(rate) => format!("{} hits: {store} RAM, {below} disk", percent(rate)),
         None if all.is_empty() => "unknown: see below, or eke cache status".into(),
         None => "nothing yet: no block was asked for".into(),
     };
-    let cost = format!("{} of RAM hold {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)));
+    let cost = format!("{} RAM for {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)));
     Remedy { name: "cache", gained, cost, details: caches.iter().map(mount).collect() }
 }
 
@@ -114,7 +116,7 @@ fn prefetch(state: Option<&PrefetchState>) -> Remedy {
     Remedy {
         name: "prefetch",
         gained: format!("{} of {} starts foreseen, {} used", p.foreseen, p.launches, p.used),
-        cost: format!("{} read, not used (yet)", unused),
+        cost: format!("{unused} not used (yet)"),
         details: prefetch_details(p),
     }
 }
@@ -169,7 +171,7 @@ mod tests {
         let all = remedies(&Look { caches, ..Look::default() });
         let cache = of(&all, "cache");
         assert!(cache.gained.starts_with("90.0 % hits: "), "{}", cache.gained);
-        assert!(cache.cost.starts_with("20 MiB of RAM"), "{}", cache.cost);
+        assert!(cache.cost.starts_with("20 MiB RAM"), "{}", cache.cost);
         assert_eq!(cache.details[2], "/c: details are for its user and root");
     }
 
@@ -189,7 +191,7 @@ mod tests {
             ..PrefetchState::default()
         };
         let remedy = prefetch(Some(&state));
-        assert_eq!(remedy.cost, "40 MiB read, not used (yet)");
+        assert_eq!(remedy.cost, "40 MiB not used (yet)");
         assert!(remedy.details[1].contains("the disk is fast"));
     }
 

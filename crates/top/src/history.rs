@@ -41,7 +41,7 @@ pub struct Curve {
 /// All curves, in the order of the screen.
 pub const CURVES: [Curve; 8] = [
     Curve { name: "waits for memory", unit: Unit::Share, at_least: 0.1 },
-    Curve { name: "for reads, writes", unit: Unit::Share, at_least: 0.1 },
+    Curve { name: "for disks", unit: Unit::Share, at_least: 0.1 },
     Curve { name: "for a CPU", unit: Unit::Share, at_least: 0.1 },
     Curve { name: "available", unit: Unit::Share, at_least: 1.0 },
     Curve { name: "held compressed", unit: Unit::Bytes, at_least: 1048576.0 },

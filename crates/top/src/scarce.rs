@@ -59,13 +59,13 @@ pub struct Resource {
     pub pressure: Option<Pressure>,
 }
 
-/// Memory, reads and writes, CPU.
+/// Memory, disks (reads and writes), CPU.
 pub fn resources(s: &Snapshot) -> [Resource; 3] {
     let of =
         |name, pressure: Option<Pressure>| Resource { name, level: Level::of(pressure.as_ref()), pressure };
     let m = &s.machine;
     let cpu = of("CPU", m.cpu_pressure.map(without_full));
-    [of("memory", m.memory_pressure), of("reads, writes", m.io_pressure), cpu]
+    [of("memory", m.memory_pressure), of("disks", m.io_pressure), cpu]
 }
 
 /// For the CPU of the whole machine "all tasks" is undefined (psi.rst; the line is zero since Linux 5.13, and was absent before).
@@ -76,15 +76,29 @@ fn without_full(p: Pressure) -> Pressure {
 /// Less than this share of RAM available is a shortage, though nobody waits yet.
 const LITTLE_AVAILABLE: f64 = 0.10;
 
-/// All that is scarce, the worst first; or that nothing is.
+/// All that is scarce, the worst first, with how much; or that nothing is.
 pub fn sentence(s: &Snapshot) -> String {
-    let mut short: Vec<Resource> = resources(s).into_iter().filter(|r| r.level.is_short()).collect();
-    short.sort_by_key(|r| std::cmp::Reverse(r.level));
+    let short = scarce(s);
     let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, r.level.word())).collect();
     if is_nearly_full(s) && !short.iter().any(|r| r.name == "memory") {
         parts.insert(0, format!("memory ({} left)", s.model.available));
     }
     if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
+}
+
+/// The same without how much, where that stands beside it.
+pub fn names(s: &Snapshot) -> String {
+    let mut names: Vec<&str> = scarce(s).iter().map(|r| r.name).collect();
+    if is_nearly_full(s) && !names.contains(&"memory") {
+        names.insert(0, "memory");
+    }
+    if names.is_empty() { "nothing now".into() } else { names.join(", ") }
+}
+
+fn scarce(s: &Snapshot) -> Vec<Resource> {
+    let mut short: Vec<Resource> = resources(s).into_iter().filter(|r| r.level.is_short()).collect();
+    short.sort_by_key(|r| std::cmp::Reverse(r.level));
+    short
 }
 
 fn is_nearly_full(s: &Snapshot) -> bool {
@@ -128,7 +142,7 @@ mod tests {
         assert_eq!(sentence(&machine(calm, calm, None)), "nothing now");
         assert_eq!(
             sentence(&machine(waits(3.0, 0.0), waits(50.0, 2.0), calm)),
-            "reads, writes (badly), memory (a little)"
+            "disks (badly), memory (a little)"
         );
     }
 
@@ -141,7 +155,7 @@ mod tests {
     fn little_memory_is_a_shortage_before_anybody_waits() {
         let mut s = machine(waits(0.0, 0.0), None, None);
         s.model.available = Bytes::mib(99);
-        assert_eq!(sentence(&s), "memory (99 MiB left)");
+        assert_eq!((sentence(&s).as_str(), names(&s).as_str()), ("memory (99 MiB left)", "memory"));
         s.machine.memory_pressure = waits(20.0, 0.0);
         assert_eq!(sentence(&s), "memory (much)");
     }

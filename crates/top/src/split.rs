@@ -14,6 +14,9 @@ pub struct Part {
     pub symbol: char,
 }
 
+/// Which of the parts the compressed pool is.
+pub const POOL: usize = 2;
+
 /// Anonymous memory (with shared memory, which also only swap can take), file cache, the compressed pool, the rest (the kernel's own), free;
 /// together all of RAM. The counters are not of one instant: what overlaps is taken off the rest first.
 pub fn parts(s: &Snapshot) -> [Part; 5] {

@@ -167,13 +167,12 @@ impl View {
         let for_ = |since_ms: u64| time(self.now_ms.saturating_sub(since_ms) / 1_000);
         match &self.agent {
             Agent::Unasked | Agent::Answers => None,
-            Agent::None => Some("no agent runs: these figures are read from the machine itself".into()),
-            Agent::Gone { since_ms } => Some(format!(
-                "the agent is gone since {}: figures from the machine itself until it is back",
-                for_(*since_ms)
-            )),
+            Agent::None => Some("no agent runs; read from the machine itself".into()),
+            Agent::Gone { since_ms } => {
+                Some(format!("agent gone for {}; reading the machine until it is back", for_(*since_ms)))
+            }
             Agent::Silent { since_ms, why } => {
-                Some(format!("the agent is silent since {}, figures are old: {why}", for_(*since_ms)))
+                Some(format!("agent silent for {}, old figures: {why}", for_(*since_ms)))
             }
         }
     }
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!((v.trouble(), v.decisions[0].unix_s), (None, 2));
         v.seen(Ok(look(false, 0)), 2_000);
         v.seen(Ok(look(false, 0)), 9_000);
-        assert!(v.trouble().unwrap().contains("gone since 7 s"), "{:?}", v.trouble());
+        assert!(v.trouble().unwrap().contains("gone for 7 s"), "{:?}", v.trouble());
         assert_eq!(v.decisions.len(), 3, "the last ones that it said stay");
         v.seen(Ok(look(true, 1)), 10_000);
         assert_eq!((v.trouble(), v.decisions.len()), (None, 1));
@@ -227,7 +226,7 @@ mod tests {
         v.seen(Err("timed out".into()), 2_000);
         v.seen(Err("timed out".into()), 5_000);
         assert!(v.look.is_some());
-        assert!(v.trouble().unwrap().contains("silent since 3 s, figures are old: timed out"));
+        assert!(v.trouble().unwrap().contains("silent for 3 s, old figures: timed out"));
         assert_eq!(v.history.len(), 1);
     }
 

@@ -8,6 +8,7 @@ use ratatui::widgets::{Sparkline, Widget};
 use super::paint::Paint;
 use super::{put, title};
 use crate::history::{CURVES, Curve, History};
+use crate::view::View;
 
 const NAME: u16 = 18;
 const FIGURES: u16 = 28;
@@ -15,8 +16,10 @@ const FIGURES: u16 = 28;
 const STEPS: f64 = 1_000.0;
 
 /// Draws them.
-pub fn draw(buffer: &mut Buffer, at: Rect, history: &History, paint: Paint) {
-    title::draw(buffer, Rect { height: 1, ..at }, &format!("the last {} looks", history.len()), &[], paint);
+pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
+    let history = &view.history;
+    let name = format!("the last {} looks, {} s apart", history.len(), view.every_ms as f64 / 1e3);
+    title::draw(buffer, Rect { height: 1, ..at }, &name, &[], paint);
     let below = Rect { y: at.y + 1, height: at.height.saturating_sub(1), ..at };
     let each = (below.height / CURVES.len() as u16).clamp(1, 4);
     for (number, curve) in CURVES.iter().enumerate() {

@@ -46,5 +46,5 @@ fn agent(view: &View) -> String {
 
 fn answering(a: &AgentState) -> String {
     let share = a.cpu_ms as f64 / (1_000.0 * a.up_s.max(1) as f64);
-    format!("agent {}, up {}, {} resident, {:.2} % of a CPU", a.pid, time(a.up_s), a.resident, 100.0 * share)
+    format!("agent {}, up {}, {} resident, {:.3} % of a CPU", a.pid, time(a.up_s), a.resident, 100.0 * share)
 }

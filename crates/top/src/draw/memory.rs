@@ -9,7 +9,7 @@ use super::{put, rows, title};
 use crate::bar::columns;
 use crate::gains::holds_something;
 use crate::look::Look;
-use crate::split::{Part, parts};
+use crate::split::{POOL, Part, parts};
 
 /// Draws them.
 pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
@@ -19,7 +19,7 @@ pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
     let parts = parts(&look.snapshot);
     put(buffer, bar_row, bar(&parts, usize::from(at.width), paint));
     put(buffer, names, legend(&parts, paint));
-    put(buffer, traffic_row, Line::raw(traffic(look)));
+    put(buffer, traffic_row, traffic(look, &parts[POOL], paint));
 }
 
 fn bar(parts: &[Part], width: usize, paint: Paint) -> Line<'static> {
@@ -30,27 +30,25 @@ fn bar(parts: &[Part], width: usize, paint: Paint) -> Line<'static> {
     Line::from_iter(spans)
 }
 
+/// All but the pool, which has a place of its own.
 fn legend(parts: &[Part], paint: Paint) -> Line<'static> {
-    let spans = parts.iter().enumerate().flat_map(|(i, part)| {
-        let gap = if i == 0 { "" } else { "  " };
-        [
-            Span::raw(gap),
-            Span::styled(part.symbol.to_string(), paint.part(i)),
-            Span::raw(format!(" {} {}", part.name, part.size)),
-        ]
-    });
-    Line::from_iter(spans)
+    let others = parts.iter().enumerate().filter(|(i, _)| *i != POOL);
+    Line::from_iter(others.flat_map(|(i, part)| named(i, part, paint)))
 }
 
-fn traffic(look: &Look) -> String {
+fn named(number: usize, part: &Part, paint: Paint) -> [Span<'static>; 2] {
+    let sign = Span::styled(part.symbol.to_string(), paint.part(number));
+    [sign, Span::raw(format!(" {} {}  ", part.name, part.size))]
+}
+
+/// What the pool holds, and what goes to it and comes back.
+fn traffic(look: &Look, pool: &Part, paint: Paint) -> Line<'static> {
     let m = &look.snapshot.model;
-    let pool = if holds_something(&look.snapshot) {
-        format!("pool holds {} of pages", m.held)
-    } else {
-        "pool holds nothing".into()
-    };
-    format!(
-        "{pool}; pages/s in {:.0}, out {:.0}; major faults/s {:.0}; OOM kills {}",
-        m.pages_in_per_s, m.pages_out_per_s, m.major_faults_per_s, m.oom_kills
-    )
+    let holds = if holds_something(&look.snapshot) { m.held.to_string() } else { "nothing".into() };
+    let rest = format!(
+        "holds {holds}; pages in {:.0}/s, out {:.0}/s; OOM kills {}",
+        m.pages_in_per_s, m.pages_out_per_s, m.oom_kills
+    );
+    let [sign, name] = named(POOL, pool, paint);
+    Line::from(vec![sign, Span::raw(name.content.trim_end().to_owned() + " "), Span::raw(rest)])
 }

@@ -55,7 +55,7 @@ fn screen(buffer: &mut Buffer, area: Rect, view: &View, look: &Look) {
     memory::draw(buffer, places.memory, look, paint);
     remedies::draw(buffer, places.remedies, &remedies, paint);
     if let Some(at) = places.curves {
-        curves::draw(buffer, at, &view.history, paint);
+        curves::draw(buffer, at, view, paint);
     }
     decisions::draw(buffer, places.decisions, view, paint);
     keys::draw(buffer, places.keys, view, paint);

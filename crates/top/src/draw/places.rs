@@ -10,9 +10,9 @@ pub const LEAST: (u16, u16) = (60, 18);
 /// From here on there is room for details and curves.
 const SOME: (u16, u16) = (100, 34);
 /// From here on the curves stand beside the rest.
-const MUCH: (u16, u16) = (160, 40);
+const MUCH: (u16, u16) = (170, 40);
 /// The width of the left side then.
-const LEFT: u16 = 100;
+const LEFT: u16 = 112;
 /// A title and its lines.
 const SCARCE: u16 = 1 + 3;
 const MEMORY: u16 = 1 + 3;
@@ -121,7 +121,7 @@ mod tests {
         let curves = |width, height| Places::of(Rect::new(0, 0, width, height), &remedies(2)).curves;
         assert_eq!(curves(80, 24), None);
         assert_eq!(curves(120, 40).map(|c| (c.x, c.height)), Some((0, 9)));
-        assert_eq!(curves(200, 50).map(|c| (c.x, c.width)), Some((102, 98)));
+        assert_eq!(curves(200, 50).map(|c| (c.x, c.width)), Some((114, 86)));
         let small = Places::of(Rect::new(0, 0, 80, 24), &remedies(2));
         assert_eq!((small.remedies.height, small.decisions.height), (5, 9));
     }

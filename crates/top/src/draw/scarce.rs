@@ -8,7 +8,7 @@ use super::paint::Paint;
 use super::{put, rows, title};
 use crate::bar::gauge;
 use crate::look::Look;
-use crate::scarce::{Resource, resources, sentence};
+use crate::scarce::{Resource, names, resources, sentence};
 
 const NAME: usize = 14;
 const WORD: usize = 12;
@@ -17,25 +17,26 @@ const FIGURES: u16 = 36;
 
 /// Draws them.
 pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
-    let name = format!("short of: {}", sentence(&look.snapshot));
     let column = |n: u16| at.width.saturating_sub(FIGURES) + 9 * n;
-    let is_narrow = name.chars().count() as u16 + 4 > column(0);
-    let heads = if is_narrow {
-        Vec::new()
-    } else {
-        vec![
-            (column(0) + 1, "some 10s"),
-            (column(1) + 2, "all 10s"),
-            (column(2) + 1, "some 60s"),
-            (column(3) + 2, "all 60s"),
-        ]
-    };
+    let heads = [
+        (column(0) + 1, "some 10s"),
+        (column(1) + 2, "all 10s"),
+        (column(2) + 1, "some 60s"),
+        (column(3) + 2, "all 60s"),
+    ];
+    let name = name(look, column(0).into());
     let rows = rows(at);
     let Some((first, lines)) = rows.split_first() else { return };
     title::draw(buffer, *first, &name, &heads, paint);
     for (row, resource) in lines.iter().zip(resources(&look.snapshot)) {
         put(buffer, *row, line(&resource, usize::from(at.width), paint));
     }
+}
+
+/// With how much where that fits before `column`; the lines below say it in any case.
+fn name(look: &Look, column: usize) -> String {
+    let long = format!("short of: {}", sentence(&look.snapshot));
+    if long.chars().count() + 3 <= column { long } else { format!("short of: {}", names(&look.snapshot)) }
 }
 
 fn line(r: &Resource, width: usize, paint: Paint) -> Line<'static> {
