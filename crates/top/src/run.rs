@@ -39,8 +39,10 @@ struct Pace {
     asked: bool,
 }
 
-/// Waiting for an answer needs no timer; this is just long.
+/// While it pauses nothing is due; this is just long.
 const LONG_MS: u64 = 60_000;
+/// While an answer is missing, that is shown with its age.
+const AGE_MS: u64 = 1_000;
 
 /// Shows `view` on `terminal` and keeps it up to date until the user or a signal ends it.
 ///
@@ -56,8 +58,12 @@ pub fn run<B: Backend>(
     loop {
         pace.ask_if_due(outside, view);
         let wait_ms = pace.wait_ms(outside.now_ms(), view);
-        let Some(event) = outside.next(wait_ms) else { continue };
-        if !happened(event, &mut pace, outside, view) {
+        let event = outside.next(wait_ms);
+        if event.is_none() && !pace.asked {
+            continue;
+        }
+        view.now_ms = outside.now_ms();
+        if event.is_some_and(|event| !happened(event, &mut pace, outside, view)) {
             return Ok(());
         }
         terminal.draw(|frame| draw(frame, view))?;
@@ -90,7 +96,11 @@ impl Pace {
     }
 
     fn wait_ms(&self, now_ms: u64, view: &View) -> u64 {
-        if self.asked || view.paused { LONG_MS } else { self.due_ms.saturating_sub(now_ms) }
+        match (self.asked, view.paused) {
+            (true, _) => AGE_MS,
+            (false, true) => LONG_MS,
+            (false, false) => self.due_ms.saturating_sub(now_ms),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use eke_core::sample::Pressure;
 use eke_core::snapshot::Snapshot;
 
 /// How much they wait. The bounds are eke's own: below 1 % of the time nobody notices; where some task waits two fifths of the time, or
-/// all wait a tenth of it, the machine stutters (systemd-oomd kills at 60 % of `full`).
+/// all wait a tenth of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The kernel does not count it.
@@ -61,29 +61,43 @@ pub struct Resource {
 
 /// Memory, disks (reads and writes), CPU.
 pub fn resources(s: &Snapshot) -> [Resource; 3] {
-    let of =
-        |name, pressure: Option<Pressure>| Resource { name, level: Level::of(pressure.as_ref()), pressure };
     let m = &s.machine;
-    let cpu = of("CPU", m.cpu_pressure.map(without_full));
-    [of("memory", m.memory_pressure), of("disks", m.io_pressure), cpu]
+    let memory = Level::of(m.memory_pressure.as_ref());
+    [
+        Resource { name: "memory", level: memory, pressure: m.memory_pressure },
+        Resource { name: "disks", level: by_some(m.io_pressure), pressure: m.io_pressure },
+        Resource { name: "CPU", level: by_some(m.cpu_pressure), pressure: m.cpu_pressure },
+    ]
 }
 
-/// For the CPU of the whole machine "all tasks" is undefined (psi.rst; the line is zero since Linux 5.13, and was absent before).
-fn without_full(p: Pressure) -> Pressure {
-    Pressure { full_avg10: 0.0, full_avg60: 0.0, ..p }
+/// "All tasks" is all that are not idle: one that reads on a quiet machine is all of them. For the CPU of the whole machine it is undefined
+/// (psi.rst; the line is zero since Linux 5.13, and was absent before).
+fn by_some(pressure: Option<Pressure>) -> Level {
+    Level::of(pressure.map(|p| Pressure { full_avg10: 0.0, ..p }).as_ref())
 }
 
 /// Less than this share of RAM available is a shortage, though nobody waits yet.
 const LITTLE_AVAILABLE: f64 = 0.10;
+/// With more than this share available the kernel reclaims from no group but those that are at their limit.
+const PLENTY_AVAILABLE: f64 = 0.50;
 
 /// All that is scarce, the worst first, with how much; or that nothing is.
 pub fn sentence(s: &Snapshot) -> String {
     let short = scarce(s);
-    let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, r.level.word())).collect();
+    let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, how(s, r))).collect();
     if is_nearly_full(s) && !short.iter().any(|r| r.name == "memory") {
         parts.insert(0, format!("memory ({} left)", s.model.available));
     }
     if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
+}
+
+/// Tasks of a group with a limit wait though the machine has plenty.
+fn how(s: &Snapshot, r: &Resource) -> String {
+    let m = &s.model;
+    if r.name == "memory" && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64 {
+        return format!("{}, within a group's limit: {} are available", r.level.word(), m.available);
+    }
+    r.level.word().to_owned()
 }
 
 /// The same without how much, where that stands beside it.
@@ -118,7 +132,7 @@ mod tests {
     }
 
     fn machine(memory: Option<Pressure>, io: Option<Pressure>, cpu: Option<Pressure>) -> Snapshot {
-        let model = Model { ram: Bytes::mib(1000), available: Bytes::mib(500), ..Model::default() };
+        let model = Model { ram: Bytes::mib(1000), available: Bytes::mib(400), ..Model::default() };
         let machine =
             Machine { memory_pressure: memory, io_pressure: io, cpu_pressure: cpu, ..Machine::default() };
         Snapshot { model, machine, ..Snapshot::default() }
@@ -147,7 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn all_tasks_waiting_for_a_cpu_means_nothing() {
+    fn all_tasks_waiting_counts_for_memory_alone() {
+        assert_eq!(
+            resources(&machine(waits(12.0, 11.0), waits(12.0, 11.0), None)).map(|r| r.level),
+            [Level::Badly, Level::Much, Level::Unknown]
+        );
         assert_eq!(resources(&machine(None, None, waits(5.0, 90.0)))[2].level, Level::Little);
     }
 
@@ -158,5 +176,7 @@ mod tests {
         assert_eq!((sentence(&s).as_str(), names(&s).as_str()), ("memory (99 MiB left)", "memory"));
         s.machine.memory_pressure = waits(20.0, 0.0);
         assert_eq!(sentence(&s), "memory (much)");
+        s.model.available = Bytes::mib(800);
+        assert_eq!(sentence(&s), "memory (much, within a group's limit: 800 MiB are available)");
     }
 }

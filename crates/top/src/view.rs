@@ -46,8 +46,6 @@ pub enum Agent {
     },
     /// It is there but does not answer; the figures are old.
     Silent {
-        /// Milliseconds of the caller's clock.
-        since_ms: u64,
         /// What was tried and what came of it.
         why: String,
     },
@@ -83,12 +81,16 @@ pub struct View {
     pub every_ms: u64,
     /// When this is, by the caller's clock.
     pub now_ms: u64,
+    /// When the last look came.
+    pub looked_ms: u64,
     /// What the terminal can show.
     pub means: Means,
 }
 
 /// How many decisions a page is.
 const PAGE: usize = 10;
+/// An agent answers within milliseconds, or is recompressing for a moment.
+const LATE_MS: u64 = 2_000;
 
 impl View {
     /// Before the first look.
@@ -103,6 +105,7 @@ impl View {
             help: false,
             every_ms,
             now_ms: 0,
+            looked_ms: 0,
             means,
         }
     }
@@ -112,7 +115,7 @@ impl View {
         self.now_ms = now_ms;
         match look {
             Ok(look) => self.fold(look, now_ms),
-            Err(why) => self.silent(why, now_ms),
+            Err(why) => self.agent = Agent::Silent { why },
         }
     }
 
@@ -128,16 +131,9 @@ impl View {
             self.decisions = look.snapshot.events.iter().rev().cloned().collect();
             self.scrolled = self.scrolled.min(self.last_decision());
         }
+        self.looked_ms = now_ms;
         self.history.push(Point::new(&look, self.look.as_ref()));
         self.look = Some(look);
-    }
-
-    fn silent(&mut self, why: String, now_ms: u64) {
-        let since_ms = match self.agent {
-            Agent::Silent { since_ms, .. } => since_ms,
-            _ => now_ms,
-        };
-        self.agent = Agent::Silent { since_ms, why };
     }
 
     /// Does what a key means; `true`: it is the end.
@@ -166,15 +162,23 @@ impl View {
     pub fn trouble(&self) -> Option<String> {
         let for_ = |since_ms: u64| time(self.now_ms.saturating_sub(since_ms) / 1_000);
         match &self.agent {
+            Agent::Unasked | Agent::Answers if self.is_late() => {
+                Some(format!("no answer for {}, old figures", for_(self.looked_ms)))
+            }
             Agent::Unasked | Agent::Answers => None,
             Agent::None => Some("no agent runs; read from the machine itself".into()),
             Agent::Gone { since_ms } => {
                 Some(format!("agent gone for {}; reading the machine until it is back", for_(*since_ms)))
             }
-            Agent::Silent { since_ms, why } => {
-                Some(format!("agent silent for {}, old figures: {why}", for_(*since_ms)))
+            Agent::Silent { why } => {
+                Some(format!("agent silent for {}, old figures: {why}", for_(self.looked_ms)))
             }
         }
+    }
+
+    /// An answer should have been here by now.
+    fn is_late(&self) -> bool {
+        !self.paused && self.now_ms.saturating_sub(self.looked_ms) > self.every_ms + LATE_MS
     }
 }
 
@@ -226,8 +230,20 @@ mod tests {
         v.seen(Err("timed out".into()), 2_000);
         v.seen(Err("timed out".into()), 5_000);
         assert!(v.look.is_some());
-        assert!(v.trouble().unwrap().contains("silent for 3 s, old figures: timed out"));
+        assert!(v.trouble().unwrap().contains("silent for 4 s, old figures: timed out"));
         assert_eq!(v.history.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_come_is_said_before_the_agent_is_given_up() {
+        let mut v = view();
+        v.seen(Ok(look(true, 1)), 1_000);
+        v.now_ms = 4_000;
+        assert_eq!(v.trouble(), None);
+        v.now_ms = 4_500;
+        assert_eq!(v.trouble().as_deref(), Some("no answer for 3 s, old figures"));
+        v.press(Key::Pause);
+        assert_eq!(v.trouble(), None);
     }
 
     #[test]

@@ -60,10 +60,10 @@ fn headline(s: &Snapshot) -> String {
 fn waiting(s: &Snapshot) -> String {
     let one = |r: &Resource| match r.pressure {
         Some(p) => format!("{} {:.1} %", r.name, p.some_avg10),
-        None => format!("{} not counted by this kernel", r.name),
+        None => format!("{} not counted", r.name),
     };
     let all: Vec<String> = scarce::resources(s).iter().map(one).collect();
-    format!("for {} (some task, of the last 10 s)", all.join(", for "))
+    format!("for {} (some task, share of the last 10 s)", all.join(", for "))
 }
 
 /// How RAM is split.
@@ -92,15 +92,23 @@ pub fn remedies(document: &Status) -> String {
             "cache" if !document.caches.is_empty() => out += &super::cache::lines(&document.caches),
             name => row(&mut out, name, &gained(&remedy)),
         }
-    }
-    if let Some(why) = document.snapshot.prefetch.as_ref().and_then(|p| p.off.as_ref()) {
-        row(&mut out, "", &format!("prefetch reads nothing ahead now: {why}"));
+        if let (Some(why), "prefetch") = (not_now(&document.snapshot), remedy.name) {
+            row(&mut out, "", &format!("reads nothing ahead now: {why}"));
+        }
     }
     out
 }
 
+fn not_now(s: &Snapshot) -> Option<&String> {
+    s.prefetch.as_ref()?.off.as_ref()
+}
+
 fn gained(remedy: &Remedy) -> String {
-    if remedy.cost.is_empty() { remedy.gained.clone() } else { format!("{}; {}", remedy.gained, remedy.cost) }
+    if remedy.cost.is_empty() {
+        remedy.gained.clone()
+    } else {
+        format!("gained {}; cost {}", remedy.gained, remedy.cost)
+    }
 }
 
 fn predicted(s: &Snapshot) -> Option<String> {
