@@ -8,3 +8,4 @@ pub mod prefetch;
 pub mod progress;
 pub mod status;
 pub mod table;
+pub mod task;

@@ -11,5 +11,5 @@ pub mod purdue;
 pub mod random;
 pub mod trace;
 
-pub use measure::{Row, Settings, replay};
+pub use measure::{Row, Settings, replay, replay_told};
 pub use trace::{Names, Trace, TraceError};
