@@ -25,7 +25,8 @@ use crate::report::{Machine, Report, Row};
 pub const MOST_MIB: f64 = 8.0;
 /// Its CPU when nobody asks must be below this, in percent of one CPU.
 pub const MOST_IDLE_PERCENT: f64 = 0.2;
-const REPEATS: usize = 3;
+/// Runs of the agent, each idle and asked.
+pub const REPEATS: usize = 3;
 const START_WITHIN: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 const IDLE: &str = "idle";

@@ -6,6 +6,7 @@ mod bench_startup;
 mod bench_web;
 mod cache;
 pub mod prefetch;
+mod top;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
 pub use prefetch::Prefetch;
+pub use top::Top;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
                      Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
@@ -78,6 +80,11 @@ pub enum Verb {
     /// What is applied, what it gains, and what was predicted
     #[command(after_help = "Example:\n  eke status\n  eke status --json | jq .model.saved")]
     Status,
+    /// The same live, on the whole screen
+    #[command(
+        after_help = "Example:\n  eke top                  q quits, ? explains the words; nothing on the machine is changed\n  eke top --every 5s       over a slow line"
+    )]
+    Top(Top),
     /// What this kernel can and cannot do for eke, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {

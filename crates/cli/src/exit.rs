@@ -61,6 +61,11 @@ impl Failure {
         self.status
     }
 
+    /// What failed, as a sentence.
+    pub fn message(&self) -> String {
+        self.error.to_string()
+    }
+
     /// And what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

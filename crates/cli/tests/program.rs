@@ -27,6 +27,7 @@ fn every_verb_has_an_example_or_is_one_itself() {
         "enable",
         "disable",
         "status",
+        "top",
         "doctor",
         "advise",
         "box",

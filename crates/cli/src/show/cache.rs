@@ -20,6 +20,11 @@ impl Shown for Path {
     }
 }
 
+/// A path for a terminal, for whoever else shows one.
+pub fn shown(path: &Path) -> String {
+    path.shown()
+}
+
 /// Processes that are named when a mount is busy.
 const NAMED: usize = 8;
 
@@ -36,7 +41,8 @@ pub fn lines(caches: &[Cache]) -> String {
     caches.iter().map(|c| format!("cache       {}: {}\n", c.place.shown(), short(c))).collect()
 }
 
-fn short(cache: &Cache) -> String {
+/// What it holds and how often that helped, or why that is not known.
+pub fn short(cache: &Cache) -> String {
     let Some(details) = &cache.details else { return state(cache) };
     let Some(figures) = &details.worker else { return no_worker(details) };
     let store = &figures.store;

@@ -1,9 +1,11 @@
 //! Figures and plans as text: pure, one file for each thing that is shown.
 
 pub mod cache;
+pub mod look;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;
 pub mod progress;
 pub mod status;
 pub mod table;
+pub mod task;

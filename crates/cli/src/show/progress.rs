@@ -126,7 +126,8 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn time(left: Duration) -> String {
+/// A length of time for people, of which less than a second is nothing.
+pub fn time(left: Duration) -> String {
     match left.as_secs() {
         s if s < 90 => format!("{s} s"),
         s if s < 5400 => format!("{} min", (s + 30) / 60),

@@ -1,48 +1,37 @@
-//! A snapshot as text.
+//! A snapshot as text: what `eke top` shows, once.
 
 use std::fmt::Write as _;
 
-use eke_core::snapshot::{PrefetchState, Snapshot};
+use eke_core::snapshot::{Event, Snapshot};
 use eke_core::units::Nanos;
+use eke_top::gains::{self, Remedy};
+use eke_top::scarce::{self, Resource};
+use eke_top::{split, words};
 
-use super::table::Table;
+use super::look::look;
 use crate::documents::Status;
 
 /// `eke status`.
 pub fn text(document: &Status) -> String {
     let s = &document.snapshot;
-    let mut out = String::new();
-    let m = &s.model;
-    let _ = writeln!(out, "{}", headline(s));
-    let _ = writeln!(out, "\nmemory      {} of RAM, {} available", m.ram, m.available);
-    if m.effective_ratio.is_some() {
-        let _ = writeln!(out, "held        {} in {} of pool: {} saved net", m.held, m.pool, m.saved);
-    } else {
-        let _ = writeln!(out, "held        nothing yet: no page had to leave RAM");
+    let mut out = headline(s) + "\n\n";
+    row(&mut out, "short of", &scarce::sentence(s));
+    row(&mut out, "waiting", &waiting(s));
+    row(&mut out, "memory", &memory(s));
+    row(&mut out, "pages", &pages(s));
+    out += &remedies(document);
+    if let Some(predicted) = predicted(s) {
+        row(&mut out, "predicted", &predicted);
     }
-    let _ = writeln!(
-        out,
-        "traffic     {:.0} pages/s in, {:.0} pages/s out, {:.0} major faults/s",
-        m.pages_in_per_s, m.pages_out_per_s, m.major_faults_per_s
-    );
-    let waiting = m
-        .waiting_share
-        .map_or("not counted by this kernel".to_owned(), |w| format!("{:.1} % of the time", 100.0 * w));
-    let _ = writeln!(out, "waiting     {waiting} (some task waited for memory)");
-    let _ = writeln!(
-        out,
-        "CPU spent   {:.1} % of one CPU by kswapd; {:.0} % of all CPUs idle",
-        100.0 * m.kswapd_cpu_share,
-        100.0 * m.idle_cpu_share
-    );
-    let _ = writeln!(out, "OOM kills   {} since boot", m.oom_kills);
-    out += &s.prefetch.as_ref().map(prefetch).unwrap_or_default();
-    out += &super::cache::lines(&document.caches);
-    out += &predicted(s);
-    for event in s.events.iter().rev().take(5).rev() {
-        let _ = writeln!(out, "event       {}", event.text);
+    if let Some(decided) = decided(s) {
+        row(&mut out, "decided", &decided);
     }
     out
+}
+
+/// A line of `eke status` and of `eke`.
+pub fn row(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "{name:<11} {text}");
 }
 
 fn headline(s: &Snapshot) -> String {
@@ -55,41 +44,83 @@ fn headline(s: &Snapshot) -> String {
     };
     let agent = s.agent.as_ref().map_or_else(
         || "the agent is not running".to_owned(),
-        |a| format!("agent {} up {} s, resident {}, {} ms CPU", a.pid, a.up_s, a.resident, a.cpu_ms),
+        |a| {
+            format!(
+                "agent {} up {}, resident {}, {} ms CPU",
+                a.pid,
+                words::time(a.up_s),
+                a.resident,
+                a.cpu_ms
+            )
+        },
     );
     format!("{what}; {agent}")
 }
 
-fn prefetch(p: &PrefetchState) -> String {
-    let mut text = format!(
-        "prefetch    {} programs known; {} starts seen, {} foreseen; {} read ahead, {} of that used; {} read at starts\n",
-        p.programs, p.launches, p.foreseen, p.ahead, p.used, p.at_exec
-    );
-    if let Some(why) = &p.off {
-        let _ = writeln!(text, "            reads nothing ahead now: {why}");
-    }
-    text
+fn waiting(s: &Snapshot) -> String {
+    let one = |r: &Resource| match r.pressure {
+        Some(p) => format!("{} {:.1} %", r.name, p.some_avg10),
+        None => format!("{} not counted", r.name),
+    };
+    let all: Vec<String> = scarce::resources(s).iter().map(one).collect();
+    format!("for {} (some task, share of the last 10 s)", all.join(", for "))
 }
 
-fn predicted(s: &Snapshot) -> String {
-    let Some(p) = &s.prediction else { return String::new() };
+/// How RAM is split.
+pub fn memory(s: &Snapshot) -> String {
+    let parts: Vec<String> = split::parts(s).iter().map(|p| format!("{} {}", p.name, p.size)).collect();
+    format!("{} of {} available; {}", s.model.available, s.model.ram, parts.join(", "))
+}
+
+fn pages(s: &Snapshot) -> String {
     let m = &s.model;
-    let or_dash = |v: Option<f64>, digits: usize| v.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
-    let mut table = Table::new(&["", "predicted", "now"]);
-    table.row(["ratio".into(), format!("{:.2}", p.ratio), or_dash(m.effective_ratio, 2)]);
-    table.row([
-        "incompressible pages, %".into(),
-        format!("{:.1}", 100.0 * p.incompressible_share),
-        or_dash(m.incompressible_share.map(|s| 100.0 * s), 1),
-    ]);
-    let holds = (m.ram.0 > 0).then(|| (m.ram.0 + m.saved.0) as f64 / m.ram.0 as f64);
-    table.row(["holds, times its RAM".into(), format!("up to {:.2}", p.holds_times_ram), or_dash(holds, 2)]);
-    table.row([
-        "a page comes back in".into(),
-        format!("{} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns)),
-        "-".into(),
-    ]);
-    format!("\n{table}")
+    format!(
+        "{:.0}/s in, {:.0}/s out, {:.0} major faults/s; {} of all CPUs idle; {} OOM kills since boot",
+        m.pages_in_per_s,
+        m.pages_out_per_s,
+        m.major_faults_per_s,
+        words::percent(m.idle_cpu_share),
+        m.oom_kills
+    )
+}
+
+/// A line for each remedy, and for each cache.
+pub fn remedies(document: &Status) -> String {
+    let mut out = String::new();
+    for remedy in gains::remedies(&look(document)) {
+        match remedy.name {
+            "cache" if !document.caches.is_empty() => out += &super::cache::lines(&document.caches),
+            name => row(&mut out, name, &gained(&remedy)),
+        }
+        if let (Some(why), "prefetch") = (not_now(&document.snapshot), remedy.name) {
+            row(&mut out, "", &format!("reads nothing ahead now: {why}"));
+        }
+    }
+    out
+}
+
+fn not_now(s: &Snapshot) -> Option<&String> {
+    s.prefetch.as_ref()?.off.as_ref()
+}
+
+fn gained(remedy: &Remedy) -> String {
+    if remedy.cost.is_empty() {
+        remedy.gained.clone()
+    } else {
+        format!("gained {}; cost {}", remedy.gained, remedy.cost)
+    }
+}
+
+fn predicted(s: &Snapshot) -> Option<String> {
+    let p = s.prediction.as_ref()?;
+    let back = format!("a page back in {} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns));
+    Some(format!("{}; {back}", gains::predicted(s)?.trim_start_matches("predicted ")))
+}
+
+/// What the agent did or noticed last, and when.
+pub fn decided(s: &Snapshot) -> Option<String> {
+    let Event { unix_s, text } = s.events.last()?;
+    Some(format!("{} ago: {text}", words::time(s.unix_s.saturating_sub(*unix_s))))
 }
 
 /// Above the lines of `eke run`.
@@ -123,14 +154,33 @@ pub fn live_line(s: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use eke_core::model::Model;
+    use eke_core::sample::{Memory, Pressure};
+    use eke_core::snapshot::{AgentState, Machine, PrefetchState};
     use eke_core::step::Prediction;
     use eke_core::units::Bytes;
 
     use super::*;
 
-    #[test]
-    fn a_busy_machine_reads_well() {
-        let snapshot = Snapshot {
+    fn waits(some_avg10: f64) -> Option<Pressure> {
+        Some(Pressure { some_avg10, ..Pressure::default() })
+    }
+
+    fn machine() -> Machine {
+        let memory = Memory {
+            total: Bytes::mib(1024),
+            free: Bytes::mib(50),
+            anonymous: Bytes::mib(500),
+            file_cache: Bytes::mib(250),
+            ..Memory::default()
+        };
+        let (memory_pressure, io_pressure) = (waits(21.3), waits(0.4));
+        Machine { memory, memory_pressure, io_pressure, ..Machine::default() }
+    }
+
+    /// A machine with everything.
+    pub fn busy() -> Snapshot {
+        Snapshot {
+            agent: Some(AgentState { pid: 99, up_s: 7_300, resident: Bytes::mib(3), cpu_ms: 120 }),
             applied: true,
             backend: "zram (zstd)".into(),
             prediction: Some(Prediction {
@@ -140,6 +190,7 @@ mod tests {
                 load_p99_ns: 13_100,
                 incompressible_share: 0.02,
             }),
+            unix_s: 1_000_300,
             model: Model {
                 ram: Bytes::mib(1024),
                 available: Bytes::mib(300),
@@ -152,14 +203,29 @@ mod tests {
                 waiting_share: Some(0.013),
                 ..Model::default()
             },
-            ..Snapshot::default()
-        };
-        insta::assert_snapshot!(text(&Status { snapshot, caches: Vec::new() }));
+            machine: machine(),
+            prefetch: Some(PrefetchState {
+                off: Some("the disk is fast".into()),
+                ..PrefetchState::default()
+            }),
+            events: vec![Event { unix_s: 1_000_000, text: "Added zram2: zram1 is 86 % full.".into() }],
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_reads_well() {
+        insta::assert_snapshot!(text(&Status { snapshot: busy(), caches: Vec::new() }));
+        insta::assert_snapshot!(
+            "without_a_verb",
+            super::super::overview::text(&Status { snapshot: busy(), caches: Vec::new() })
+        );
     }
 
     #[test]
     fn an_untouched_machine_says_so() {
         let snapshot = Snapshot { backend: "none".into(), ..Snapshot::default() };
-        insta::assert_snapshot!(text(&Status { snapshot, caches: Vec::new() }));
+        let document = Status { snapshot, caches: Vec::new() };
+        insta::assert_snapshot!(text(&document));
+        insta::assert_snapshot!("untouched_without_a_verb", super::super::overview::text(&document));
     }
 }

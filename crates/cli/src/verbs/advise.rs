@@ -6,6 +6,7 @@ use super::Context;
 use crate::documents::{self, AdviseRow as Row};
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
+use crate::show::task::{Task, unknown};
 use crate::{put, say};
 
 impl From<Program> for Row {
@@ -22,7 +23,9 @@ impl From<Program> for Row {
 
 /// The verb.
 pub fn run(context: &Context, most: usize) -> Outcome {
+    let task = Task::begin(context.json, "reading every process's memory", unknown());
     let (programs, unreadable_processes) = programs::programs(&context.root);
+    drop(task);
     let programs = programs.into_iter().take(most).map(Row::from).collect();
     let document = documents::Advise { programs, unreadable_processes };
     context.print(&document, show)?;

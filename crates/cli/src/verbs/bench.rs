@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use eke_bench::experiment;
 use eke_bench::page::page;
@@ -12,6 +13,7 @@ use super::Context;
 use crate::args::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::progress::Shown;
+use crate::show::task::{Task, expected};
 use crate::{put, say};
 
 /// A saved result is a megabyte or two; more is something else.
@@ -35,7 +37,10 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
 
 /// The agent's resident set and idle CPU; fails where they are more than was promised.
 fn agent(context: &Context, seconds: u64) -> Outcome {
+    let whole = Duration::from_secs(seconds) * (2 * eke_bench::agent::REPEATS as u32);
+    let task = Task::begin(context.json, "watching an agent, idle and asked", expected(whole));
     let report = eke_bench::agent::run(&crate::agent::program(crate::agent::PROGRAM), seconds);
+    drop(task);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     context.print(&report, |d| put!("{d}"))?;
     let excesses = eke_bench::agent::excesses(&report);

@@ -12,6 +12,7 @@ use eke_swap::decide::knobs;
 use super::{Context, files};
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::task::{Task, unknown};
 
 /// The options.
 pub struct Options {
@@ -40,7 +41,10 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
     }
     if options.write {
         context.need_root("writing the boot loader's configuration needs root")?;
-        files::show_written(&boot::write(&context.root, &plan)?);
+        let task = Task::begin(context.json, "writing, and making the boot loader's files anew", unknown());
+        let written = boot::write(&context.root, &plan)?;
+        drop(task);
+        files::show_written(&written);
         say!("This holds from the next boot on. `eke swap boot-config --undo` puts the files back.");
     } else {
         preview(context, &plan)?;
@@ -50,7 +54,9 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
 
 fn undo(context: &Context) -> Outcome {
     context.need_root("putting the boot loader's configuration back needs root")?;
+    let task = Task::begin(context.json, "putting back, and making the boot loader's files anew", unknown());
     let undone = boot::undo(&context.root)?;
+    drop(task);
     if undone.files.is_empty() {
         say!("Nothing to undo: eke has not changed the boot configuration.");
     }

@@ -1,6 +1,7 @@
 //! `eke demo`: before and after, in a box on this machine.
 
 use std::path::Path;
+use std::time::Duration;
 
 use eke_core::step::{Plan, PlannedStep, Reason, Step};
 use eke_kernel::apply::Session;
@@ -9,12 +10,15 @@ use eke_lab::demo::{self, Arrange, DemoSpec, disk_file, text};
 use super::{Context, plan, up};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show;
+use crate::show::task::{Task, expected};
 use crate::{put, say};
 
 /// In whose name the demo's changes stand in the journal.
 const OWNER: &str = "demo";
 /// Above all other swap, eke's too.
 const FIRST: i16 = 32_000;
+/// What it takes on most machines; a slow disk takes longer.
+const USUALLY: Duration = Duration::from_secs(30);
 
 /// The verb. What it arranges is journaled like everything else: `down` undoes it after a crash.
 pub fn run(context: &Context) -> Outcome {
@@ -22,7 +26,7 @@ pub fn run(context: &Context) -> Outcome {
         "`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root",
     )?;
     let stop = super::run::stop_flag()?;
-    let mut stage = Stage { context, plan: None };
+    let mut stage = Stage { context, plan: None, task: None };
     // What a killed demo left would be planned upon.
     stage.none()?;
     if !up::is_up(context)? {
@@ -30,7 +34,9 @@ pub fn run(context: &Context) -> Outcome {
     }
     let hog = vec![std::env::current_exe()?.into(), "hog".into()];
     let spec = DemoSpec::new(hog, disk_file::default_dir());
+    stage.task = Some(Task::begin(context.json, "without swap", expected(USUALLY)));
     let report = demo::run(&context.root, &spec, &mut stage, &stop);
+    stage.task = None;
     stage.none()?;
     let report = report.map_err(failure)?;
     context.print(&report, |d| put!("{}", text::render(d)))?;
@@ -56,9 +62,17 @@ struct Stage<'a> {
     context: &'a Context,
     /// `None` where eke is up already: then its swap is there, and stays.
     plan: Option<Plan>,
+    /// What is shown meanwhile.
+    task: Option<Task>,
 }
 
 impl Stage<'_> {
+    fn says(&self, what: &str) {
+        if let Some(task) = &self.task {
+            task.doing(what);
+        }
+    }
+
     fn apply(&self, plan: &Plan) -> Result<(), eke_kernel::Error> {
         Session::open(&self.context.root, OWNER)?.apply_plan(plan).map(drop)
     }
@@ -69,11 +83,13 @@ impl Arrange for Stage<'_> {
 
     fn compressed(&mut self) -> Result<(), eke_kernel::Error> {
         self.none()?;
+        self.says("with compressed swap");
         self.plan.as_ref().map_or(Ok(()), |plan| self.apply(plan))
     }
 
     fn disk(&mut self, file: &Path) -> Result<(), eke_kernel::Error> {
         self.none()?;
+        self.says("with swap on the disk");
         let because = |text: &str| Reason::new(text);
         let steps = [
             (Step::set("zswap.enabled", "N"), because("the demo shows the disk alone")),

@@ -3,13 +3,14 @@
 use eke_bench::stage;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
-use eke_kernel::{cgroup, state};
+use eke_kernel::{cgroup, read, state};
 use eke_lab::demo::disk_file;
 
 use super::{Context, up};
 use crate::agent;
 use crate::documents;
 use crate::exit::{Outcome, Status};
+use crate::show::task::{Far, Task};
 use crate::{put, say};
 
 /// The verb.
@@ -35,7 +36,10 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
         document.blocked.push(format!("what a killed experiment left: {e}"));
     }
     let journal = Journal::open(&context.root)?;
-    for (entry, outcome) in revert::all(&context.root, &journal)? {
+    let task = Task::begin(context.json, "putting everything back", swapped_back(context));
+    let undone = revert::all(&context.root, &journal)?;
+    drop(task);
+    for (entry, outcome) in undone {
         match outcome {
             Undone::Restored(text) => document.restored.push(text),
             Undone::AsBefore => {}
@@ -47,6 +51,24 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
     state::save(&context.root, up::DOWN_MARK, &())?;
     state::forget(&context.root, state::APPLIED)?;
     Ok(document)
+}
+
+/// Swapping off is what takes long: how much of what eke's areas held is back in memory.
+fn swapped_back(context: &Context) -> Far {
+    let root = context.root.clone();
+    let made: Vec<String> =
+        journal::entries(&root).unwrap_or_default().into_iter().filter_map(|e| e.made).collect();
+    let held = move || {
+        let areas = read::swaps(&root).unwrap_or_default();
+        areas.iter().filter(|a| made.iter().any(|m| is_of(&a.path, m))).map(|a| a.used.0).sum::<u64>()
+    };
+    let whole = held();
+    Box::new(move |_| (whole > 0).then(|| (whole.saturating_sub(held()), whole)))
+}
+
+/// A device in the journal is a name or a path.
+fn is_of(area: &str, made: &str) -> bool {
+    area == made || area.strip_prefix("/dev/") == Some(made)
 }
 
 fn show(document: &documents::Down) {

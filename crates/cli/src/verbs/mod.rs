@@ -25,6 +25,7 @@ mod slow_disk;
 mod startup;
 mod status;
 mod tabs;
+mod top;
 mod up;
 
 use eke_core::config::Settings;
@@ -96,6 +97,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Enable) => enable::enable(&context),
         Some(Verb::Disable) => enable::disable(&context),
         Some(Verb::Status) => status::run(&context),
+        Some(Verb::Top(options)) => top::run(&context, &options),
         Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
         Some(Verb::Advise { most }) => advise::run(&context, most),
         Some(Verb::Box { memory, command }) => pen::run(&context, memory, command),

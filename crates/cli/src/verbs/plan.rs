@@ -1,18 +1,25 @@
 //! `eke plan`: measure and print; every setting stays as it is.
 
+use std::time::Duration;
+
 use eke_core::remedy::Remedy;
 use eke_core::step::Plan;
-use eke_kernel::journal;
+use eke_kernel::{journal, state};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::facts::Manager;
+use eke_swap::measure::figures::Measured;
 
 use super::Context;
 use crate::args;
 use crate::documents;
 use crate::exit::{Outcome, Status};
 use crate::show;
+use crate::show::task::{Task, expected};
 use crate::{put, say};
+
+/// The limits of a measurement together, without what only slow CPUs get.
+const USUALLY: Duration = Duration::from_secs(3);
 
 /// The verb.
 pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
@@ -60,9 +67,18 @@ pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
 pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     let mut facts = Swap.probe(&context.root)?;
     facts.managers.extend(ourselves(context));
+    let task =
+        Task::begin(context.json, "measuring this machine's pages and disks", expected(last_time(context)));
     let measured = Swap.measure(&context.root, &facts)?;
+    drop(task);
     let decision = decide::decide(&facts, &measured, wish)?;
     Ok(documents::Plan { facts, measured, decision })
+}
+
+/// What the last measurement took here, or what one takes on most machines.
+fn last_time(context: &Context) -> Duration {
+    let kept = state::load::<Measured>(&context.root, state::MEASURED);
+    kept.map_or(USUALLY, |m| Duration::from_millis(m.took_ms))
 }
 
 /// While eke is up its own device is nobody else's.

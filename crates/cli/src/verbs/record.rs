@@ -11,6 +11,7 @@ use super::Context;
 use crate::args::{Record, RecordVerb};
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::task::{Task, expected, unknown};
 
 /// The verb; the status is the command's own.
 pub fn run(context: &Context, options: Record) -> Outcome {
@@ -18,7 +19,12 @@ pub fn run(context: &Context, options: Record) -> Outcome {
         return mark(name);
     }
     let stop = super::run::stop_flag()?;
-    let ended = record(&context.root, &spec(context, options), &stop).map_err(failure)?;
+    // A command has the terminal to itself.
+    let far = options.at_most.map_or_else(unknown, expected);
+    let task = options.command.is_empty().then(|| Task::begin(context.json, "recording until Ctrl-C", far));
+    let ended = record(&context.root, &spec(context, options), &stop).map_err(failure);
+    drop(task);
+    let ended = ended?;
     if context.json {
         context.print_json(&ended)?;
     } else {

@@ -11,6 +11,7 @@ use super::record::failure;
 use crate::args::Report;
 use crate::exit::{Outcome, Status};
 use crate::show::table::Table;
+use crate::show::task::{Task, unknown};
 use crate::{put, say};
 
 /// Of a command's line on the terminal; the page has all of it.
@@ -18,8 +19,11 @@ const LONGEST_SUBJECT: usize = 100;
 
 /// The verb.
 pub fn run(context: &Context, options: &Report) -> Outcome {
+    let task = Task::begin(context.json, "reading the recording", unknown());
     let recording = Recording::read(&options.file).map_err(failure)?;
+    task.doing("drawing it");
     let written = write(options, &recording).map_err(failure)?;
+    drop(task);
     context.print(&Document::from(&recording), |document| show(document, &written))?;
     Ok(Status::Done)
 }

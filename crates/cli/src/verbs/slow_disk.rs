@@ -10,6 +10,7 @@ use super::Context;
 use crate::args;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::task::{Task, expected};
 
 /// Where it is; printed before the wait with `--json`.
 #[derive(Serialize)]
@@ -41,7 +42,10 @@ fn spec(options: &args::SlowDisk) -> Outcome<SlowDiskSpec> {
 }
 
 fn measure(context: &Context, disk: &SlowDisk, seconds: u32, stop: &AtomicBool) -> Outcome<()> {
+    let whole = Duration::from_secs(u64::from(seconds)) * accuracy::FIGURES;
+    let task = Task::begin(context.json, "reading and writing by fio", expected(whole));
     let figures = accuracy::measure(disk, seconds, stop).map_err(failure)?;
+    drop(task);
     context.print(&figures, |f| say!("{}", accuracy::render(f).trim_end()))
 }
 

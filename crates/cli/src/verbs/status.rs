@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use eke_core::model::Model;
 use eke_core::sample::Sample;
-use eke_core::snapshot::{Applied, Snapshot};
-use eke_kernel::{read, state};
+use eke_core::snapshot::{Applied, Machine, Snapshot};
+use eke_kernel::{Root, read, state};
 
 use super::Context;
 use crate::agent;
@@ -26,41 +26,88 @@ pub fn run(context: &Context) -> Outcome {
 
 /// With the caches, which the agent knows nothing of.
 pub fn document(context: &Context) -> Outcome<documents::Status> {
-    Ok(documents::Status { snapshot: snapshot(context)?, caches: super::cache::status::caches(context) })
+    Ok(with_caches(snapshot(context)?, &context.root))
+}
+
+/// A snapshot and the caches of this user.
+pub fn with_caches(snapshot: Snapshot, root: &Root) -> documents::Status {
+    documents::Status { snapshot, caches: super::cache::status::caches(root) }
 }
 
 /// The agent's, or one's own reading of the machine where none runs.
 pub fn snapshot(context: &Context) -> Outcome<Snapshot> {
-    match agent::snapshot(&context.root)? {
-        Some(snapshot) => Ok(snapshot),
-        None => own(context),
+    Reader::new(context.root.clone()).snapshot()
+}
+
+/// Asks the agent, and reads the machine itself where none runs. Rates of its own are those since its last reading.
+pub struct Reader {
+    root: Root,
+    kswapd: Vec<u32>,
+    before: Option<Sample>,
+}
+
+impl Reader {
+    /// Has read nothing yet.
+    pub fn new(root: Root) -> Self {
+        let kswapd = read::kswapd_pids(&root);
+        Self { root, kswapd, before: None }
+    }
+
+    /// Which machine.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// What is so now. The first reading of its own takes half a second.
+    ///
+    /// # Errors
+    /// The agent listens but does not answer; the machine cannot be read.
+    pub fn snapshot(&mut self) -> Outcome<Snapshot> {
+        match agent::snapshot(&self.root)? {
+            Some(snapshot) => {
+                self.before = None;
+                Ok(snapshot)
+            }
+            None => self.own(),
+        }
+    }
+
+    fn own(&mut self) -> Outcome<Snapshot> {
+        let before = match self.before.take() {
+            Some(before) => before,
+            None => {
+                let first = self.sample()?;
+                self.root.sleep(INTERVAL);
+                first
+            }
+        };
+        let now = self.sample()?;
+        let applied: Option<Applied> = state::load(&self.root, state::APPLIED);
+        let snapshot = Snapshot {
+            agent: None,
+            applied: applied.is_some(),
+            backend: backend(&self.root, &now),
+            prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
+            unix_s: super::up::unix_s(),
+            model: Model::new(&now, Some(&before)),
+            machine: Machine::from(&now),
+            prefetch: None,
+            events: Vec::new(),
+        };
+        self.before = Some(now);
+        Ok(snapshot)
+    }
+
+    fn sample(&self) -> Outcome<Sample> {
+        Ok(read::sample(&self.root, read::monotonic_ms(), &self.kswapd)?)
     }
 }
 
-fn own(context: &Context) -> Outcome<Snapshot> {
-    let root = &context.root;
-    let kswapd = read::kswapd_pids(root);
-    let before = read::sample(root, read::monotonic_ms(), &kswapd)?;
-    root.sleep(INTERVAL);
-    let now = read::sample(root, read::monotonic_ms(), &kswapd)?;
-    let applied: Option<Applied> = state::load(root, state::APPLIED);
-    Ok(Snapshot {
-        agent: None,
-        applied: applied.is_some(),
-        backend: backend(context, &now),
-        prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
-        model: Model::new(&now, Some(&before)),
-        prefetch: None,
-        events: Vec::new(),
-    })
-}
-
-fn backend(context: &Context, sample: &Sample) -> String {
+fn backend(root: &Root, sample: &Sample) -> String {
     let swaps: Vec<&str> = sample.swaps.iter().filter_map(|a| a.zram_name()).collect();
     let zram = sample.zram.iter().find(|z| swaps.contains(&z.name.as_str()));
-    let zswap = |name| {
-        context.root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned()
-    };
+    let zswap =
+        |name| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned();
     match zram {
         Some(z) => format!("zram ({})", z.algorithm),
         None if zswap("enabled") == "Y" && !sample.swaps.is_empty() => {

@@ -42,7 +42,10 @@ pub struct Accuracy {
     pub stats: Stats,
 }
 
-const JOBS: [(&str, Job); 5] = [
+/// How many figures a measurement has; each takes as long as the caller says.
+pub const FIGURES: u32 = 5;
+
+const JOBS: [(&str, Job); FIGURES as usize] = [
     ("sequential read", Job { rw: "read", block: "256k", depth: 4 }),
     ("sequential write", Job { rw: "write", block: "256k", depth: 4 }),
     ("random 4 KiB read, depth 1", Job { rw: "randread", block: "4k", depth: 1 }),

@@ -10,5 +10,5 @@ pub mod measure;
 pub mod purdue;
 pub mod trace;
 
-pub use measure::{Row, Settings, replay};
+pub use measure::{Row, Settings, replay, replay_told};
 pub use trace::{Names, Trace, TraceError};

@@ -9,6 +9,7 @@ use super::{UMOUNT_WITHIN, checks, place, refused};
 use crate::args;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::task::{Task, unknown};
 use crate::verbs::{self, Context};
 
 /// The verb.
@@ -16,7 +17,10 @@ pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
     let stop = verbs::run::stop_flag()?;
     let settings = settings(wish)?;
     checks::possible(&context.root, &settings, &place::all()?)?;
-    let Started { mut process, ready } = start(&settings, wish.foreground, &stop)?;
+    let task = Task::begin(context.json, "mounting", unknown());
+    let started = start(&settings, wish.foreground, &stop);
+    drop(task);
+    let Started { mut process, ready } = started?;
     context.print(&ready, |r| show(r, &settings, wish.foreground))?;
     if !wish.foreground {
         return Ok(Status::Done);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use eke_kernel::Root;
 use eke_mount::registry::{Dirs, Mount, ask};
 use eke_mount::status::{Request, Response};
 
@@ -26,8 +27,8 @@ pub fn run(context: &Context, path: Option<&Path>) -> Outcome {
 }
 
 /// All of this machine; none where the list of mounts cannot be read (an image's root).
-pub fn caches(context: &Context) -> Vec<Cache> {
-    if !context.root.is_host() {
+pub fn caches(root: &Root) -> Vec<Cache> {
+    if !root.is_host() {
         return Vec::new();
     }
     place::all().unwrap_or_default().iter().map(one).collect()

@@ -13,6 +13,7 @@ use crate::documents::CacheUmount;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
 use crate::show;
+use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.
@@ -20,7 +21,10 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
     let all = place::all()?;
     let mount = place::of(&all, path)?;
     is_yours(mount)?;
-    let by_supervisor = match ask(&Dirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN) {
+    let task = Task::begin(context.json, "waiting for what is on its way to the disk", unknown());
+    let answer = ask(&Dirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
+    drop(task);
+    let by_supervisor = match answer {
         Ok(Some(Response::Refused(Refusal { kind: Kind::Busy, .. }))) => return Err(busy(mount)),
         Ok(Some(Response::Refused(refusal))) => return Err(refused(&refusal)),
         Ok(Some(_)) => true,

@@ -11,6 +11,7 @@ use crate::documents::prefetch as documents;
 use crate::exit::{Failure, Outcome, Status};
 use crate::put;
 use crate::show;
+use crate::show::task::{Counter, Task};
 use crate::verbs::Context;
 
 /// Traces that are larger are not read: they would not fit into little memory.
@@ -23,7 +24,11 @@ pub fn run(context: &Context, options: &Replay) -> Outcome {
     if !options.budget.is_empty() {
         settings.budgets_bytes = options.budget.iter().map(|budget| budget.0).collect();
     }
-    let rows = replay::replay(&trace, &settings).into_iter().map(row).collect();
+    let counter = Counter::default();
+    let task = Task::begin(context.json, "replaying the trace for every predictor", counter.far());
+    let rows = replay::replay_told(&trace, &settings, &mut |done, whole| counter.set(done, whole));
+    drop(task);
+    let rows = rows.into_iter().map(row).collect();
     let document = documents::Replay { trace: name, rows };
     context.print(&document, |d| put!("{}", show::prefetch::replay(d)))?;
     Ok(Status::Done)

@@ -15,6 +15,7 @@ use super::{Store, failure};
 use crate::documents::prefetch::Trace;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.
@@ -34,10 +35,12 @@ pub fn run(context: &Context, store: &Store, hash: bool, output: Option<&Path>) 
     let file = opened.map_err(|e| {
         Failure::new(Status::Failed, format!("cannot make {}: {e}; no file is replaced", path.display()))
     })?;
+    let task = Task::begin(context.json, "writing the trace", unknown());
     let written = write(&mut BufWriter::new(file), &keep, store, names).inspect_err(|_| {
         // a half of a trace would be taken for one
         let _ = std::fs::remove_file(path);
     });
+    drop(task);
     let (events, programs, maps) = written?;
     let document = Trace { output: path.to_owned(), hashed: hash, events, programs, maps };
     context.print(&document, |d| {

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choose::Order;
 pub use oracle::Oracle;
-pub use run::run;
+pub use run::{run, run_told};
 
 use super::trace::Trace;
 use crate::predict::eke::calibration::{Bin, Reliability};
@@ -86,8 +86,21 @@ impl Row {
     }
 }
 
+/// Those that a trace is replayed for.
+const PREDICTORS: u64 = 7;
+
 /// All figures of a trace. Where `bound` is 0, a budget held all that was wanted, and nothing can be told from its hits.
 pub fn replay(trace: &Trace, settings: &Settings) -> Vec<Row> {
+    replay_told(trace, settings, &mut |_, _| {})
+}
+
+/// The same; `tell` hears of each event that a predictor has lived through: how many are done, of how many.
+pub fn replay_told(trace: &Trace, settings: &Settings, tell: &mut dyn FnMut(u64, u64)) -> Vec<Row> {
+    let (mut done, whole) = (0, PREDICTORS * trace.happened.len() as u64);
+    let mut one = || {
+        done += 1;
+        tell(done, whole);
+    };
     let maps = Arc::new(trace.maps.clone());
     let mut rows = vec![Row::new("trace", &[], "starts", "", trace.starts() as f64)];
     let others: [&mut dyn Predictor; 6] = [
@@ -99,10 +112,10 @@ pub fn replay(trace: &Trace, settings: &Settings) -> Vec<Row> {
         &mut Oracle::new(trace),
     ];
     for predictor in others {
-        rows.extend(run::run(predictor, trace, settings));
+        rows.extend(run::run_told(predictor, trace, settings, &mut one));
     }
     let mut eke = Eke::default();
-    rows.extend(run::run(&mut eke, trace, settings));
+    rows.extend(run::run_told(&mut eke, trace, settings, &mut one));
     rows.extend(reliability(&eke));
     rows.extend(lru::rows(trace, settings));
     rows

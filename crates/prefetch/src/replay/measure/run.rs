@@ -45,9 +45,20 @@ pub fn lives(trace: &Trace) -> impl Iterator<Item = (&Happened, Life)> {
 
 /// The figures of one predictor, which knows nothing yet.
 pub fn run(predictor: &mut dyn Predictor, trace: &Trace, settings: &Settings) -> Vec<Row> {
+    run_told(predictor, trace, settings, &mut || {})
+}
+
+/// The same; `tell` is called after each event.
+pub fn run_told(
+    predictor: &mut dyn Predictor,
+    trace: &Trace,
+    settings: &Settings,
+    tell: &mut dyn FnMut(),
+) -> Vec<Row> {
     let mut run = Run::new(predictor, trace, settings);
     for (happened, life) in lives(trace) {
         run.take(happened, &life);
+        tell();
     }
     run.memories.iter_mut().for_each(Memory::clear);
     let name = run.predictor.name();

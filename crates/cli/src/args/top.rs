@@ -1,0 +1,42 @@
+//! `eke top`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+/// `eke top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Between two refreshes (500ms to 1h); longer ones suit a slow line
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
+    pub every: Duration,
+    /// Draw with ASCII alone; done by itself where the locale is not UTF-8, and on the Linux console
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// The agent looks at the machine twice a second at most.
+const LEAST: Duration = Duration::from_millis(500);
+
+fn every(text: &str) -> Result<Duration, String> {
+    match eke_record::span::every(text) {
+        Ok(span) if span >= LEAST => Ok(span),
+        _ => Err(format!(
+            "\"{text}\" is not a time from 500 ms to 1 h: give a number with ms, s, m or h, for example 5s"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_in_bounds() {
+        assert_eq!(every("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(every("500ms"), Ok(LEAST));
+        for wrong in ["499ms", "2h", "often"] {
+            assert!(every(wrong).unwrap_err().contains("500 ms to 1 h"), "{wrong}");
+        }
+    }
+}

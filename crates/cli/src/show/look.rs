@@ -1,0 +1,42 @@
+//! What `eke status --json` prints, as the screen of `eke top` takes it.
+
+use eke_mount::status::Figures;
+use eke_top::look::{Cache as Mount, CacheFigures, Look};
+
+use crate::documents::{Cache, Status};
+
+/// The same, with what a terminal can be trusted with.
+pub fn look(document: &Status) -> Look {
+    Look {
+        snapshot: document.snapshot.clone(),
+        caches: document.caches.iter().map(mount).collect(),
+        // Nobody measures them yet.
+        reads: None,
+    }
+}
+
+fn mount(cache: &Cache) -> Mount {
+    let worker = cache.details.as_ref().and_then(|d| d.worker.as_ref());
+    Mount {
+        place: super::cache::shown(&cache.place),
+        figures: worker.map(figures).ok_or_else(|| super::cache::short(cache)),
+    }
+}
+
+fn figures(f: &Figures) -> CacheFigures {
+    let (s, t) = (&f.store, &f.tier);
+    CacheFigures {
+        held: s.held,
+        limit: s.limit,
+        raw: s.raw,
+        hits: s.hits,
+        misses: s.misses,
+        fast: s.fast,
+        dense: s.dense,
+        plain: s.uncompressed + s.zero,
+        from_store: t.from_store,
+        from_below: t.from_below,
+        store_cost: t.store_cost_ns,
+        below_cost: t.below_cost_ns,
+    }
+}

@@ -1,0 +1,106 @@
+//! `eke top`: the terminal, the agent's socket and the clock for [`eke_top::run`].
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use eke_kernel::Root;
+use eke_top::run::{Event, Outside};
+use eke_top::terminal::{self, Screen};
+use eke_top::view::Means;
+use eke_top::{Look, View, ascii};
+
+use super::Context;
+use super::status::{Reader, with_caches};
+use crate::args::Top;
+use crate::exit::{Failure, Outcome, Status};
+use crate::show;
+
+/// The verb.
+pub fn run(context: &Context, options: &Top) -> Outcome {
+    refuse_without_a_screen(context)?;
+    let (to, events) = channel();
+    let mut outside = Threads { ask: looker(&context.root, to.clone())?, events, since: Instant::now() };
+    let every_ms = u64::try_from(options.every.as_millis()).unwrap_or(u64::MAX);
+    let mut view = View::new(means(options.ascii), every_ms);
+    terminal::listen(&to)?;
+    let mut screen = Screen::open()?;
+    eke_top::run(&mut screen.terminal, &mut outside, &mut view)?;
+    Ok(Status::Done)
+}
+
+fn refuse_without_a_screen(context: &Context) -> Outcome<()> {
+    let refused = |why: &str| {
+        Err(Failure::new(Status::Usage, why)
+            .hint("`eke status` says the same once, `eke status --json` for programs"))
+    };
+    if context.json {
+        return refused("`eke top` draws on a terminal and has no JSON");
+    }
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return refused(
+            "`eke top` draws on a terminal and takes its keys: standard input and output are not both one",
+        );
+    }
+    match variable("TERM").as_deref() {
+        None | Some("" | "dumb") => {
+            refused("this terminal cannot move its cursor (TERM is not set, or dumb)")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// `NO_COLOR`: if it is there and not empty (no-color.org).
+fn means(ascii: bool) -> Means {
+    Means {
+        colours: variable("NO_COLOR").is_none_or(|v| v.is_empty()),
+        ascii: ascii || ascii::is_enough(variable),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A thread that looks whenever something comes on what this gives, so that a silent agent or mount keeps no key waiting.
+fn looker(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
+    let (ask, asked) = channel();
+    let mut reader = Reader::new(root.clone());
+    let body = move || {
+        while asked.recv().is_ok() {
+            if to.send(Event::Look(Box::new(look(&mut reader)))).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("looker".into()).spawn(body)?;
+    Ok(ask)
+}
+
+fn look(reader: &mut Reader) -> Result<Look, String> {
+    let snapshot = reader.snapshot().map_err(|failure| failure.message())?;
+    Ok(show::look::look(&with_caches(snapshot, reader.root())))
+}
+
+/// What comes from the threads, in one row.
+struct Threads {
+    ask: Sender<()>,
+    events: Receiver<Event>,
+    since: Instant,
+}
+
+impl Outside for Threads {
+    fn ask(&mut self) {
+        // Without its thread nothing comes any more, and the keys still work.
+        let _ = self.ask.send(());
+    }
+
+    fn next(&mut self, at_most_ms: u64) -> Option<Event> {
+        self.events.recv_timeout(Duration::from_millis(at_most_ms)).ok()
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

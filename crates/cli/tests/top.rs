@@ -1,0 +1,206 @@
+//! `eke top` on a terminal of its own (script(1)): what is on its screen, with and without an agent, and how it leaves.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{build_agent, eke};
+use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::real::skip;
+use rustix::process::{Pid, Signal, kill_process};
+
+const SIZE: (u16, u16) = (24, 80);
+/// A screen that has not come by then does not come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `eke top` on a terminal of 80x24; what it writes goes to the screen.
+struct Terminal {
+    script: Child,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Terminal {
+    /// `None`: this machine has no script(1).
+    fn start(root: &Path, options: &str) -> Option<Self> {
+        let eke = env!("CARGO_BIN_EXE_eke");
+        let pid = root.join("top.pid");
+        // The shell becomes eke, so that its number is eke's.
+        let command = format!(
+            "stty rows {} cols {}; echo $$ >{}; exec {eke} --root {} top {options}",
+            SIZE.0,
+            SIZE.1,
+            pid.display(),
+            root.display()
+        );
+        let mut script = Command::new("script");
+        script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+        script.env_remove("NO_COLOR").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = script.spawn().ok()?;
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
+        let (mut from, to) = (script.stdout.take().unwrap(), Arc::clone(&screen));
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = from.read(&mut bytes) {
+                to.lock().unwrap().process(&bytes[..n]);
+            }
+        });
+        Some(Self { script, screen })
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn shows(&self, what: &str) -> String {
+        let since = Instant::now();
+        loop {
+            let text = self.text();
+            if text.contains(what) {
+                return text;
+            }
+            assert!(since.elapsed() < PATIENCE, "no {what:?} on:\n{text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.script.stdin.as_mut().unwrap().write_all(keys).unwrap();
+    }
+
+    /// Its exit status, once the screen of before is back with its cursor.
+    fn ended(&mut self) -> Option<i32> {
+        let status = self.script.wait().unwrap().code();
+        self.shows_nothing_of_it();
+        status
+    }
+
+    fn shows_nothing_of_it(&self) {
+        let since = Instant::now();
+        loop {
+            let (alternate, hidden) = {
+                let parser = self.screen.lock().unwrap();
+                (parser.screen().alternate_screen(), parser.screen().hide_cursor())
+            };
+            if !alternate && !hidden {
+                return;
+            }
+            assert!(since.elapsed() < PATIENCE, "alternate screen {alternate}, cursor hidden {hidden}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+/// The agent on a directory; it dies with the test.
+struct Agent(Child);
+
+impl Agent {
+    fn start(root: &Path) -> Self {
+        build_agent();
+        let program = Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
+        let mut agent = Command::new(program);
+        agent.args(["--root".as_ref(), root.as_os_str()]).stdin(Stdio::null()).stderr(Stdio::null());
+        Self(agent.process_group(0).spawn().expect("the agent starts"))
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn machine() -> Arc<FakeKernel> {
+    let machine = FakeKernel::new();
+    machine.put("run/eke/.keep", "");
+    machine.put(
+        "proc/pressure/memory",
+        "some avg10=24.10 avg60=12.00 avg300=0.00 total=1\nfull avg10=3.20 avg60=1.10 avg300=0.00 total=1\n",
+    );
+    machine
+}
+
+const NO_SCRIPT: &str = "there is no script(1)";
+
+#[test]
+fn it_says_who_answers_and_misses_an_agent_that_goes() {
+    let machine = machine();
+    let Some(mut terminal) = Terminal::start(machine.dir(), "--every 500ms") else {
+        return skip("it_says_who_answers_and_misses_an_agent_that_goes", NO_SCRIPT);
+    };
+    let shown = terminal.shows("no agent runs; read from the machine itself");
+    assert!(shown.contains("short of: memory") && shown.contains("24.1 %"), "{shown}");
+    assert!(shown.contains("█ anonymous 195 MiB"), "{shown}");
+    let agent = Agent::start(machine.dir());
+    terminal.shows(&format!("agent {}, up", agent.0.id()));
+    terminal.shows("No plan is applied: the agent watches and changes nothing.");
+    drop(agent);
+    let shown = terminal.shows("agent gone for");
+    assert!(shown.contains("decisions: the agent's last"), "{shown}");
+    let agent = Agent::start(machine.dir());
+    terminal.shows(&format!("agent {}, up", agent.0.id()));
+    terminal.press(b"?");
+    terminal.shows("as the kernel says (PSI)");
+    terminal.press(b"?p");
+    terminal.shows("PAUSED");
+    terminal.press(b"q");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn ctrl_c_and_signals_leave_the_terminal_as_it_was() {
+    let machine = machine();
+    for signal in [None, Some(Signal::TERM), Some(Signal::INT)] {
+        let Some(mut terminal) = Terminal::start(machine.dir(), "") else {
+            return skip("ctrl_c_and_signals_leave_the_terminal_as_it_was", NO_SCRIPT);
+        };
+        terminal.shows("short of: memory");
+        match signal {
+            None => terminal.press(&[3]),
+            Some(signal) => {
+                let pid: i32 = machine.root().read("top.pid").unwrap().trim().parse().unwrap();
+                kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+            }
+        }
+        assert_eq!(terminal.ended(), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn the_console_gets_ascii() {
+    let machine = machine();
+    let Some(mut terminal) = Terminal::start(machine.dir(), "--ascii") else {
+        return skip("the_console_gets_ascii", NO_SCRIPT);
+    };
+    let shown = terminal.shows("# anonymous 195 MiB");
+    assert!(shown.is_ascii(), "{shown}");
+    terminal.press(b"q");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn what_is_no_terminal_is_told_what_to_say_instead() {
+    insta::assert_snapshot!("no_terminal", eke(&["top"]).shown());
+    insta::assert_snapshot!("no_json", eke(&["top", "--json"]).shown());
+    insta::assert_snapshot!("too_fast", eke(&["top", "--every", "1ms"]).shown());
+}

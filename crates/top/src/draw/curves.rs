@@ -1,0 +1,66 @@
+//! The last minutes as curves: a line each, or four where there is room.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Sparkline, Widget};
+
+use super::paint::Paint;
+use super::{put, title};
+use crate::history::{CURVES, Curve, History};
+use crate::view::View;
+
+const NAME: u16 = 18;
+const FIGURES: u16 = 28;
+/// What a curve is drawn in.
+const STEPS: f64 = 1_000.0;
+
+/// Draws them.
+pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
+    let history = &view.history;
+    let name = format!("the last {} looks, {} s apart", history.len(), view.every_ms as f64 / 1e3);
+    title::draw(buffer, Rect { height: 1, ..at }, &name, &[], paint);
+    let below = Rect { y: at.y + 1, height: at.height.saturating_sub(1), ..at };
+    let each = (below.height / CURVES.len() as u16).clamp(1, 4);
+    for (number, curve) in CURVES.iter().enumerate() {
+        let y = below.y + number as u16 * each;
+        if y + each > below.bottom() {
+            return;
+        }
+        one(buffer, Rect { y, height: each, ..below }, number, curve, history, paint);
+    }
+}
+
+/// A name, the curve, and its figures; the name has a line of its own where there is more than one.
+fn one(buffer: &mut Buffer, at: Rect, number: usize, curve: &Curve, history: &History, paint: Paint) {
+    let (text, place) = if at.height > 1 {
+        (Rect { height: 1, ..at }, Rect { y: at.y + 1, height: at.height - 1, ..at })
+    } else {
+        let inner = at.width.saturating_sub(NAME + FIGURES);
+        (at, Rect { x: at.x + NAME, width: inner, ..at })
+    };
+    let values = history.values(number, place.width.into());
+    let most = values.iter().flatten().copied().fold(curve.at_least, f64::max);
+    let figures = figures(curve, &values);
+    put(buffer, text, Span::styled(format!("{:<1$}", curve.name, usize::from(NAME)), paint.strong()).into());
+    let x = if at.height > 1 { text.x + NAME } else { place.right() + 1 };
+    put(buffer, Rect { x, width: at.right().saturating_sub(x), ..text }, Line::raw(figures));
+    spark(buffer, place, &values, most);
+}
+
+/// The newest value is at the right edge.
+fn spark(buffer: &mut Buffer, at: Rect, values: &[Option<f64>], most: f64) {
+    let data: Vec<u64> = values.iter().map(|v| (STEPS * v.unwrap_or(0.0) / most).round() as u64).collect();
+    let width = (data.len() as u16).min(at.width);
+    let place = Rect { x: at.right() - width, width, ..at };
+    Sparkline::default().data(data).max(STEPS as u64).render(place, buffer);
+}
+
+fn figures(curve: &Curve, values: &[Option<f64>]) -> String {
+    let known = || values.iter().flatten().copied();
+    let Some(newest) = values.last().copied().flatten() else {
+        return known().last().map_or("not known".into(), |_| "nothing now".into());
+    };
+    let most = known().fold(f64::MIN, f64::max);
+    format!("{:>9}, most {:>9}", curve.unit.text(newest), curve.unit.text(most))
+}

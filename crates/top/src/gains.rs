@@ -1,0 +1,211 @@
+//! What each remedy gained and what it costs.
+
+use eke_core::snapshot::{PrefetchState, Snapshot};
+use eke_core::units::{Bytes, MIB, Nanos};
+
+use crate::look::{Cache, CacheFigures, Look};
+use crate::words::percent;
+
+/// One remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remedy {
+    /// `swap`, `cache`, `prefetch`, `reads`.
+    pub name: &'static str,
+    /// What it gained, or why it gains nothing.
+    pub gained: String,
+    /// What it costs; empty where it costs nothing.
+    pub cost: String,
+    /// More, where there is room: a line each.
+    pub details: Vec<String>,
+}
+
+/// All of them, in the order of the screen.
+pub fn remedies(look: &Look) -> Vec<Remedy> {
+    vec![swap(&look.snapshot), cache(&look.caches), prefetch(look.snapshot.prefetch.as_ref()), reads(look)]
+}
+
+fn off(name: &'static str, why: impl Into<String>) -> Remedy {
+    Remedy { name, gained: why.into(), cost: String::new(), details: Vec::new() }
+}
+
+fn swap(s: &Snapshot) -> Remedy {
+    if s.backend == "none" || s.backend.is_empty() {
+        return off("swap", "off: there is no compressed swap (eke plan)");
+    }
+    let m = &s.model;
+    let gained = match m.effective_ratio {
+        Some(ratio) => format!("{}: {} in {}, {ratio:.2}:1", m.saved, m.held, m.pool),
+        None => "nothing yet: no page had to leave RAM".into(),
+    };
+    let whose = if s.applied { String::new() } else { ", not eke's".into() };
+    let cost = format!("{} of a CPU (kswapd)", percent(m.kswapd_cpu_share));
+    Remedy { name: "swap", gained, cost, details: swap_details(s, &whose) }
+}
+
+fn swap_details(s: &Snapshot, whose: &str) -> Vec<String> {
+    let m = &s.model;
+    let mut lines = vec![format!(
+        "{}{whose}; {:.0} major faults/s; {} of all CPUs idle",
+        s.backend,
+        m.major_faults_per_s,
+        percent(m.idle_cpu_share)
+    )];
+    lines.extend(predicted(s));
+    if let Some(back) = s.machine.written_back.filter(|b| b.0 > 0) {
+        lines.push(format!("{back} of it are on the disk behind it"));
+    }
+    lines
+}
+
+/// The plan's prediction beside what is so.
+pub fn predicted(s: &Snapshot) -> Option<String> {
+    let (p, m) = (s.prediction.as_ref()?, &s.model);
+    let ratio = m.effective_ratio.map_or("-".to_owned(), |r| format!("{r:.2}"));
+    let hard = m.incompressible_share.map_or("-".to_owned(), percent);
+    let holds = (m.ram.0 + m.saved.0) as f64 / m.ram.0.max(1) as f64;
+    Some(format!(
+        "predicted {:.2} to 1, is {ratio}; incompressible {}, is {hard}; up to {:.2} times RAM, is {holds:.2}",
+        p.ratio,
+        percent(p.incompressible_share),
+        p.holds_times_ram
+    ))
+}
+
+fn cache(caches: &[Cache]) -> Remedy {
+    if caches.is_empty() {
+        return off("cache", "off: nothing is mounted (eke cache mount DIR)");
+    }
+    let all: Vec<&CacheFigures> = caches.iter().filter_map(|c| c.figures.as_ref().ok()).collect();
+    let sum = |of: fn(&CacheFigures) -> u64| all.iter().map(|f| of(f)).sum::<u64>();
+    let (store, below) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_below.0)));
+    let gained = match hit_rate(sum(|f| f.hits), sum(|f| f.misses)) {
+        Some(rate) => format!("{} hits: {store} RAM, {below} disk", percent(rate)),
+        None if all.is_empty() => "unknown: see below, or eke cache status".into(),
+        None => "nothing yet: no block was asked for".into(),
+    };
+    let cost = format!("{} RAM for {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)));
+    Remedy { name: "cache", gained, cost, details: caches.iter().map(mount).collect() }
+}
+
+fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
+    (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+}
+
+fn mount(cache: &Cache) -> String {
+    let f = match &cache.figures {
+        Ok(figures) => figures,
+        Err(why) => return format!("{}: {why}", cache.place),
+    };
+    let cost = |c: Option<Nanos>| c.map_or("?".to_owned(), |c| c.to_string());
+    let rate =
+        hit_rate(f.hits, f.misses).map_or("no reads yet".to_owned(), |r| format!("{} hits", percent(r)));
+    format!(
+        "{}: {rate}; blocks {} fast, {} dense, {} as they are; a hit {}, a miss {}",
+        cache.place,
+        f.fast,
+        f.dense,
+        f.plain,
+        cost(f.store_cost),
+        cost(f.below_cost)
+    )
+}
+
+fn prefetch(state: Option<&PrefetchState>) -> Remedy {
+    let Some(p) = state else { return off("prefetch", "off: eke-prefetch does not run") };
+    let unused = p.ahead.saturating_sub(p.used);
+    Remedy {
+        name: "prefetch",
+        gained: format!("{} of {} starts foreseen, {} used", p.foreseen, p.launches, p.used),
+        cost: format!("{unused} not used (yet)"),
+        details: prefetch_details(p),
+    }
+}
+
+fn prefetch_details(p: &PrefetchState) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} programs known; {} read ahead, {} of that used; {} read at starts",
+        p.programs, p.ahead, p.used, p.at_exec
+    )];
+    lines.extend(p.off.as_ref().map(|why| format!("reads nothing ahead now: {why}")));
+    lines
+}
+
+fn reads(look: &Look) -> Remedy {
+    match look.reads {
+        Some(r) => off("reads", format!("99 of 100 within {}, half within {}", r.p99, r.p50)),
+        None => off("reads", "how long the disks take (p99): not measured"),
+    }
+}
+
+/// Is enough held that figures about it mean something?
+pub fn holds_something(s: &Snapshot) -> bool {
+    s.model.held.0 >= MIB
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::model::Model;
+
+    use super::*;
+
+    fn of<'a>(remedies: &'a [Remedy], name: &str) -> &'a Remedy {
+        remedies.iter().find(|r| r.name == name).unwrap()
+    }
+
+    #[test]
+    fn what_is_off_says_so_and_what_would_be_done() {
+        let all = remedies(&Look::default());
+        assert!(all.iter().take(3).all(|r| r.gained.starts_with("off: ") && r.cost.is_empty()), "{all:?}");
+        assert!(of(&all, "reads").gained.ends_with("not measured"));
+    }
+
+    #[test]
+    fn the_hits_of_all_mounts_are_one_rate() {
+        let figures =
+            |hits, misses| CacheFigures { hits, misses, held: Bytes::mib(10), ..CacheFigures::default() };
+        let caches = vec![
+            Cache { place: "/a".into(), figures: Ok(figures(30, 10)) },
+            Cache { place: "/b".into(), figures: Ok(figures(60, 0)) },
+            Cache { place: "/c".into(), figures: Err("details are for its user and root".into()) },
+        ];
+        let all = remedies(&Look { caches, ..Look::default() });
+        let cache = of(&all, "cache");
+        assert!(cache.gained.starts_with("90.0 % hits: "), "{}", cache.gained);
+        assert!(cache.cost.starts_with("20 MiB RAM"), "{}", cache.cost);
+        assert_eq!(cache.details[2], "/c: details are for its user and root");
+    }
+
+    #[test]
+    fn somebody_elses_swap_is_not_called_ekes() {
+        let snapshot = Snapshot { backend: "zram (lz4)".into(), ..Snapshot::default() };
+        let all = remedies(&Look { snapshot, ..Look::default() });
+        assert!(of(&all, "swap").details[0].starts_with("zram (lz4), not eke's; "));
+    }
+
+    #[test]
+    fn waste_is_what_was_read_and_not_used() {
+        let state = PrefetchState {
+            ahead: Bytes::mib(100),
+            used: Bytes::mib(60),
+            off: Some("the disk is fast".into()),
+            ..PrefetchState::default()
+        };
+        let remedy = prefetch(Some(&state));
+        assert_eq!(remedy.cost, "40 MiB not used (yet)");
+        assert!(remedy.details[1].contains("the disk is fast"));
+    }
+
+    #[test]
+    fn prediction_stands_beside_fact() {
+        let prediction = eke_core::step::Prediction { ratio: 3.1, ..Default::default() };
+        let model = Model {
+            ram: Bytes::mib(100),
+            saved: Bytes::mib(50),
+            effective_ratio: Some(2.9),
+            ..Model::default()
+        };
+        let s = Snapshot { prediction: Some(prediction), model, ..Snapshot::default() };
+        let said = predicted(&s).unwrap();
+        assert!(said.starts_with("predicted 3.10 to 1, is 2.90;") && said.ends_with("is 1.50"), "{said}");
+    }
+}

@@ -1,0 +1,181 @@
+//! The loop: ask, wait for whatever comes, draw what changed.
+
+use std::io;
+
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+
+use crate::draw::draw;
+use crate::look::Look;
+use crate::view::{Key, View};
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A key was pressed.
+    Key(Key),
+    /// The terminal has another size.
+    Resized,
+    /// The answer to [`Outside::ask`]; an error: the agent is there but does not answer.
+    Look(Box<Result<Look, String>>),
+    /// A signal: leave.
+    Stop,
+}
+
+/// Everything outside: the machine, the keys, the signals, the time.
+pub trait Outside {
+    /// Asks for a look. It comes as an event, later, so that a silent agent keeps no key waiting.
+    fn ask(&mut self);
+    /// Waits for what comes next; `None`: nothing within `at_most_ms`.
+    fn next(&mut self, at_most_ms: u64) -> Option<Event>;
+    /// A clock that only goes on.
+    fn now_ms(&self) -> u64;
+}
+
+/// When the next look is due, and whether one is under way.
+#[derive(Debug)]
+struct Pace {
+    due_ms: u64,
+    asked: bool,
+}
+
+/// While it pauses nothing is due; this is just long.
+const LONG_MS: u64 = 60_000;
+/// While an answer is missing, that is shown with its age.
+const AGE_MS: u64 = 1_000;
+
+/// Shows `view` on `terminal` and keeps it up to date until the user or a signal ends it.
+///
+/// # Errors
+/// The terminal cannot be written to.
+pub fn run<B: Backend>(
+    terminal: &mut Terminal<B>,
+    outside: &mut impl Outside,
+    view: &mut View,
+) -> io::Result<()> {
+    let mut pace = Pace { due_ms: outside.now_ms(), asked: false };
+    terminal.draw(|frame| draw(frame, view))?;
+    loop {
+        pace.ask_if_due(outside, view);
+        let wait_ms = pace.wait_ms(outside.now_ms(), view);
+        let event = outside.next(wait_ms);
+        if event.is_none() && !pace.asked {
+            continue;
+        }
+        view.now_ms = outside.now_ms();
+        if event.is_some_and(|event| !happened(event, &mut pace, outside, view)) {
+            return Ok(());
+        }
+        terminal.draw(|frame| draw(frame, view))?;
+    }
+}
+
+/// `false`: it is the end.
+fn happened(event: Event, pace: &mut Pace, outside: &impl Outside, view: &mut View) -> bool {
+    match event {
+        Event::Stop => return false,
+        Event::Key(key) => return !view.press(key),
+        Event::Resized => {}
+        Event::Look(look) => {
+            pace.asked = false;
+            view.seen(*look, outside.now_ms());
+        }
+    }
+    true
+}
+
+impl Pace {
+    /// Never two at a time: over a slow line or from a busy agent looks come as they can.
+    fn ask_if_due(&mut self, outside: &mut impl Outside, view: &View) {
+        let now_ms = outside.now_ms();
+        if !self.asked && !view.paused && now_ms >= self.due_ms {
+            outside.ask();
+            self.asked = true;
+            self.due_ms = now_ms + view.every_ms;
+        }
+    }
+
+    fn wait_ms(&self, now_ms: u64, view: &View) -> u64 {
+        match (self.asked, view.paused) {
+            (true, _) => AGE_MS,
+            (false, true) => LONG_MS,
+            (false, false) => self.due_ms.saturating_sub(now_ms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::view::Means;
+
+    /// Answers every question a moment later; what is done when is in the script.
+    #[derive(Default)]
+    struct Script {
+        now_ms: u64,
+        asked: Vec<u64>,
+        answers: bool,
+        pending: bool,
+        events: VecDeque<(u64, Event)>,
+    }
+
+    impl Outside for Script {
+        fn ask(&mut self) {
+            self.asked.push(self.now_ms);
+            self.pending = self.answers;
+        }
+
+        fn next(&mut self, at_most_ms: u64) -> Option<Event> {
+            if std::mem::take(&mut self.pending) {
+                self.now_ms += 1;
+                return Some(Event::Look(Box::new(Ok(Look::default()))));
+            }
+            let at = self.events.front().map_or(u64::MAX, |(at, _)| *at);
+            if at <= self.now_ms + at_most_ms {
+                self.now_ms = at;
+                return self.events.pop_front().map(|(_, event)| event);
+            }
+            self.now_ms += at_most_ms;
+            None
+        }
+
+        fn now_ms(&self) -> u64 {
+            self.now_ms
+        }
+    }
+
+    fn play(answers: bool, events: &[(u64, Event)]) -> (Script, View) {
+        let mut outside = Script { answers, events: events.iter().cloned().collect(), ..Script::default() };
+        let mut view = View::new(Means { colours: false, ascii: false }, 1_000);
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        run(&mut terminal, &mut outside, &mut view).unwrap();
+        (outside, view)
+    }
+
+    #[test]
+    fn it_asks_at_its_pace_until_it_is_stopped() {
+        let (outside, view) = play(true, &[(3_500, Event::Stop)]);
+        assert_eq!(outside.asked, [0, 1_000, 2_000, 3_000]);
+        assert_eq!(view.history.len(), 4);
+    }
+
+    #[test]
+    fn a_silent_agent_is_asked_once_and_keeps_no_key_waiting() {
+        let (outside, _) = play(
+            false,
+            &[(200, Event::Key(Key::Help)), (5_000, Event::Key(Key::Help)), (5_100, Event::Key(Key::Quit))],
+        );
+        assert_eq!((outside.asked, outside.now_ms), (vec![0], 5_100));
+    }
+
+    #[test]
+    fn nothing_is_asked_while_it_pauses() {
+        let pause = Event::Key(Key::Pause);
+        let (outside, _) = play(true, &[(500, pause.clone()), (9_500, pause), (10_600, Event::Stop)]);
+        assert_eq!(outside.asked, [0, 9_500, 10_500]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What tasks wait for, as words: pressure-stall information (Documentation/accounting/psi.rst, Linux 4.20).
+
+use eke_core::sample::Pressure;
+use eke_core::snapshot::Snapshot;
+
+/// How much they wait. The bounds are eke's own: below 1 % of the time nobody notices; where some task waits two fifths of the time, or
+/// all wait a tenth of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The kernel does not count it.
+    Unknown,
+    /// Some task waits less than 1 % of the time.
+    Calm,
+    /// Less than 10 %.
+    Little,
+    /// Less than 40 %.
+    Much,
+    /// More, or all tasks wait 10 % of the time or more.
+    Badly,
+}
+
+impl Level {
+    /// By the last ten seconds.
+    pub fn of(pressure: Option<&Pressure>) -> Self {
+        let Some(p) = pressure else { return Self::Unknown };
+        match (p.some_avg10, p.full_avg10) {
+            (some, full) if some >= 40.0 || full >= 10.0 => Self::Badly,
+            (some, _) if some >= 10.0 => Self::Much,
+            (some, _) if some >= 1.0 => Self::Little,
+            _ => Self::Calm,
+        }
+    }
+
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "not counted",
+            Self::Calm => "enough",
+            Self::Little => "a little",
+            Self::Much => "much",
+            Self::Badly => "badly",
+        }
+    }
+
+    /// Is it a shortage?
+    pub fn is_short(self) -> bool {
+        self >= Self::Little
+    }
+}
+
+/// One resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resource {
+    /// What is waited for.
+    pub name: &'static str,
+    /// How much.
+    pub level: Level,
+    /// The kernel's figures; `None` where it has none.
+    pub pressure: Option<Pressure>,
+}
+
+/// Memory, disks (reads and writes), CPU.
+pub fn resources(s: &Snapshot) -> [Resource; 3] {
+    let m = &s.machine;
+    let memory = Level::of(m.memory_pressure.as_ref());
+    [
+        Resource { name: "memory", level: memory, pressure: m.memory_pressure },
+        Resource { name: "disks", level: by_some(m.io_pressure), pressure: m.io_pressure },
+        Resource { name: "CPU", level: by_some(m.cpu_pressure), pressure: m.cpu_pressure },
+    ]
+}
+
+/// "All tasks" is all that are not idle: one that reads on a quiet machine is all of them. For the CPU of the whole machine it is undefined
+/// (psi.rst; the line is zero since Linux 5.13, and was absent before).
+fn by_some(pressure: Option<Pressure>) -> Level {
+    Level::of(pressure.map(|p| Pressure { full_avg10: 0.0, ..p }).as_ref())
+}
+
+/// Less than this share of RAM available is a shortage, though nobody waits yet.
+const LITTLE_AVAILABLE: f64 = 0.10;
+/// With more than this share available the kernel reclaims from no group but those that are at their limit.
+const PLENTY_AVAILABLE: f64 = 0.50;
+
+/// All that is scarce, the worst first, with how much; or that nothing is.
+pub fn sentence(s: &Snapshot) -> String {
+    let short = scarce(s);
+    let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, how(s, r))).collect();
+    if is_nearly_full(s) && !short.iter().any(|r| r.name == "memory") {
+        parts.insert(0, format!("memory ({} left)", s.model.available));
+    }
+    if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
+}
+
+/// Tasks of a group with a limit wait though the machine has plenty.
+fn how(s: &Snapshot, r: &Resource) -> String {
+    let m = &s.model;
+    if r.name == "memory" && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64 {
+        return format!("{}, within a group's limit: {} are available", r.level.word(), m.available);
+    }
+    r.level.word().to_owned()
+}
+
+/// The same without how much, where that stands beside it.
+pub fn names(s: &Snapshot) -> String {
+    let mut names: Vec<&str> = scarce(s).iter().map(|r| r.name).collect();
+    if is_nearly_full(s) && !names.contains(&"memory") {
+        names.insert(0, "memory");
+    }
+    if names.is_empty() { "nothing now".into() } else { names.join(", ") }
+}
+
+fn scarce(s: &Snapshot) -> Vec<Resource> {
+    let mut short: Vec<Resource> = resources(s).into_iter().filter(|r| r.level.is_short()).collect();
+    short.sort_by_key(|r| std::cmp::Reverse(r.level));
+    short
+}
+
+fn is_nearly_full(s: &Snapshot) -> bool {
+    s.model.ram.0 > 0 && (s.model.available.0 as f64) < LITTLE_AVAILABLE * s.model.ram.0 as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_core::model::Model;
+    use eke_core::snapshot::Machine;
+    use eke_core::units::Bytes;
+
+    use super::*;
+
+    fn waits(some_avg10: f64, full_avg10: f64) -> Option<Pressure> {
+        Some(Pressure { some_avg10, full_avg10, ..Pressure::default() })
+    }
+
+    fn machine(memory: Option<Pressure>, io: Option<Pressure>, cpu: Option<Pressure>) -> Snapshot {
+        let model = Model { ram: Bytes::mib(1000), available: Bytes::mib(400), ..Model::default() };
+        let machine =
+            Machine { memory_pressure: memory, io_pressure: io, cpu_pressure: cpu, ..Machine::default() };
+        Snapshot { model, machine, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn each_level_begins_where_it_says() {
+        let level = |some, full| Level::of(waits(some, full).as_ref());
+        assert_eq!(
+            [0.0, 0.99, 1.0, 9.9].map(|s| level(s, 0.0)),
+            [Level::Calm, Level::Calm, Level::Little, Level::Little]
+        );
+        assert_eq!([10.0, 39.9, 40.0].map(|s| level(s, 0.0)), [Level::Much, Level::Much, Level::Badly]);
+        assert_eq!(level(12.0, 10.0), Level::Badly);
+        assert_eq!(Level::of(None), Level::Unknown);
+    }
+
+    #[test]
+    fn the_worst_is_said_first_and_nothing_is_said_to_be_nothing() {
+        let calm = waits(0.2, 0.0);
+        assert_eq!(sentence(&machine(calm, calm, None)), "nothing now");
+        assert_eq!(
+            sentence(&machine(waits(3.0, 0.0), waits(50.0, 2.0), calm)),
+            "disks (badly), memory (a little)"
+        );
+    }
+
+    #[test]
+    fn all_tasks_waiting_counts_for_memory_alone() {
+        assert_eq!(
+            resources(&machine(waits(12.0, 11.0), waits(12.0, 11.0), None)).map(|r| r.level),
+            [Level::Badly, Level::Much, Level::Unknown]
+        );
+        assert_eq!(resources(&machine(None, None, waits(5.0, 90.0)))[2].level, Level::Little);
+    }
+
+    #[test]
+    fn little_memory_is_a_shortage_before_anybody_waits() {
+        let mut s = machine(waits(0.0, 0.0), None, None);
+        s.model.available = Bytes::mib(99);
+        assert_eq!((sentence(&s).as_str(), names(&s).as_str()), ("memory (99 MiB left)", "memory"));
+        s.machine.memory_pressure = waits(20.0, 0.0);
+        assert_eq!(sentence(&s), "memory (much)");
+        s.model.available = Bytes::mib(800);
+        assert_eq!(sentence(&s), "memory (much, within a group's limit: 800 MiB are available)");
+    }
+}

@@ -1,0 +1,133 @@
+//! The screen at the sizes that people have.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use common::{PLAIN, look, view};
+use eke_core::snapshot::Snapshot;
+use eke_top::look::Look;
+use eke_top::view::{Key, Means, View};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+
+fn drawn(view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| eke_top::draw(frame, view)).unwrap();
+    terminal
+}
+
+/// The lines without what TestBackend puts around them, and without blanks at their ends.
+fn text(view: &View, width: u16, height: u16) -> String {
+    let shown = drawn(view, width, height).backend().to_string();
+    shown.lines().map(|l| l.trim_matches('"').trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_old_terminal_has_all_parts() {
+    insta::assert_snapshot!(text(&view(PLAIN, 40), 80, 24));
+}
+
+#[test]
+fn a_larger_one_has_details_and_curves() {
+    insta::assert_snapshot!(text(&view(PLAIN, 70), 120, 40));
+}
+
+#[test]
+fn a_large_one_has_curves_beside() {
+    insta::assert_snapshot!(text(&view(PLAIN, 70), 200, 50));
+}
+
+#[test]
+fn one_that_is_too_small_says_so() {
+    insta::assert_snapshot!(text(&view(PLAIN, 3), 40, 10));
+}
+
+#[test]
+fn the_linux_console_gets_ascii_alone() {
+    let shown = text(&view(Means { colours: true, ascii: true }, 70), 120, 40);
+    assert!(shown.is_ascii(), "{shown}");
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn the_help_explains_the_words() {
+    let mut view = view(PLAIN, 3);
+    view.press(Key::Help);
+    insta::assert_snapshot!(text(&view, 80, 24));
+}
+
+#[test]
+fn a_machine_without_an_agent_remedies_or_psi_is_shown_as_it_is() {
+    let mut view = View::new(PLAIN, 5_000);
+    view.seen(
+        Ok(Look { snapshot: Snapshot { backend: "none".into(), ..Snapshot::default() }, ..Look::default() }),
+        0,
+    );
+    insta::assert_snapshot!(text(&view, 80, 24));
+}
+
+#[test]
+fn an_agent_that_is_gone_is_said_and_its_decisions_stay() {
+    let mut view = view(PLAIN, 3);
+    let own =
+        Look { snapshot: Snapshot { agent: None, events: Vec::new(), ..common::snapshot(4) }, ..look(4) };
+    view.seen(Ok(own.clone()), 4_000);
+    view.seen(Ok(own), 9_000);
+    let shown = text(&view, 80, 24);
+    assert!(
+        shown.starts_with("eke top  ! agent gone for 5 s; reading the machine until it is back"),
+        "{shown}"
+    );
+    assert!(shown.contains("decisions: the agent's last 4"), "{shown}");
+}
+
+#[test]
+fn scrolled_decisions_begin_with_an_older_one() {
+    let mut view = view(PLAIN, 3);
+    view.press(Key::Down);
+    let shown = text(&view, 80, 24);
+    assert!(!shown.contains("Added zram2") && shown.contains("compression ratio was predicted"), "{shown}");
+    assert!(shown.contains("decisions: 2 to 4 of 4"), "{shown}");
+}
+
+/// Every colour has a word or a sign beside it, so the screen reads the same without.
+#[test]
+fn without_colours_nothing_is_lost() {
+    let colours = view(Means { colours: true, ascii: false }, 70);
+    let plain = view(PLAIN, 70);
+    assert_eq!(text(&colours, 120, 40), text(&plain, 120, 40));
+    let cells = |view: &View| drawn(view, 120, 40).backend().buffer().content.clone();
+    assert!(cells(&plain).iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset));
+    assert!(cells(&plain).iter().any(|c| c.modifier.contains(Modifier::BOLD)));
+    assert!(cells(&colours).iter().any(|c| c.fg == Color::Yellow));
+}
+
+/// What a program wrote into an event is shown, not obeyed.
+#[test]
+fn no_text_reaches_the_terminal_as_a_command() {
+    let mut view = view(PLAIN, 1);
+    let mut evil = look(2);
+    evil.snapshot.events[3].text = "evil \u{1b}[2J\u{7} text".into();
+    evil.snapshot.backend = "zram (\u{1b}c)".into();
+    evil.caches[1].figures = Err("\u{9b}31m".into());
+    view.seen(Ok(evil), 2_000);
+    for (width, height) in [(80, 24), (200, 50)] {
+        let shown = text(&view, width, height);
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
+    }
+}
+
+#[test]
+fn every_size_is_drawn_without_a_panic() {
+    let mut view = view(PLAIN, 5);
+    for help in [false, true] {
+        view.help = help;
+        for (width, height) in
+            [(1, 1), (60, 18), (61, 200), (99, 34), (100, 34), (160, 40), (161, 41), (400, 18), (500, 120)]
+        {
+            drawn(&view, width, height);
+        }
+    }
+}
