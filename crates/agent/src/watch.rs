@@ -3,7 +3,7 @@
 use eke_core::config::Settings;
 use eke_core::model::Model;
 use eke_core::sample::{Sample, SwapArea};
-use eke_core::snapshot::{AgentState, PrefetchState, Response, Snapshot};
+use eke_core::snapshot::{AgentState, Machine, PrefetchState, Response, Snapshot};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::knob::Codec;
@@ -34,6 +34,8 @@ pub struct Watch<'a> {
     last: Option<Sample>,
     backend: String,
     model: Model,
+    machine: Machine,
+    looked_unix_s: u64,
     model_ms: Option<u64>,
     adopted: Adopted,
     events: Events,
@@ -56,6 +58,8 @@ impl<'a> Watch<'a> {
             last: None,
             backend: String::new(),
             model: Model::default(),
+            machine: Machine::default(),
+            looked_unix_s: 0,
             model_ms: None,
             adopted: Adopted::default(),
             events: Events::default(),
@@ -132,6 +136,8 @@ impl<'a> Watch<'a> {
     fn show(&mut self, now: Sample, before: Option<Sample>) {
         self.backend = backend(self.root, &now);
         self.model = Model::new(&now, before.as_ref());
+        self.machine = Machine::from(&now);
+        self.looked_unix_s = self.clock.unix_s();
         self.model_ms = Some(now.time_ms);
         self.rendered = None;
     }
@@ -168,7 +174,9 @@ impl<'a> Watch<'a> {
             applied: self.adopted.applied.is_some(),
             backend: self.backend.clone(),
             prediction: self.adopted.prediction().cloned(),
+            unix_s: self.looked_unix_s,
             model: self.model.clone(),
+            machine: self.machine,
             prefetch: self.companion.pid().and_then(|pid| prefetch_state(self.root, pid)),
             events: self.events.as_slice().to_vec(),
         }
@@ -307,6 +315,19 @@ mod tests {
         let events = snapshot(&mut watch).events;
         assert_eq!(events.len(), 2);
         assert!(events[1].text.contains("proc/vmstat"), "{events:?}");
+    }
+
+    #[test]
+    fn the_machines_own_figures_are_there_for_whoever_draws() {
+        let machine = FakeKernel::new();
+        machine.put("proc/pressure/io", "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\n");
+        let (root, clock) = (machine.root(), Hand::default());
+        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
+        let seen = snapshot(&mut watch);
+        assert_eq!(seen.unix_s, 1_000_000);
+        assert_eq!(seen.machine.memory.anonymous, Bytes(200_000 << 10));
+        assert_eq!(seen.machine.io_pressure.map(|p| p.some_avg10), Some(2.5));
+        assert_eq!(seen.machine.cpu_pressure, None);
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub struct Sample {
     pub zram: Vec<ZramStat>,
     /// `/proc/pressure/memory`, where the kernel keeps it (Linux 4.20, `CONFIG_PSI`).
     pub pressure: Option<Pressure>,
+    /// `/proc/pressure/io`, likewise.
+    #[serde(default)]
+    pub io_pressure: Option<Pressure>,
+    /// `/proc/pressure/cpu`, likewise.
+    #[serde(default)]
+    pub cpu_pressure: Option<Pressure>,
     /// CPU time of kswapd and the agent themselves, and of the machine, in clock ticks.
     pub cpu: CpuTicks,
 }
@@ -39,6 +45,9 @@ pub struct Memory {
     pub anonymous: Bytes,
     /// Page cache without shared memory (`Cached` - `Shmem`) and with buffers.
     pub file_cache: Bytes,
+    /// Shared memory and tmpfs in RAM (`Shmem`, Linux 2.6.32): page cache that only swap can take.
+    #[serde(default)]
+    pub shared: Bytes,
     /// Size of all swap areas.
     pub swap_total: Bytes,
     /// What of them is unused.
@@ -51,6 +60,7 @@ pub struct Memory {
 
 /// Counters of `/proc/vmstat` since boot, in pages unless the name says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmCounters {
     /// Pages swapped in.
     pub pswpin: u64,
@@ -134,8 +144,11 @@ pub struct Pressure {
     pub some_avg60: f64,
     /// Some task waited: since boot.
     pub some_total_us: u64,
-    /// All tasks waited: share of the last 10 s.
+    /// All tasks waited: share of the last 10 s. Of the CPU of the whole machine it is undefined and 0 (Linux 5.13).
     pub full_avg10: f64,
+    /// All tasks waited: share of the last 60 s.
+    #[serde(default)]
+    pub full_avg60: f64,
     /// All tasks waited: since boot.
     pub full_total_us: u64,
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
+use crate::sample::{Memory, Pressure, Sample, VmCounters};
 use crate::step::{Plan, Prediction};
 use crate::units::Bytes;
 
@@ -78,6 +79,42 @@ pub struct PrefetchState {
     pub at_exec: Bytes,
 }
 
+/// The machine's own figures, as the kernel gives them: what the rates and shares in the model are made of, for whoever draws or counts.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Machine {
+    /// How RAM is split.
+    pub memory: Memory,
+    /// Counters since boot.
+    pub vm: VmCounters,
+    /// How tasks waited for memory; `None` where the kernel does not count it.
+    pub memory_pressure: Option<Pressure>,
+    /// How tasks waited for reads and writes.
+    pub io_pressure: Option<Pressure>,
+    /// How tasks waited for a CPU.
+    pub cpu_pressure: Option<Pressure>,
+    /// Size of the pages that `vm` counts.
+    pub page_bytes: u64,
+    /// What zram wrote on to backing devices and still has there; `None` where none has one.
+    pub written_back: Option<Bytes>,
+}
+
+impl From<&Sample> for Machine {
+    fn from(sample: &Sample) -> Self {
+        let written: Vec<Bytes> = sample.zram.iter().filter_map(|z| z.written_back).collect();
+        Self {
+            memory: sample.memory,
+            vm: sample.vm,
+            memory_pressure: sample.pressure,
+            io_pressure: sample.io_pressure,
+            cpu_pressure: sample.cpu_pressure,
+            page_bytes: if sample.page_bytes == 0 { 4096 } else { sample.page_bytes },
+            written_back: (!written.is_empty()).then(|| written.into_iter().sum()),
+        }
+    }
+}
+
 /// What is so now, for every client alike. It holds nothing of any user's.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -90,8 +127,14 @@ pub struct Snapshot {
     pub backend: String,
     /// What the applied plan said would happen.
     pub prediction: Option<Prediction>,
+    /// When this is of, in seconds since 1970; 0 from an agent that does not say.
+    #[serde(default)]
+    pub unix_s: u64,
     /// What happens.
     pub model: Model,
+    /// The figures behind it.
+    #[serde(default)]
+    pub machine: Machine,
     /// What is learned of launches and read before them; `None` where nothing does that.
     #[serde(default)]
     pub prefetch: Option<PrefetchState>,
@@ -139,6 +182,35 @@ pub struct Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_older_agent_says_less() {
+        let mut old = serde_json::to_value(Snapshot::default()).unwrap();
+        for later in ["unix_s", "machine", "prefetch"] {
+            old.as_object_mut().unwrap().remove(later).unwrap();
+        }
+        assert_eq!(serde_json::from_value::<Snapshot>(old).unwrap(), Snapshot::default());
+    }
+
+    #[test]
+    fn the_machines_figures_are_those_of_the_sample() {
+        let some = |some_avg10| Some(Pressure { some_avg10, ..Pressure::default() });
+        let back =
+            |mib| crate::sample::ZramStat { written_back: Some(Bytes::mib(mib)), ..Default::default() };
+        let sample = Sample {
+            pressure: some(1.0),
+            io_pressure: some(2.0),
+            zram: vec![back(2), crate::sample::ZramStat::default(), back(3)],
+            ..Sample::default()
+        };
+        let machine = Machine::from(&sample);
+        assert_eq!(
+            (machine.memory_pressure, machine.io_pressure, machine.cpu_pressure),
+            (some(1.0), some(2.0), None)
+        );
+        assert_eq!((machine.written_back, machine.page_bytes), (Some(Bytes::mib(5)), 4096));
+        assert_eq!(Machine::from(&Sample::default()).written_back, None);
+    }
 
     #[test]
     fn messages_are_one_line_each() {

@@ -1,6 +1,6 @@
 //! A [`Sample`] from the machine.
 
-use eke_core::sample::{CpuTicks, Sample, ZramStat};
+use eke_core::sample::{CpuTicks, Pressure, Sample, ZramStat};
 use eke_core::units::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -29,9 +29,15 @@ pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
         vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
         swaps: swaps(root)?,
         zram: zram_stats(root)?,
-        pressure: root.read("proc/pressure/memory").ok().and_then(|t| parse::pressure::parse(&t)),
+        pressure: pressure(root, "memory"),
+        io_pressure: pressure(root, "io"),
+        cpu_pressure: pressure(root, "cpu"),
         cpu: cpu(root, kswapd),
     })
+}
+
+fn pressure(root: &Root, of: &str) -> Option<Pressure> {
+    parse::pressure::parse(&root.read(format!("proc/pressure/{of}")).ok()?)
 }
 
 /// The swap areas.

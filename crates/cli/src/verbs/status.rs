@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eke_core::model::Model;
 use eke_core::sample::Sample;
-use eke_core::snapshot::{Applied, Snapshot};
+use eke_core::snapshot::{Applied, Machine, Snapshot};
 use eke_kernel::{read, state};
 
 use super::Context;
@@ -49,7 +49,9 @@ fn own(context: &Context) -> Outcome<Snapshot> {
         applied: applied.is_some(),
         backend: backend(context, &now),
         prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
+        unix_s: super::up::unix_s(),
         model: Model::new(&now, Some(&before)),
+        machine: Machine::from(&now),
         prefetch: None,
         events: Vec::new(),
     })

@@ -146,7 +146,7 @@ fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     Ok(documents::Plan { facts, measured, decision })
 }
 
-fn unix_s() -> u64 {
+pub fn unix_s() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 

@@ -13,6 +13,7 @@ pub fn parse(text: &str) -> Memory {
         available: get("MemAvailable").unwrap_or_else(|| or_zero("MemFree") + or_zero("Cached")),
         anonymous: or_zero("AnonPages"),
         file_cache: (or_zero("Cached") + or_zero("Buffers")).saturating_sub(or_zero("Shmem")),
+        shared: or_zero("Shmem"),
         swap_total: or_zero("SwapTotal"),
         swap_free: or_zero("SwapFree"),
         zswap_pool: get("Zswap"),
@@ -38,6 +39,7 @@ mod tests {
         );
         assert_eq!(m.total, Bytes::mib(124));
         assert_eq!(m.file_cache, Bytes(300 << 10));
+        assert_eq!(m.shared, Bytes(10 << 10));
         assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));
     }
 }

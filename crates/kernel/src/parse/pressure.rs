@@ -12,6 +12,7 @@ pub fn parse(text: &str) -> Option<Pressure> {
         some_avg60: number(some, "avg60").unwrap_or_default(),
         some_total_us: number(some, "total").unwrap_or_default(),
         full_avg10: number(full, "avg10").unwrap_or_default(),
+        full_avg60: number(full, "avg60").unwrap_or_default(),
         full_total_us: number(full, "total").unwrap_or_default(),
     })
 }
@@ -24,8 +25,9 @@ fn number<T: std::str::FromStr>(line: &str, key: &str) -> Option<T> {
 mod tests {
     #[test]
     fn reads_both_lines() {
-        let p = super::parse("some avg10=1.50 avg60=0.20 avg300=0.00 total=12345\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=99\n").unwrap();
+        let p = super::parse("some avg10=1.50 avg60=0.20 avg300=0.00 total=12345\nfull avg10=0.50 avg60=0.25 avg300=0.00 total=99\n").unwrap();
         assert_eq!((p.some_avg10, p.some_total_us, p.full_avg10, p.full_total_us), (1.5, 12345, 0.5, 99));
+        assert_eq!((p.some_avg60, p.full_avg60), (0.2, 0.25));
         assert_eq!(super::parse("nonsense"), None);
     }
 }
