@@ -15,7 +15,11 @@ pub fn markdown() -> String {
          [`alerts.example.yml`](alerts.example.yml) has alerts to begin with.\n",
     );
     for subject in &TABLE {
-        let _ = writeln!(out, "\n## {}\n\n| name | type | labels | what it is |\n| --- | --- | --- | --- |", subject.title);
+        let _ = writeln!(
+            out,
+            "\n## {}\n\n| name | type | labels | what it is |\n| --- | --- | --- | --- |",
+            subject.title
+        );
         for metric in subject.metrics {
             let _ = writeln!(out, "{}", row(metric));
         }

@@ -202,7 +202,8 @@ pub(crate) mod tests {
 
     #[test]
     fn scrapers_get_what_they_ask_for() {
-        let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(Format::accepted(Some(prometheus)), Format::OpenMetrics);
         assert_eq!(Format::accepted(Some("*/*")), Format::Prometheus);
         assert_eq!(Format::accepted(None), Format::Prometheus);

@@ -105,8 +105,10 @@ fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(Error::store(path))?;
     set_up(&connection).map_err(|e| damaged(path, e))?;
     let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0));
-    let (id, version) =
-        (number("application_id").map_err(|e| damaged(path, e))?, number("user_version").map_err(|e| damaged(path, e))?);
+    let (id, version) = (
+        number("application_id").map_err(|e| damaged(path, e))?,
+        number("user_version").map_err(|e| damaged(path, e))?,
+    );
     let is_empty = connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", (), |row| row.get(0));
     match (is_empty.map_err(|e| damaged(path, e))?, id, version) {
         (true, 0, 0) => connection.execute_batch(&schema()).map_err(Error::store(path))?,
@@ -136,7 +138,10 @@ fn check(connection: &Connection, path: &Path) -> Result<()> {
         why => return Err(foreign(path, why.replace('\n', " "))),
     }
     let columns = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
-        connection.prepare("SELECT name FROM pragma_table_info('point')")?.query_map((), |r| r.get(0))?.collect()
+        connection
+            .prepare("SELECT name FROM pragma_table_info('point')")?
+            .query_map((), |r| r.get(0))?
+            .collect()
     };
     let columns = columns(connection).map_err(|e| damaged(path, e))?;
     if !columns.iter().take(2).eq(["level", "at_s"]) {
@@ -224,7 +229,8 @@ impl HistoryFile {
 
 fn insert(transaction: &Transaction<'_>, level: i64, history: &History) -> rusqlite::Result<()> {
     let places = vec!["?"; SERIES.len()].join(", ");
-    let insert = format!("INSERT OR REPLACE INTO point (level, at_s, {}) VALUES ({level}, ?, {places})", keys());
+    let insert =
+        format!("INSERT OR REPLACE INTO point (level, at_s, {}) VALUES ({level}, ?, {places})", keys());
     let mut statement = transaction.prepare_cached(&insert)?;
     for point in history.unsaved(usize::try_from(level).unwrap_or(0)) {
         let at = std::iter::once(Some(point.at_s as f64));

@@ -79,8 +79,8 @@ impl History {
     /// One reading. A clock that was set back makes what lies in its future go.
     pub fn push(&mut self, at_s: u64, values: &Values) {
         for (level, span) in self.levels.iter_mut().zip(SPANS) {
-            level.forget_future(at_s);
             let begins = at_s - at_s % span.step_s;
+            level.forget_future(begins);
             if level.open.as_ref().is_some_and(|open| open.at_s != begins) {
                 level.points.extend(level.open.take().map(|open| open.point()));
             }
@@ -117,14 +117,15 @@ impl History {
 }
 
 impl Level {
-    fn forget_future(&mut self, now_s: u64) {
-        if self.open.as_ref().is_some_and(|open| open.at_s > now_s) {
+    /// What is not before the step that begins now, but for that step itself.
+    fn forget_future(&mut self, begins_s: u64) {
+        if self.open.as_ref().is_some_and(|open| open.at_s > begins_s) {
             self.open = None;
         }
-        while self.points.back().is_some_and(|p| p.at_s > now_s) {
+        while self.points.back().is_some_and(|p| p.at_s >= begins_s) {
             self.points.pop_back();
         }
-        self.saved_s = self.saved_s.min(now_s);
+        self.saved_s = self.saved_s.min(self.points.back().map_or(0, |p| p.at_s));
     }
 
     fn forget_old(&mut self, before_s: u64) {

@@ -78,9 +78,9 @@ pub fn is_this_machine(host: &str) -> bool {
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return ip.is_loopback();
     }
-    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
-        if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host }
-    });
+    let name = host
+        .rsplit_once(':')
+        .map_or(host, |(name, port)| if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host });
     name.eq_ignore_ascii_case("localhost")
 }
 
@@ -90,12 +90,28 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_its_own() {
-        for host in ["localhost", "localhost:7117", "LocalHost:1", "127.0.0.1:7117", "127.3.2.1", "[::1]:7117", "[::1]"] {
+        for host in [
+            "localhost",
+            "localhost:7117",
+            "LocalHost:1",
+            "127.0.0.1:7117",
+            "127.3.2.1",
+            "[::1]:7117",
+            "[::1]",
+        ] {
             assert!(is_this_machine(host), "{host}");
         }
         for host in [
-            "", "evil.example", "evil.example:7117", "localhost.evil.example", "127.0.0.1.evil.example:7117",
-            "192.168.1.2:7117", "localhost:x", "127.0.0.1@evil.example", "0.0.0.0:7117", "[::]:7117",
+            "",
+            "evil.example",
+            "evil.example:7117",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:7117",
+            "192.168.1.2:7117",
+            "localhost:x",
+            "127.0.0.1@evil.example",
+            "0.0.0.0:7117",
+            "[::]:7117",
         ] {
             assert!(!is_this_machine(host), "{host}");
         }

@@ -34,19 +34,21 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
 /// Serves until `shutdown` becomes readable.
 fn serve(listener: TcpListener, router: Router, shutdown: UnixStream) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    runtime.map_err(Error::Serve)?.block_on(async {
-        listener.set_nonblocking(true)?;
-        shutdown.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let shutdown = tokio::net::UnixStream::from_std(shutdown)?;
-        let router = router.layer(from_fn(harden));
-        // Whoever is slow to read its answer does not keep the program from ending.
-        tokio::select! {
-            served = axum::serve(listener, router) => served,
-            ended = shutdown.readable() => ended,
-        }
-    })
-    .map_err(Error::Serve)
+    runtime
+        .map_err(Error::Serve)?
+        .block_on(async {
+            listener.set_nonblocking(true)?;
+            shutdown.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let shutdown = tokio::net::UnixStream::from_std(shutdown)?;
+            let router = router.layer(from_fn(harden));
+            // Whoever is slow to read its answer does not keep the program from ending.
+            tokio::select! {
+                served = axum::serve(listener, router) => served,
+                ended = shutdown.readable() => ended,
+            }
+        })
+        .map_err(Error::Serve)
 }
 
 /// Nothing may come from elsewhere, nothing may be read or framed by another site, and nothing is kept by a proxy.

@@ -52,8 +52,10 @@ fn judged(guard: &Guard, request: &Request) -> Verdict {
     guard.judge(word(header::HOST), request.uri().query(), word(header::COOKIE))
 }
 
-const STRANGER: &str = "This page is for this machine: ask for it as http://localhost or http://127.0.0.1 with its port.\n";
-const LOCKED: &str = "This page needs the token that `eke dash` printed: open the whole address that it said.\n";
+const STRANGER: &str =
+    "This page is for this machine: ask for it as http://localhost or http://127.0.0.1 with its port.\n";
+const LOCKED: &str =
+    "This page needs the token that `eke dash` printed: open the whole address that it said.\n";
 
 /// `/now?span=hour&after=SECONDS`: the view, and the points after that time.
 async fn now(State(live): State<Arc<Live>>, RawQuery(query): RawQuery) -> Response {

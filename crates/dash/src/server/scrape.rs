@@ -17,7 +17,8 @@ use super::serve;
 use crate::error::Result;
 
 /// Metrics as text with their media type, for a scraper that sent this `Accept`; or why not. It may take seconds.
-pub type Metrics = Arc<dyn Fn(Option<&str>) -> std::result::Result<(String, &'static str), String> + Send + Sync>;
+pub type Metrics =
+    Arc<dyn Fn(Option<&str>) -> std::result::Result<(String, &'static str), String> + Send + Sync>;
 
 /// One scrape at a time: each asks the agent, or reads the machine.
 type Turn = Arc<Mutex<Metrics>>;

@@ -20,15 +20,24 @@ pub const METRICS: [Metric; 6] = [
         "1 where the agent answers; 0 where the machine was read without it, so that rates are about half a second.",
         |r| one(f64::from(u8::from(r.snapshot.agent.is_some()))),
     ),
-    Metric::gauge("eke_agent_uptime_seconds", "seconds", "Since the agent started. Absent without an agent.", |r| {
-        of(r, |a| a.up_s as f64)
-    }),
-    Metric::gauge("eke_agent_resident_bytes", "bytes", "The agent's own resident set. Absent without an agent.", |r| {
-        of(r, |a| a.resident.0 as f64)
-    }),
-    Metric::counter("eke_agent_cpu_seconds", "seconds", "The agent's own CPU time. Absent without an agent.", |r| {
-        of(r, |a| a.cpu_ms as f64 / 1e3)
-    }),
+    Metric::gauge(
+        "eke_agent_uptime_seconds",
+        "seconds",
+        "Since the agent started. Absent without an agent.",
+        |r| of(r, |a| a.up_s as f64),
+    ),
+    Metric::gauge(
+        "eke_agent_resident_bytes",
+        "bytes",
+        "The agent's own resident set. Absent without an agent.",
+        |r| of(r, |a| a.resident.0 as f64),
+    ),
+    Metric::counter(
+        "eke_agent_cpu_seconds",
+        "seconds",
+        "The agent's own CPU time. Absent without an agent.",
+        |r| of(r, |a| a.cpu_ms as f64 / 1e3),
+    ),
     Metric::gauge(
         "eke_last_event_timestamp_seconds",
         "seconds",

@@ -6,9 +6,12 @@ use crate::metric::{Metric, Sample};
 use crate::reading::{Cache, Reading};
 
 pub const METRICS: [Metric; 10] = [
-    Metric::gauge("eke_cache_serving", "", "1 while the mount serves, 0 while it does not (eke cache status says why).", |r| {
-        each(r, |c| f64::from(u8::from(c.serving)))
-    })
+    Metric::gauge(
+        "eke_cache_serving",
+        "",
+        "1 while the mount serves, 0 while it does not (eke cache status says why).",
+        |r| each(r, |c| f64::from(u8::from(c.serving))),
+    )
     .by(PLACE),
     Metric::gauge("eke_cache_memory_bytes", "bytes", "Memory that the store holds.", |r| {
         each(r, |c| c.memory.0 as f64)
@@ -18,17 +21,23 @@ pub const METRICS: [Metric; 10] = [
         each(r, |c| c.limit.0 as f64)
     })
     .by(PLACE),
-    Metric::gauge("eke_cache_files_bytes", "bytes", "What it holds of files, by its size before compression.", |r| {
-        each(r, |c| c.raw.0 as f64)
-    })
+    Metric::gauge(
+        "eke_cache_files_bytes",
+        "bytes",
+        "What it holds of files, by its size before compression.",
+        |r| each(r, |c| c.raw.0 as f64),
+    )
     .by(PLACE),
     Metric::counter("eke_cache_hits", "", "Blocks asked for and held; begins anew with each worker.", |r| {
         each(r, |c| c.hits as f64)
     })
     .by(PLACE),
-    Metric::counter("eke_cache_misses", "", "Blocks asked for and not held; begins anew with each worker.", |r| {
-        each(r, |c| c.misses as f64)
-    })
+    Metric::counter(
+        "eke_cache_misses",
+        "",
+        "Blocks asked for and not held; begins anew with each worker.",
+        |r| each(r, |c| c.misses as f64),
+    )
     .by(PLACE),
     Metric::counter(
         "eke_cache_read_bytes",

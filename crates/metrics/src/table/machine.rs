@@ -98,7 +98,8 @@ fn pressures(reading: &Reading) -> Vec<Sample> {
     let Machine { memory_pressure, io_pressure, cpu_pressure, .. } = &reading.snapshot.machine;
     let of = |resource: &'static str, pressure: &Option<Pressure>| {
         pressure.map(|p| {
-            let sample = |tasks, us: u64| Sample::of("resource", resource, us as f64 / US).and("tasks", tasks);
+            let sample =
+                |tasks, us: u64| Sample::of("resource", resource, us as f64 / US).and("tasks", tasks);
             [sample("some", p.some_total_us), sample("full", p.full_total_us)]
         })
     };

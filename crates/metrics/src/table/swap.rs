@@ -27,9 +27,12 @@ pub const METRICS: [Metric; 14] = [
     Metric::gauge("eke_compressed_pool_bytes", "bytes", "RAM that holding it takes.", |r| {
         bytes(r.snapshot.model.pool)
     }),
-    Metric::gauge("eke_compressed_saved_bytes", "bytes", "RAM that compression saves: held less pool.", |r| {
-        bytes(r.snapshot.model.saved)
-    }),
+    Metric::gauge(
+        "eke_compressed_saved_bytes",
+        "bytes",
+        "RAM that compression saves: held less pool.",
+        |r| bytes(r.snapshot.model.saved),
+    ),
     Metric::gauge(
         "eke_compressed_effective_ratio",
         "ratio",
