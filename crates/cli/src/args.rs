@@ -5,6 +5,7 @@ mod bench_cache;
 mod bench_startup;
 mod bench_web;
 mod cache;
+mod dash;
 pub mod prefetch;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
+pub use dash::{Dash, Metrics, MetricsFormat};
 pub use prefetch::Prefetch;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
@@ -78,6 +80,16 @@ pub enum Verb {
     /// What is applied, what it gains, and what was predicted
     #[command(after_help = "Example:\n  eke status\n  eke status --json | jq .model.saved")]
     Status,
+    /// The same live in a browser, with plots and the last day
+    #[command(
+        after_help = "Example:\n  eke dash                          http://127.0.0.1:7117\n  eke dash --listen 0.0.0.0:7117    for other machines, with a token\n\nIt needs no root and changes nothing. Ctrl-C ends it."
+    )]
+    Dash(Dash),
+    /// The same for Prometheus, as OpenMetrics text
+    #[command(
+        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\nThe metrics are in docs/metrics.md, alerts to begin with in docs/alerts.example.yml."
+    )]
+    Metrics(Metrics),
     /// What this kernel can and cannot do for eke, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {
