@@ -56,7 +56,8 @@ function showPlots() {
   const now = Date.now() / 1000;
   plots.forEach(plot => plot.draw(points, view, now));
   const each = points.step < 60 ? `${points.step} s` : `${points.step / 60} minutes`;
-  put("plots-note", points.span === "minutes" ? "Each second while this page is open." : `Each point is the mean of ${each}.`);
+  const none = points.at.length ? "" : ` None is there yet: history begins when eke dash first runs.`;
+  put("plots-note", (points.span === "minutes" ? "Each second while this page is open." : `Each point is the mean of ${each}.`) + none);
 }
 
 async function look() {

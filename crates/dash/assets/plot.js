@@ -72,7 +72,7 @@ export class Plot {
 
   draw(points, view, now_s) {
     [this.points, this.view, this.now] = [points, view, now_s];
-    const empty = this.panel.none && !this.panel.lines.some(([key]) => points.column(key).some(v => v !== null));
+    const empty = this.panel.none && points.at.length > 0 && !this.panel.lines.some(([key]) => points.column(key).some(v => v !== null));
     this.none.hidden = !empty;
     for (const part of [this.slider, this.when, this.legend, this.table]) part.hidden = Boolean(empty);
     this.redraw();

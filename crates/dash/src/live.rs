@@ -31,8 +31,8 @@ pub struct Live {
 
 #[derive(Debug)]
 struct State {
-    /// The newest view as JSON, or a sentence why there is none.
-    view: Result<Box<RawValue>, String>,
+    /// The newest view as JSON, or a sentence why there is none; `None` before the first.
+    view: Option<Result<Box<RawValue>, String>>,
     recorder: Recorder,
     looked: Option<Instant>,
     stop: bool,
@@ -41,9 +41,9 @@ struct State {
 /// The answer to the page, each second.
 #[derive(Debug, Serialize)]
 pub struct Now {
-    /// What is so; `None` where it cannot be read.
+    /// What is so; `None` where it cannot be read, or was not yet.
     pub view: Option<Box<RawValue>>,
-    /// Why not.
+    /// Why it cannot.
     pub why: Option<String>,
     /// What the page does not have yet.
     pub points: Points,
@@ -79,7 +79,7 @@ impl Live {
     /// # Errors
     /// The kernel has no thread for it.
     pub fn start(source: Box<dyn Source>, recorder: Recorder, clock: Clock) -> std::io::Result<Running> {
-        let state = State { view: Err("nothing was read yet".into()), recorder, looked: None, stop: false };
+        let state = State { view: None, recorder, looked: None, stop: false };
         let live = Arc::new(Self { state: Mutex::new(state), wake: Condvar::new() });
         let of_thread = Arc::clone(&live);
         let thread = std::thread::Builder::new().name("recorder".into());
@@ -113,8 +113,9 @@ impl Live {
         state.looked = Some(Instant::now());
         self.wake.notify_all();
         let (view, why) = match &state.view {
-            Ok(view) => (Some(view.clone()), None),
-            Err(why) => (None, Some(why.clone())),
+            Some(Ok(view)) => (Some(view.clone()), None),
+            Some(Err(why)) => (None, Some(why.clone())),
+            None => (None, None),
         };
         Now { view, why, points: Points::of(&state.recorder, span, after_s) }
     }
@@ -122,11 +123,12 @@ impl Live {
 
 impl State {
     fn take(&mut self, view: Result<View, String>, now: Moment) {
-        self.view = view.and_then(|mut view| {
+        let text = view.and_then(|mut view| {
             self.recorder.note(now, &view);
             view.notes.extend(self.recorder.trouble().map(str::to_owned));
             serde_json::value::to_raw_value(&view).map_err(|e| e.to_string())
         });
+        self.view = Some(text);
     }
 
     fn period(&self) -> Duration {

@@ -52,7 +52,12 @@ pub struct Context {
 impl Context {
     /// A copy for a thread that outlives the verb's own frame.
     pub fn to_own(&self) -> Self {
-        Self { root: self.root.clone(), json: self.json, settings: self.settings.clone(), config: self.config.clone() }
+        Self {
+            root: self.root.clone(),
+            json: self.json,
+            settings: self.settings.clone(),
+            config: self.config.clone(),
+        }
     }
 
     /// Prints one JSON document.

@@ -42,15 +42,22 @@ fn now() -> Moment {
 
 fn announce(context: &Context, address: SocketAddr, guard: &Guard, token: &Token) {
     match guard {
-        Guard::Loopback => say!("The page is at http://{address}/ for everybody on this machine; Ctrl-C ends it."),
+        Guard::Loopback => {
+            say!("The page is at http://{address}/ for everybody on this machine; Ctrl-C ends it.")
+        }
         Guard::Token { .. } => {
             let host = if address.ip().is_unspecified() {
                 format!("{}:{}", source::host(&context.root), address.port())
             } else {
                 address.to_string()
             };
-            say!("The page is at http://{host}/?token={} for whoever has this address; Ctrl-C ends it.", token.text());
-            say!("It is not encrypted: across a network that others share, use a tunnel (ssh -L 7117:localhost:7117).");
+            say!(
+                "The page is at http://{host}/?token={} for whoever has this address; Ctrl-C ends it.",
+                token.text()
+            );
+            say!(
+                "It is not encrypted: across a network that others share, use a tunnel (ssh -L 7117:localhost:7117)."
+            );
         }
     }
 }

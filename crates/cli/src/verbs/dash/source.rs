@@ -67,7 +67,9 @@ fn in_force(root: &Root) -> Journal {
     match journal::entries(root) {
         Ok(entries) => Journal { changes: entries.iter().map(change).collect(), hidden: None },
         Err(e) if e.is_permission() => Journal {
-            hidden: Some("The journal of single changes is for root alone; as a script, which changes nothing:".into()),
+            hidden: Some(
+                "The journal of single changes is for root alone; as a script, which changes nothing:".into(),
+            ),
             ..Journal::default()
         },
         Err(e) => Journal { hidden: Some(format!("The journal cannot be read: {e}.")), ..Journal::default() },
@@ -77,11 +79,7 @@ fn in_force(root: &Root) -> Journal {
 fn change(entry: &Entry) -> Change {
     let script = revert::as_shell(std::slice::from_ref(entry));
     let lines: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
-    Change {
-        what: entry.intent.step.to_string(),
-        why: entry.intent.reason.clone(),
-        undo: lines.join("\n"),
-    }
+    Change { what: entry.intent.step.to_string(), why: entry.intent.reason.clone(), undo: lines.join("\n") }
 }
 
 /// What `eke up` measured: each algorithm, and the disks beside it.

@@ -1,0 +1,194 @@
+//! The page in a real browser: the running agent's numbers, updates, the agent's and the page's own restart, keyboard,
+//! phone and desktop, light and dark.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use eke_testkit::real::no_program;
+use eke_testkit::real::skip;
+
+use crate::browser::Browser;
+use crate::ground::{AVAILABLE, Ground};
+
+const STATE: &str = "#state-text";
+const TILES: &str = "#tiles";
+
+/// Why there is no browser here.
+fn lacking() -> Option<String> {
+    no_program(&["chromium"])
+}
+
+#[test]
+fn the_page_shows_the_agents_numbers_and_survives_restarts() {
+    if let Some(why) = lacking() {
+        return skip("the_page_shows_the_agents_numbers_and_survives_restarts", &why);
+    }
+    let ground = Ground::new();
+    let agent = ground.agent();
+    let (dash, address) = ground.dash("127.0.0.1:0");
+    let mut browser = Browser::start();
+    browser.go_to(&address);
+    let pid = agent.pid();
+    browser.until(STATE, "the agent's", |t| {
+        t.contains(&format!("process {pid}")) && t.contains("zram (lzo-rle)")
+    });
+    let tiles = browser.text(TILES);
+    for part in ["420 MiB", "of 1,000 MiB", "210 MiB", "310 MiB held in 100 MiB: 3.10 to 1", "1.5 %"] {
+        assert!(tiles.contains(part), "{part} in {tiles}");
+    }
+    let legend = browser.until("#memory .legend", "of a point", |t| !t.contains('–'));
+    for part in
+        ["programs (anonymous) 300 MiB", "compressed pool 100 MiB", "free 250 MiB", "shared, tmpfs 20 MiB"]
+    {
+        assert!(legend.contains(part), "{part} in {legend}");
+    }
+    assert!(browser.text("#verdict").starts_with("Short of nothing now"));
+    plan_and_journal(&mut browser);
+
+    ground.memory(30, 60);
+    ground.pressure(21.0);
+    browser.until(TILES, "of now", |t| t.contains("60 MiB") && t.contains("21 %"));
+    browser.until("#verdict", "a shortage", |t| {
+        t.starts_with("Short of memory: 60 MiB") && t.contains("Tasks wait for memory (21 %")
+    });
+    browser.until("#memory .legend", "of now", |t| t.contains("free 30 MiB"));
+    let points = browser
+        .value("document.querySelector('#memory path[data-key=free]').getAttribute('d').split('L').length");
+    assert!(points.as_u64().unwrap() >= 3, "{points} points");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+
+    agent.end();
+    browser.until(STATE, "without an agent", |t| t.starts_with("The agent is not running"));
+    assert!(browser.text(TILES).contains("60 MiB"), "the machine is read without it");
+    let agent = ground.agent();
+    let pid = agent.pid();
+    browser.until(STATE, "the next agent's", |t| t.contains(&format!("process {pid}")));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+
+    dash.end();
+    browser.until("#banner", "there", |t| t.starts_with("eke dash does not answer"));
+    assert!(browser.text(TILES).contains("60 MiB"), "what was known stays");
+    ground.memory(500, AVAILABLE + 200);
+    let host = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let (_dash, _) = ground.dash(&host);
+    browser.until(TILES, "of the next server", |t| t.contains("620 MiB"));
+    browser.until("#banner", "gone", str::is_empty);
+    // The browser itself says that nobody listened; the page says nothing.
+    let complaints = browser.complaints();
+    assert!(
+        complaints.iter().all(|c| c.contains("ERR_CONNECTION") || c.contains("ERR_EMPTY")),
+        "{complaints:?}"
+    );
+}
+
+/// Sentences with their reasons, and no name as markup.
+fn plan_and_journal(browser: &mut Browser) {
+    let plan = browser.until("#plan", "there", |t| t.contains("vm.swappiness"));
+    for part in [
+        "set vm.swappiness to 180",
+        "one from a <b>file</b> 54 µs",
+        "3.05",
+        "2.94 µs (5.37 µs)",
+        "min_ttl_ms",
+    ] {
+        assert!(plan.contains(part), "{part} in {plan}");
+    }
+    let journal = browser.text("#journal");
+    assert!(
+        journal.contains("sudo eke down") && journal.contains("echo '60' > /proc/sys/vm/swappiness"),
+        "{journal}"
+    );
+    assert!(browser.text("#events").contains("Adopted the applied plan; changes in force: 1."));
+    assert!(browser.text("#latency-plot").contains("zstd"));
+    browser.value("document.querySelector('#journal button').click()");
+    browser.until("#journal button", "pressed", |t| t == "Copied" || t.starts_with("Selected"));
+}
+
+#[test]
+fn it_is_for_keyboards_and_readers_too() {
+    if let Some(why) = lacking() {
+        return skip("it_is_for_keyboards_and_readers_too", &why);
+    }
+    let ground = Ground::new();
+    let _agent = ground.agent();
+    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let mut browser = Browser::start();
+    browser.go_to(&address);
+    browser.until(TILES, "there", |t| t.contains("420 MiB"));
+    let rows = "document.querySelector('#memory .plot').getAttribute('aria-valuenow')";
+    while browser.value(rows).as_str().is_none_or(|n| n.parse::<u32>().unwrap() < 3) {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    browser.value("document.querySelector('#memory .plot').focus()");
+    browser.press("Home");
+    browser.press("ArrowRight");
+    let at = "document.querySelector('#memory .plot').getAttribute('aria-valuetext')";
+    let said = browser.value(at);
+    assert!(
+        said.as_str().unwrap().contains(": programs (anonymous) 300 MiB, shared, tmpfs 20 MiB"),
+        "{said}"
+    );
+    let when = browser.text("#memory .when");
+    assert!(when.starts_with("at "), "{when}");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(browser.text("#memory .when"), when, "the cursor stays at its time");
+    browser.press("Escape");
+    assert_eq!(browser.text("#memory .when"), "");
+
+    browser.value("document.querySelector('#memory summary').click()");
+    browser.until("#memory table", "filled", |t| t.contains("300 MiB"));
+    browser.value("document.querySelector('input[value=day]').click()");
+    browser.until("#plots-note", "of the day", |t| t.contains("2 minutes"));
+    // Everything that can be pressed or moved has a name, and each table its heads.
+    let nameless = browser.value(
+        "[...document.querySelectorAll('button, input, [role=slider], meter, summary, section')].filter(e => !(e.ariaLabel || e.innerText?.trim() || e.labels?.length || e.getAttribute('aria-labelledby') || e.getAttribute('aria-label'))).length",
+    );
+    assert_eq!(nameless, 0);
+    assert_eq!(browser.value("document.querySelectorAll('table:not(:has(th[scope]))').length"), 0);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// With `EKE_PICTURES=DIR` the pictures are kept, to be looked at.
+#[test]
+fn it_fits_a_phone_and_a_desktop_light_and_dark() {
+    if let Some(why) = lacking() {
+        return skip("it_fits_a_phone_and_a_desktop_light_and_dark", &why);
+    }
+    let ground = Ground::new();
+    let _agent = ground.agent();
+    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let mut browser = Browser::start();
+    for (name, size) in [("phone", (360, 780)), ("desktop", (1280, 900))] {
+        let mut backgrounds = Vec::new();
+        for dark in [false, true] {
+            browser.screen(size, dark);
+            browser.go_to(&address);
+            browser.until(TILES, "there", |t| t.contains("420 MiB"));
+            for step in 0..8 {
+                ground.memory(250 - 20 * step, 420 - 20 * step);
+                std::thread::sleep(std::time::Duration::from_millis(500));
+            }
+            let wide = browser.value("document.documentElement.scrollWidth");
+            assert_eq!(wide.as_u64(), Some(u64::from(size.0)), "{name}: it scrolls sideways");
+            let small = browser.value("[...document.querySelectorAll('button, fieldset label, summary')].filter(e => { const high = e.getBoundingClientRect().height; return high > 0 && high < 24; }).map(e => e.innerText)");
+            assert_eq!(small.as_array().map(Vec::len), Some(0), "{name}: too small for a finger: {small}");
+            backgrounds.push(browser.value("getComputedStyle(document.body).backgroundColor"));
+            keep(&format!("{name}-{}.png", if dark { "dark" } else { "light" }), &browser.picture());
+            ground.memory(250, 420);
+        }
+        assert_ne!(backgrounds[0], backgrounds[1]);
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+fn keep(name: &str, base64: &str) {
+    assert!(base64.len() > 20_000, "{name} is empty");
+    let Some(dir) = std::env::var_os("EKE_PICTURES") else { return };
+    let file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(Path::new(&dir).join(name));
+    let mut decoder =
+        Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(file.unwrap()).spawn().unwrap();
+    decoder.stdin.take().unwrap().write_all(base64.as_bytes()).unwrap();
+    assert!(decoder.wait().unwrap().success());
+}
