@@ -1,5 +1,8 @@
 // What the server said, and the points of the span that is shown.
 
+/** A history that only begins is drawn as if it had so many points. */
+const FEWEST = 60;
+
 /** Points by column, in order of time, no more than the span keeps. */
 export class Points {
   constructor(span) {
@@ -20,7 +23,8 @@ export class Points {
   /** The ends of what is shown: up to now, or to the last point where the clock of this browser is another one. */
   range(now_s) {
     const to = this.at.length && Math.abs(now_s - this.last) > 2 * this.step + 30 ? this.last : now_s;
-    return [to - this.keep, to];
+    const first = this.at[0] ?? to;
+    return [Math.max(to - this.keep, Math.min(first, to - FEWEST * this.step)), to];
   }
 
   /** The values of a column; null where there is none. */

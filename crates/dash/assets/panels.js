@@ -44,6 +44,7 @@ export const PANELS = [
     id: "prefetch", title: "Read before it is asked for", unit: "bytesPerSecond",
     note: "What was read ahead of starts, what of that a start used, and what was read at the moment of a start.",
     lines: [["ahead", "read ahead"], ["used", "used"], ["at_exec", "at starts"]],
-    none: "Prefetch is off.",
+    // the panel before it says why there is nothing
+    none: "",
   },
 ];

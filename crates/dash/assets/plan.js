@@ -33,7 +33,7 @@ export function planParts(view) {
   if (!applied || !applied.plans.length) {
     return [paragraph("No plan is applied. This shows what eke would do, with reasons, and changes nothing; the second line does it:", ""), command("eke plan"), command("sudo eke up")];
   }
-  const since = paragraph(`Applied ${new Date(applied.unix_s * 1000).toLocaleString("en-GB")}.`);
+  const since = paragraph(`Applied ${new Date(applied.unix_s * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}.`);
   return [since, ...applied.plans.map(plan => planPart(plan, view.snapshot.model))];
 }
 

@@ -72,9 +72,10 @@ export class Plot {
 
   draw(points, view, now_s) {
     [this.points, this.view, this.now] = [points, view, now_s];
-    const empty = this.panel.none && points.at.length > 0 && !this.panel.lines.some(([key]) => points.column(key).some(v => v !== null));
+    const empty = this.panel.none !== undefined && points.at.length > 0 && !this.panel.lines.some(([key]) => points.column(key).some(v => v !== null));
+    this.root.hidden = empty && !this.panel.none;
     this.none.hidden = !empty;
-    for (const part of [this.slider, this.when, this.legend, this.table]) part.hidden = Boolean(empty);
+    for (const part of [this.slider, this.when, this.legend, this.table]) part.hidden = empty;
     this.redraw();
     if (this.table.open) this.fillTable();
   }

@@ -15,7 +15,7 @@ function unitOf(value) {
   return unit;
 }
 
-const number = (value, digits) => value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const number = (value, digits) => value.toFixed(digits);
 
 export function bytes(value) {
   const unit = unitOf(value), scaled = value / KIB ** unit;

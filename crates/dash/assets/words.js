@@ -22,7 +22,8 @@ export function who(view) {
   const { agent, applied, backend } = view.snapshot;
   const plan = applied ? `its plan is applied: ${backend}` : backend === "none" ? "no plan is applied" : `no plan is applied; somebody else set up ${backend}`;
   if (!agent) return ["alone", `The agent is not running; this page reads the machine itself. ${sentence(plan.replace("its plan", "eke's plan"))}`];
-  return ["up", `The agent (process ${agent.pid}, ${bytes(agent.resident)}) answers; ${plan}.`];
+  const size = agent.resident ? `, ${bytes(agent.resident)}` : "";
+  return ["up", `The agent (process ${agent.pid}${size}) answers; ${plan}.`];
 }
 
 const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + ".";

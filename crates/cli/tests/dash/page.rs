@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use eke_testkit::real::no_program;
-use eke_testkit::real::skip;
+use eke_dash::history::file;
+use eke_dash::history::series::COUNT;
+use eke_testkit::real::{no_program, skip};
 
 use crate::browser::Browser;
 use crate::ground::{AVAILABLE, Ground};
@@ -34,7 +35,7 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
         t.contains(&format!("process {pid}")) && t.contains("zram (lzo-rle)")
     });
     let tiles = browser.text(TILES);
-    for part in ["420 MiB", "of 1,000 MiB", "210 MiB", "310 MiB held in 100 MiB: 3.10 to 1", "1.5 %"] {
+    for part in ["420 MiB", "of 1000 MiB", "210 MiB", "310 MiB held in 100 MiB: 3.10 to 1", "1.5 %"] {
         assert!(tiles.contains(part), "{part} in {tiles}");
     }
     let legend = browser.until("#memory .legend", "of a point", |t| !t.contains('–'));
@@ -149,6 +150,53 @@ fn it_is_for_keyboards_and_readers_too() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// Bytes, pages and shares that go up and down, for the last hour and day.
+fn past(file: &Path) {
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let mut opened = file::open(file, now_s).unwrap();
+    for at_s in (now_s - 86_400..now_s - 10).step_by(5) {
+        let mib = |least: f64, more: f64, hours: f64| {
+            let turn = (at_s as f64 / 3_600.0 / hours * std::f64::consts::TAU).sin();
+            Some((least + more * (1.0 + turn) / 2.0) * f64::from(1 << 20))
+        };
+        let share = |most: f64, hours: f64| mib(0.0, most, hours).map(|v| v / f64::from(1 << 20));
+        let mut values = [None; COUNT];
+        let memory = [
+            mib(200.0, 150.0, 6.0),
+            mib(15.0, 5.0, 3.0),
+            mib(10.0, 90.0, 6.0),
+            mib(120.0, 1.0, 1.0),
+            mib(150.0, 80.0, 2.0),
+            mib(60.0, 60.0, 0.3),
+        ];
+        let rest = [
+            mib(30.0, 280.0, 6.0),
+            share(12.0, 0.5),
+            share(3.0, 0.5),
+            share(25.0, 4.0),
+            share(8.0, 1.3),
+            share(300.0, 0.4),
+            share(500.0, 0.6),
+            share(90.0, 0.2),
+            share(9.0, 0.6),
+        ];
+        let caches = [
+            mib(0.0, 40.0, 0.7),
+            mib(0.0, 9.0, 0.5),
+            share(6.0, 0.25),
+            share(4.0, 0.25),
+            mib(0.0, 3.0, 0.3),
+            mib(0.0, 2.0, 0.3),
+            mib(0.0, 1.0, 0.4),
+        ];
+        for (value, of) in values.iter_mut().zip(memory.into_iter().chain(rest).chain(caches)) {
+            *value = of;
+        }
+        opened.history.push(at_s, &values);
+    }
+    opened.file.save(&mut opened.history, now_s).unwrap();
+}
+
 /// With `EKE_PICTURES=DIR` the pictures are kept, to be looked at.
 #[test]
 fn it_fits_a_phone_and_a_desktop_light_and_dark() {
@@ -157,29 +205,41 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
     }
     let ground = Ground::new();
     let _agent = ground.agent();
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let history = ground.path("history.db");
+    past(&history);
+    let args = ["dash", "--listen", "127.0.0.1:0", "--history", history.to_str().unwrap()];
+    let (_dash, address) = ground.serve(&args);
     let mut browser = Browser::start();
     for (name, size) in [("phone", (360, 780)), ("desktop", (1280, 900))] {
-        let mut backgrounds = Vec::new();
-        for dark in [false, true] {
+        let looks = [false, true].map(|dark| {
             browser.screen(size, dark);
             browser.go_to(&address);
             browser.until(TILES, "there", |t| t.contains("420 MiB"));
-            for step in 0..8 {
-                ground.memory(250 - 20 * step, 420 - 20 * step);
-                std::thread::sleep(std::time::Duration::from_millis(500));
-            }
-            let wide = browser.value("document.documentElement.scrollWidth");
-            assert_eq!(wide.as_u64(), Some(u64::from(size.0)), "{name}: it scrolls sideways");
-            let small = browser.value("[...document.querySelectorAll('button, fieldset label, summary')].filter(e => { const high = e.getBoundingClientRect().height; return high > 0 && high < 24; }).map(e => e.innerText)");
-            assert_eq!(small.as_array().map(Vec::len), Some(0), "{name}: too small for a finger: {small}");
-            backgrounds.push(browser.value("getComputedStyle(document.body).backgroundColor"));
-            keep(&format!("{name}-{}.png", if dark { "dark" } else { "light" }), &browser.picture());
-            ground.memory(250, 420);
-        }
-        assert_ne!(backgrounds[0], backgrounds[1]);
+            let span = if dark { "day" } else { "hour" };
+            browser.value(&format!("document.querySelector('input[value={span}]').click()"));
+            browser.until("#launches .legend", "of the past", |t| t.contains("a minute"));
+            fits(&mut browser, name, size.0);
+            keep(&format!("{name}-{span}.png"), &browser.picture());
+            browser.value("getComputedStyle(document.body).backgroundColor")
+        });
+        assert_ne!(looks[0], looks[1], "light and dark");
     }
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// Nothing is cut off at the side, nothing too small for a finger (WCAG 2.2, target size: 24 pixels), every plot has lines.
+fn fits(browser: &mut Browser, name: &str, width: u32) {
+    let wide = browser.value("document.documentElement.scrollWidth");
+    assert_eq!(wide.as_u64(), Some(u64::from(width)), "{name}: it scrolls sideways");
+    let small = browser.value(
+        "[...document.querySelectorAll('button, fieldset label, summary')].filter(e => { const high = e.getBoundingClientRect().height; return high > 0 && high < 24; }).map(e => e.innerText)",
+    );
+    assert_eq!(small.as_array().map(Vec::len), Some(0), "{name}: too small for a finger: {small}");
+    let points = browser.value(
+        "[...document.querySelectorAll('.plot [data-key]')].map(p => (p.getAttribute('d').match(/L/g) ?? []).length)",
+    );
+    let points: Vec<u64> = points.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+    assert!(points.len() == COUNT + 1 && points.iter().all(|n| *n > 600), "{name}: {points:?}");
 }
 
 fn keep(name: &str, base64: &str) {

@@ -63,4 +63,46 @@ mod tests {
             assert!(path.starts_with('#') || ASSETS.iter().any(|a| a.path == path), "{path}");
         }
     }
+
+    /// `--name:#rgb` or `#rrggbb` of a part of the style.
+    fn colour(style: &str, name: &str) -> [f64; 3] {
+        let text = style.split(&format!("--{name}:#")).nth(1).unwrap_or_else(|| panic!("no {name}"));
+        let hex: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
+        let wide: String = if hex.len() == 3 { hex.chars().flat_map(|c| [c, c]).collect() } else { hex };
+        [0, 2, 4].map(|i| f64::from(u8::from_str_radix(&wide[i..i + 2], 16).unwrap()) / 255.0)
+    }
+
+    /// WCAG 2.2, "contrast ratio" and "relative luminance".
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let luminance = |rgb: [f64; 3]| {
+            let [r, g, b] =
+                rgb.map(|c| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) });
+            0.2126 * r + 0.7152 * g + 0.0722 * b
+        };
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        a.max(b) / a.min(b)
+    }
+
+    #[test]
+    fn light_and_dark_have_enough_contrast() {
+        let css = ASSETS.iter().find(|a| a.path == "/page.css").unwrap().text;
+        let (light, dark) = css.split_once("@media(prefers-color-scheme:dark)").unwrap();
+        for (name, style) in [("light", light), ("dark", dark)] {
+            let text = [
+                ("fg", "bg"),
+                ("fg", "card"),
+                ("muted", "bg"),
+                ("muted", "card"),
+                ("on-accent", "accent"),
+                ("fg", "warn-bg"),
+            ];
+            let signs = ["s1", "s2", "s3", "s4", "accent", "ok", "warn", "bad"].map(|sign| (sign, "card"));
+            for ((a, b), least) in
+                text.map(|pair| (pair, 4.5)).into_iter().chain(signs.map(|pair| (pair, 3.0)))
+            {
+                let ratio = contrast(colour(style, a), colour(style, b));
+                assert!(ratio >= least, "{name}: {a} on {b} has {ratio:.2} to 1");
+            }
+        }
+    }
 }
