@@ -55,9 +55,16 @@ function showPlots() {
   if (!view) return;
   const now = Date.now() / 1000;
   plots.forEach(plot => plot.draw(points, view, now));
+  leaveNoHole();
   const each = points.step < 60 ? `${points.step} s` : `${points.step / 60} minutes`;
   const none = points.at.length ? "" : ` None is there yet: history begins when eke dash first runs.`;
   put("plots-note", (points.span === "minutes" ? "Each second while this page is open." : `Each point is the mean of ${each}.`) + none);
+}
+
+/** Two stand side by side; the last of an odd number has both places. */
+function leaveNoHole() {
+  const seen = plots.filter(plot => !plot.panel.wide && !plot.root.hidden);
+  seen.forEach((plot, i) => plot.root.classList.toggle("wide", seen.length % 2 === 1 && i === seen.length - 1));
 }
 
 async function look() {

@@ -44,7 +44,7 @@ export function axis(unit, most, fixed) {
   const isBytes = unit === "bytes" || unit === "bytesPerSecond";
   const end = fixed ?? Math.max(most, isBytes ? KIB * KIB : unit === "percent" ? 5 : 10);
   const divisor = isBytes ? KIB ** unitOf(end) : 1;
-  const step = roundStep(end / divisor, 4) * divisor;
+  const step = roundStep(end / divisor, 5) * divisor;
   const high = fixed ?? Math.ceil(end / step - 1e-9) * step;
   const ticks = [];
   for (let value = 0; value <= high * 1.0001; value += step) ticks.push([value, label(unit, value, divisor, step)]);

@@ -1,7 +1,11 @@
 //! Who may ask: rebinding names, tokens, headers; the history's file; what it costs the agent.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use crate::common::{Public, command, eke, is_root};
-use crate::ground::{Ground, get, port_of, until};
+use crate::ground::{Ground, get, port_of, serving, until};
 use eke_testkit::real::skip;
 use eke_testkit::tree;
 use rustix::process::{Pid, Signal, kill_process};
@@ -93,13 +97,33 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
     if !is_root() {
         return skip("it_needs_no_root_and_says_what_only_root_sees", "only root can become nobody");
     }
-    let metrics = Public::new().as_nobody(&["metrics"]);
+    let public = Public::new();
+    let metrics = public.as_nobody(&["metrics"]);
     assert_eq!(metrics.status, Some(0), "{}", metrics.shown());
     assert!(
         metrics.stdout.ends_with("# EOF\n") && metrics.stdout.contains("\neke_ram_bytes "),
         "{}",
         metrics.stdout
     );
+
+    let ground = Ground::new();
+    let agent = ground.agent();
+    std::fs::set_permissions(ground.machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut dash = Command::new(public.path());
+    dash.args(["--root", ground.root(), "dash", "--listen", "127.0.0.1:0"])
+        .current_dir("/")
+        .uid(65534)
+        .gid(65534);
+    dash.env_remove("XDG_STATE_HOME").env("HOME", "/nonexistent");
+    let (_dash, address) = serving(dash);
+    let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
+    until("a view", || !now().contains("\"view\":null"));
+    let now: serde_json::Value = serde_json::from_str(&now()).unwrap();
+    let view = &now["view"];
+    assert_eq!(view["snapshot"]["agent"]["pid"], agent.pid());
+    assert_eq!(view["applied"]["plans"][0]["steps"][0]["what"], "set vm.swappiness to 180");
+    assert!(view["journal"]["hidden"].as_str().unwrap().contains("for root alone"), "{view}");
+    assert!(view["notes"][0].as_str().unwrap().contains("in memory only"), "{view}");
 }
 
 #[test]

@@ -138,18 +138,23 @@ impl Ground {
     /// A verb that serves; with the address that it says.
     pub fn serve(&self, args: &[&str]) -> (Process, String) {
         let mut verb = command(&[&["--root", self.root()], args].concat());
-        verb.env("XDG_STATE_HOME", self.path("state")).stdout(Stdio::piped());
-        let mut process = Process(verb.spawn().unwrap());
-        let mut line = String::new();
-        BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address =
-            line.split_whitespace().find(|w| w.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
-        (process, address.to_owned())
+        verb.env("XDG_STATE_HOME", self.path("state"));
+        serving(verb)
     }
 
     pub fn dash(&self, listen: &str) -> (Process, String) {
         self.serve(&["dash", "--listen", listen])
     }
+}
+
+/// What serves, and the address that it says.
+pub fn serving(mut verb: Command) -> (Process, String) {
+    let mut process = Process(verb.stdout(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address =
+        line.split_whitespace().find(|w| w.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
+    (process, address.to_owned())
 }
 
 fn measured() -> Measured {
