@@ -12,6 +12,7 @@ export class Points {
   /** What came after the last one. A clock that was set back makes it begin anew. */
   take(points) {
     if (points.span !== this.span) return;
+    if (points.last_s > 0 && points.last_s < this.last) [this.at, this.rows] = [[], []];
     [this.step, this.keep, this.keys] = [points.step_s, points.keep_s, points.keys];
     this.at.push(...points.at); this.rows.push(...points.rows);
     const from = (this.at.at(-1) ?? 0) - this.keep, old = this.at.findIndex(at => at >= from);

@@ -58,6 +58,8 @@ pub struct Points {
     pub step_s: u64,
     /// Seconds that are kept.
     pub keep_s: u64,
+    /// The newest that there is; 0: none. It goes back when the clock does.
+    pub last_s: u64,
     /// The names of the columns.
     pub keys: [&'static str; SERIES.len()],
     /// Times, in seconds since 1970.
@@ -145,7 +147,8 @@ impl Points {
             at.push(point.at_s);
             rows.push(point.values.iter().map(|v| v.map(short)).collect());
         }
-        Self { span: name, step_s, keep_s, keys: SERIES.map(|s| s.key), at, rows }
+        let last_s = recorder.history().after(span, 0).last().map_or(0, |point| point.at_s);
+        Self { span: name, step_s, keep_s, last_s, keys: SERIES.map(|s| s.key), at, rows }
     }
 }
 

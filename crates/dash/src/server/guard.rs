@@ -27,7 +27,7 @@ pub enum Guard {
 pub enum Verdict {
     /// It is answered.
     Welcome,
-    /// Its address had the token: it is sent on to the same page without it, with this cookie.
+    /// Its address had the token: it is sent on to the page without it, with this cookie.
     Admit(String),
     /// Its `Host` is none of this machine's.
     Stranger,

@@ -39,8 +39,8 @@ async fn watch_the_door(State(guard): State<Arc<Guard>>, request: Request, next:
     match judged(&guard, &request) {
         Verdict::Welcome => next.run(request).await,
         Verdict::Admit(cookie) => {
-            let to = request.uri().path().to_owned();
-            (StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, to)]).into_response()
+            let headers = [(header::SET_COOKIE, cookie), (header::LOCATION, "/".to_owned())];
+            (StatusCode::SEE_OTHER, headers).into_response()
         }
         Verdict::Stranger => (StatusCode::FORBIDDEN, STRANGER).into_response(),
         Verdict::Locked => (StatusCode::UNAUTHORIZED, LOCKED).into_response(),
