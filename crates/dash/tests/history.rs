@@ -10,6 +10,7 @@ use eke_core::snapshot::{Machine, Snapshot};
 use eke_core::units::Bytes;
 use eke_dash::Error;
 use eke_dash::history::file::{self, HistoryFile, MOST_BYTES};
+use eke_dash::history::series::SERIES;
 use eke_dash::history::{History, SPANS};
 use eke_dash::recorder::{Moment, Recorder, SAVE_EVERY_S};
 use eke_dash::view::View;
@@ -65,6 +66,7 @@ fn a_month_takes_no_more_than_a_day() {
     let most: u64 =
         SPANS.iter().filter(|s| s.kept).map(|s| s.keep_s / s.step_s + 1 + SAVE_EVERY_S / s.step_s).sum();
     assert!((1000..=most).contains(&rows(&path)), "{} rows", rows(&path));
+    println!("a month: {} bytes, {} rows", after_days[30], rows(&path));
     assert_eq!(after_days[2], after_days[30], "it grows: {after_days:?}");
     assert!(after_days[30] < MOST_BYTES / 2, "{} bytes", after_days[30]);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -77,6 +79,14 @@ fn a_month_takes_no_more_than_a_day() {
         day.iter().all(|(at_s, free)| *free == (at_s - START_S) as f64 + 57.5 || *at_s == START_S),
         "{day:?}"
     );
+}
+
+#[test]
+fn every_column_is_in_the_document() {
+    let document = include_str!("../../../docs/history.md");
+    for series in SERIES {
+        assert!(document.contains(&format!("`{}`", series.key)), "docs/history.md lacks {}", series.key);
+    }
 }
 
 #[test]
