@@ -5,6 +5,7 @@ mod bench_cache;
 mod bench_startup;
 mod bench_web;
 mod cache;
+mod dash;
 pub mod prefetch;
 mod top;
 
@@ -20,6 +21,7 @@ pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
+pub use dash::{Dash, Metrics, MetricsFormat};
 pub use prefetch::Prefetch;
 pub use top::Top;
 
@@ -85,6 +87,16 @@ pub enum Verb {
         after_help = "Example:\n  eke top                  q quits, ? explains the words; nothing on the machine is changed\n  eke top --every 5s       over a slow line"
     )]
     Top(Top),
+    /// The same live in a browser, with plots and the last day
+    #[command(
+        after_help = "Example:\n  eke dash                          http://127.0.0.1:7117\n  eke dash --listen 0.0.0.0:7117    for other machines, with a token\n\nIt needs no root and changes nothing. Ctrl-C ends it."
+    )]
+    Dash(Dash),
+    /// The same for Prometheus, as OpenMetrics text
+    #[command(
+        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\nThe metrics are in docs/metrics.md, alerts to begin with in docs/alerts.example.yml."
+    )]
+    Metrics(Metrics),
     /// What this kernel can and cannot do for eke, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {

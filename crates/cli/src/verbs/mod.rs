@@ -7,11 +7,13 @@ mod bench_startup;
 mod bench_web;
 mod boot_config;
 mod cache;
+mod dash;
 mod demo;
 mod doctor;
 mod down;
 mod enable;
 mod files;
+mod metrics;
 mod overview;
 mod pages;
 mod pen;
@@ -49,6 +51,16 @@ pub struct Context {
 }
 
 impl Context {
+    /// A copy for a thread that outlives the verb's own frame.
+    pub fn to_own(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            json: self.json,
+            settings: self.settings.clone(),
+            config: self.config.clone(),
+        }
+    }
+
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
         say!("{}", serde_json::to_string_pretty(value)?);
@@ -98,6 +110,8 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Disable) => enable::disable(&context),
         Some(Verb::Status) => status::run(&context),
         Some(Verb::Top(options)) => top::run(&context, &options),
+        Some(Verb::Dash(options)) => dash::run(&context, &options),
+        Some(Verb::Metrics(options)) => metrics::run(&context, &options),
         Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
         Some(Verb::Advise { most }) => advise::run(&context, most),
         Some(Verb::Box { memory, command }) => pen::run(&context, memory, command),
