@@ -180,9 +180,8 @@ fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
         let pick = |f: &crate::figures::Flow| if is_here { of(&f.here) } else { of(&f.there) };
         pick(&m.to_here).unwrap_or(0.0).max(pick(&m.to_there).unwrap_or(0.0))
     };
-    // The quota is counted over the slices of all ciphers, the seconds are those of this one.
-    let all_s: f64 = evidence.measured.iter().map(|o| o.to_here.seconds.max(o.to_there.seconds)).sum();
-    let held = |is_here| both(|u| u.throttled_s, is_here) / all_s.max(1e-9);
+    let seconds = m.to_here.seconds.min(m.to_there.seconds).max(1e-9);
+    let held = |is_here| both(|u| u.throttled_s, is_here) / seconds;
     if held(true).max(held(false)) >= HELD_BACK {
         return if held(true) >= held(false) { Limit::ThisMachine } else { Limit::ThatMachine };
     }

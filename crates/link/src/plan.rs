@@ -22,20 +22,33 @@ impl Default for Budget {
 }
 
 /// Ciphers that are measured. Each is a connection of its own.
-pub const MOST_CIPHERS: usize = 5;
+pub const MOST_CIPHERS: usize = 4;
 /// The same where somebody must type a password for each.
 pub const MOST_TYPED: usize = 3;
-/// Slices of each cipher and way; more make the median steadier, and each smaller.
-pub const ROUNDS: usize = 4;
+/// Slices of each cipher and way that do not count: a connection finds its pace with its first megabytes.
+pub const WARM_UP: usize = 1;
+/// Those that count and that every cipher gets.
+pub const ROUNDS: usize = 2;
+/// And so many more those that came near the fastest.
+pub const MORE_ROUNDS: usize = 4;
+/// So many of them.
+pub const NEAR: usize = 3;
+/// A cipher whose best slices are slower than this share of the fastest one's is out of the race.
+pub const IN_THE_RACE: f64 = 0.75;
 /// The share of the bytes that is for the slices; the rest is for finding their size, and for several sessions.
-const FOR_SLICES: f64 = 0.7;
-const FOR_SESSIONS: f64 = 0.15;
+const FOR_SLICES: f64 = 0.8;
+const FOR_SESSIONS: f64 = 0.1;
 /// The share of the time that is for the slices, of what is left when all connections stand.
 const TIME_FOR_SLICES: f64 = 0.6;
 /// A slice that is longer says no more.
 const LONGEST_SLICE: Duration = Duration::from_millis(300);
 /// One that is smaller is nothing but waiting.
 const SMALLEST_SLICE: u64 = 8 << 10;
+
+/// Slices of so many ciphers, both ways together.
+pub fn slices(ciphers: usize) -> usize {
+    2 * (ciphers * (WARM_UP + ROUNDS) + ciphers.min(NEAR) * MORE_ROUNDS)
+}
 
 /// What is measured, the most promising first, and what is left out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -142,12 +155,11 @@ mod tests {
                 "aes128-gcm",
                 "chacha20-poly1305",
                 "aes128-ctr + umac-128-etm",
-                "aes128-ctr + hmac-sha2-256-etm",
-                "aes128-ctr + hmac-sha2-512-etm"
+                "aes128-ctr + hmac-sha2-256-etm"
             ]
         );
         assert_eq!(plan.measured.len() + plan.left_out.len(), allowed(true).len());
-        assert!(plan.left_out.iter().all(|(_, why)| why.contains("more work")));
+        assert!(plan.left_out.iter().filter(|(_, why)| !why.contains("more work")).count() == 1);
     }
 
     #[test]
@@ -171,7 +183,7 @@ mod tests {
         #[test]
         fn the_budget_holds(rate in 1e3f64..1e10, ciphers in 1usize..=MOST_CIPHERS, left_ms in 0u64..20_000, sessions in 1usize..64) {
             let budget = Budget::default();
-            let slices = ciphers * 2 * ROUNDS;
+            let slices = slices(ciphers);
             let left = Duration::from_millis(left_ms);
             let all = slice_bytes(rate, slices, left, &budget) * slices as u64;
             let sessions_all = session_bytes(rate, sessions, left, &budget) * sessions as u64;

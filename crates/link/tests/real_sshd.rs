@@ -19,6 +19,7 @@ use eke_link::parse::refusal::Refusal;
 use eke_link::policy::Policy;
 use eke_link::{Error, Suite};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use eke_testkit::tree::put;
 use tempfile::TempDir;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -48,15 +49,15 @@ impl Server {
         }
         let at = dir.path().display();
         let host_key = std::fs::read_to_string(dir.path().join("host.pub")).unwrap();
-        std::fs::write(dir.path().join("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
+        put(dir.path(), "known", &format!("[127.0.0.1]:{port} {host_key}"));
         let server = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n{more}\n"
         );
-        std::fs::write(dir.path().join("sshd_config"), server).unwrap();
+        put(dir.path(), "sshd_config", &server);
         let client = format!(
             "Host {HOST}\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {at}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {at}/known\n  GlobalKnownHostsFile none\n"
         );
-        std::fs::write(dir.path().join("config"), client).unwrap();
+        put(dir.path(), "config", &client);
         // where its processes without rights go, which Debian makes at boot
         std::fs::create_dir_all("/run/sshd").unwrap();
         let child = Command::new("/usr/sbin/sshd")
@@ -83,7 +84,7 @@ impl Server {
 
     fn set(&self, line: &str) {
         let config = std::fs::read_to_string(self.file("config")).unwrap();
-        std::fs::write(self.file("config"), format!("{config}  {line}\n")).unwrap();
+        put(self.dir.path(), "config", &format!("{config}  {line}\n"));
     }
 }
 
@@ -173,11 +174,11 @@ fn who_is_not_let_in_is_told_what_to_do() {
     }
     let _machine = lock_machine();
     let mut server = Server::start("");
-    std::fs::write(server.file("user.pub"), "").unwrap();
+    put(server.dir.path(), "user.pub", "");
     let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::NotLetIn(_), .. }), "{error}");
     assert!(error.to_string().contains("ssh-copy-id"));
-    std::fs::write(server.file("known"), "").unwrap();
+    put(server.dir.path(), "known", "");
     let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::HostKey(_), .. }), "{error}");
     server.child.kill().unwrap();

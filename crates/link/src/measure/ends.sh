@@ -4,22 +4,38 @@ PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL PATH
 server=$PPID
 section() { echo "== $1"; }
+# The first line of a file; nothing where it cannot be read. No process is started: this is asked before and after each slice.
+first() {
+    line=
+    { read -r line <"$1"; } 2>/dev/null
+}
 # Where the kernel says how long a CPU quota held a process back: cgroup v2 (0::PATH), v1 (N:cpu,cpuacct:PATH).
-quotas() {
-    while IFS=: read -r number names path; do
+quota() {
+    quota=
+    { while IFS=: read -r number names path; do
         case "$number:,$names," in
-        0:,,) echo "/sys/fs/cgroup$path/cpu.stat /sys/fs/cgroup/unified$path/cpu.stat" ;;
-        *,cpu,*) echo "/sys/fs/cgroup/cpu$path/cpu.stat /sys/fs/cgroup/$names$path/cpu.stat" ;;
+        0:,,) files="/sys/fs/cgroup$path/cpu.stat /sys/fs/cgroup/unified$path/cpu.stat" ;;
+        *,cpu,*) files="/sys/fs/cgroup/cpu$path/cpu.stat /sys/fs/cgroup/$names$path/cpu.stat" ;;
+        *) files= ;;
         esac
-    done <"/proc/$1/cgroup" 2>/dev/null
+        for file in $files; do
+            { while read -r key value; do
+                case $key in throttled_time | throttled_usec) quota=$file ;; esac
+            done <"$file"; } 2>/dev/null
+        done
+    done <"/proc/$1/cgroup"; } 2>/dev/null
+    asked=$1
 }
 sample() {
-    echo "schedstat $(cat "/proc/$1/schedstat" 2>/dev/null)"
-    echo "stat $(cat "/proc/$1/stat" 2>/dev/null)"
-    echo "machine $(head -n 1 /proc/stat 2>/dev/null)"
-    for file in $(quotas "$1" 2>/dev/null); do
-        [ -r "$file" ] && sed 's/^/throttle /' "$file" && break
-    done
+    [ "$asked" = "$1" ] || quota "$1"
+    first "/proc/$1/schedstat"; echo "schedstat $line"
+    first "/proc/$1/stat"; echo "stat $line"
+    first /proc/stat; echo "machine $line"
+    if [ -n "$quota" ]; then
+        { while read -r key value; do
+            case $key in throttled_time | throttled_usec) echo "throttle $key $value" ;; esac
+        done <"$quota"; } 2>/dev/null
+    fi
     echo end
 }
 facts() {

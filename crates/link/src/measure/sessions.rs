@@ -47,15 +47,18 @@ impl Several<'_> {
         channels.extend(self.open_more()?);
         let left = self.run.asked.budget.time.saturating_sub(self.began.elapsed());
         let each = session_bytes(self.rate * 1e6, channels.len(), left, &self.run.asked.budget);
+        // Connections find their pace with the first megabytes.
+        let warm = each / 2;
+        at_once(&mut channels, warm)?;
         let before = channels[0].sample(None)?;
-        let took = at_once(&mut channels, each)?;
-        let used = channels[0].sample(None)?.since(&before);
-        let bytes = each * channels.len() as u64;
+        let took = at_once(&mut channels, each - warm)?;
+        let used = channels[0].sample(None)?.since(&before).used();
+        let count = channels.len() as u64;
         Ok(Sessions {
             count: channels.len(),
             suite: self.suite.clone(),
-            mb_per_s: bytes as f64 / 1e6 / took.as_secs_f64().max(1e-6),
-            bytes,
+            mb_per_s: ((each - warm) * count) as f64 / 1e6 / took.as_secs_f64().max(1e-6),
+            bytes: each * count,
             there_busy: used.machine_busy,
         })
     }

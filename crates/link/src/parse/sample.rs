@@ -77,20 +77,52 @@ fn throttled(line: &str) -> Option<u64> {
     }
 }
 
+/// Counters between two samples, to be summed over many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    cpu_ns: Option<u64>,
+    machine_ticks: Option<(u64, u64)>,
+    throttled_ns: Option<u64>,
+}
+
+impl Default for Spent {
+    /// Nothing yet.
+    fn default() -> Self {
+        Self { cpu_ns: Some(0), machine_ticks: Some((0, 0)), throttled_ns: Some(0) }
+    }
+}
+
+impl std::ops::AddAssign for Spent {
+    /// What one of them does not show the sum does not show either.
+    fn add_assign(&mut self, other: Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        self.cpu_ns = sum(self.cpu_ns, other.cpu_ns);
+        self.throttled_ns = sum(self.throttled_ns, other.throttled_ns);
+        let ticks = self.machine_ticks.zip(other.machine_ticks);
+        self.machine_ticks = ticks.map(|(a, b)| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)));
+    }
+}
+
 impl Sample {
-    /// What was used since `before`.
-    pub fn since(&self, before: &Self) -> Used {
+    /// What was spent since `before`.
+    pub fn since(&self, before: &Self) -> Spent {
         let delta = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        let seconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
-        let busy = self.machine_ticks.zip(before.machine_ticks).and_then(|(now, then)| {
-            let all = now.1.saturating_sub(then.1);
-            (all > 0).then(|| now.0.saturating_sub(then.0) as f64 / all as f64)
-        });
-        Used {
-            cpu_s: seconds(delta(self.cpu_ns, before.cpu_ns)),
-            machine_busy: busy,
-            throttled_s: seconds(delta(self.throttled_ns, before.throttled_ns)),
+        let ticks = self.machine_ticks.zip(before.machine_ticks);
+        Spent {
+            cpu_ns: delta(self.cpu_ns, before.cpu_ns),
+            machine_ticks: ticks
+                .map(|(now, then)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1))),
+            throttled_ns: delta(self.throttled_ns, before.throttled_ns),
         }
+    }
+}
+
+impl Spent {
+    /// In seconds and shares.
+    pub fn used(&self) -> Used {
+        let seconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
+        let busy = self.machine_ticks.filter(|(_, all)| *all > 0).map(|(busy, all)| busy as f64 / all as f64);
+        Used { cpu_s: seconds(self.cpu_ns), machine_busy: busy, throttled_s: seconds(self.throttled_ns) }
     }
 }
 
@@ -106,7 +138,10 @@ mod tests {
         let after = sample(
             "schedstat 1005000000 1 1\nmachine cpu  40 0 10 150 0 0 0 0 0 0\nthrottle throttled_usec 501000\n",
         );
-        let used = after.since(&before);
+        let mut spent = Spent::default();
+        spent += after.since(&before);
+        spent += after.since(&after);
+        let used = spent.used();
         assert_eq!((used.cpu_s, used.machine_busy, used.throttled_s), (Some(1.0), Some(0.3), Some(0.5)));
     }
 
@@ -115,7 +150,7 @@ mod tests {
         let ticks = sample(&BEFORE.replacen("schedstat 5000000 1 1", "schedstat ", 1));
         assert_eq!(ticks.cpu_ns, Some(420_000_000));
         assert_eq!(sample("schedstat \nstat \nmachine \n"), Sample::default());
-        assert_eq!(Sample::default().since(&ticks), Used::default());
+        assert_eq!(Sample::default().since(&ticks).used(), Used::default());
     }
 
     proptest::proptest! {
