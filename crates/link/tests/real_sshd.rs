@@ -7,92 +7,22 @@
     reason = "functions of tests, which fail by it"
 )]
 
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use eke_link::measure::{self, Asked, Ssh};
 use eke_link::parse::refusal::Refusal;
 use eke_link::policy::Policy;
 use eke_link::{Error, Suite};
-use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use eke_testkit::real::{lock_machine, skip};
+use eke_testkit::sshd::{HOST, Server, lacks};
 use eke_testkit::tree::put;
-use tempfile::TempDir;
 
 static ON: AtomicBool = AtomicBool::new(false);
-const HOST: &str = "far";
 
-fn lacks() -> Option<String> {
-    lacking(&[]).or_else(|| no_program(&["sshd", "ssh", "ssh-keygen"]))
-}
-
-/// A server that ends with the test.
-struct Server {
-    dir: TempDir,
-    child: Child,
-}
-
-impl Server {
-    fn start(more: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        for key in ["host", "user"] {
-            let made = Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-                .arg(dir.path().join(key))
-                .status();
-            assert!(made.unwrap().success());
-        }
-        let at = dir.path().display();
-        let host_key = std::fs::read_to_string(dir.path().join("host.pub")).unwrap();
-        put(dir.path(), "known", &format!("[127.0.0.1]:{port} {host_key}"));
-        let server = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n{more}\n"
-        );
-        put(dir.path(), "sshd_config", &server);
-        let client = format!(
-            "Host {HOST}\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {at}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {at}/known\n  GlobalKnownHostsFile none\n"
-        );
-        put(dir.path(), "config", &client);
-        // where its processes without rights go, which Debian makes at boot
-        std::fs::create_dir_all("/run/sshd").unwrap();
-        let child = Command::new("/usr/sbin/sshd")
-            .args(["-D", "-e", "-f"])
-            .arg(dir.path().join("sshd_config"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let until = Instant::now() + Duration::from_secs(30);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < until, "sshd does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { dir, child }
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn ssh(&self) -> Ssh {
-        Ssh { config: Some(self.file("config")), ..Ssh::default() }
-    }
-
-    fn set(&self, line: &str) {
-        let config = std::fs::read_to_string(self.file("config")).unwrap();
-        put(self.dir.path(), "config", &format!("{config}  {line}\n"));
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn ssh(server: &Server) -> Ssh {
+    Ssh { config: Some(server.config()), ..Ssh::default() }
 }
 
 fn run(ssh: &Ssh, asked: &Asked) -> Result<measure::Link, Error> {
@@ -108,7 +38,7 @@ fn a_link_is_measured_and_a_cipher_is_chosen() {
     let _machine = lock_machine();
     let server = Server::start("");
     let asked = Asked { sessions: Some(3), ..Asked::new(HOST) };
-    let link = run(&server.ssh(), &asked).unwrap();
+    let link = run(&ssh(&server), &asked).unwrap();
     assert!(link.met.is_strict && link.met.ciphers.contains(&"aes128-gcm@openssh.com".to_owned()));
     assert!(link.met.software.as_deref().unwrap().starts_with("OpenSSH"));
     assert!(link.measured.len() >= 3, "{:?}", link.left_out);
@@ -141,7 +71,7 @@ fn what_is_configured_is_known_and_only_what_is_allowed_is_chosen() {
     let server = Server::start("Ciphers aes128-cbc,aes256-gcm@openssh.com\nMACs hmac-sha1");
     server.set("Ciphers aes128-cbc,aes256-gcm@openssh.com");
     let asked = Asked { sessions: Some(1), policy: Policy::Fips, ..Asked::new(HOST) };
-    let link = run(&server.ssh(), &asked).unwrap();
+    let link = run(&ssh(&server), &asked).unwrap();
     assert_eq!(link.met.configured, Some(Suite::new("aes128-cbc", Some("hmac-sha1"))));
     assert_eq!(link.decision.chosen, Suite::new("aes256-gcm@openssh.com", None));
     assert!(link.met.refused.iter().any(|r| r.name == "aes128-cbc"));
@@ -155,12 +85,12 @@ fn a_host_with_only_old_ciphers_is_told_to_upgrade() {
     }
     let _machine = lock_machine();
     let server = Server::start("Ciphers aes128-cbc");
-    let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
     let old = |e: &Error| matches!(e, Error::Refused { refusal: Refusal::NoneInCommon { offers, .. }, .. } if offers == &["aes128-cbc"]);
     assert!(old(&error), "{error}");
     // ssh itself may be told to take it; eke does not
     server.set("Ciphers +aes128-cbc");
-    let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
     assert!(
         matches!(error, Error::NothingAllowed { .. }) && error.to_string().contains("upgrade"),
         "{error}"
@@ -174,18 +104,21 @@ fn who_is_not_let_in_is_told_what_to_do() {
     }
     let _machine = lock_machine();
     let mut server = Server::start("");
-    put(server.dir.path(), "user.pub", "");
-    let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
+    put(server.dir(), "user.pub", "");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::NotLetIn(_), .. }), "{error}");
-    assert!(error.to_string().contains("ssh-copy-id"));
-    put(server.dir.path(), "known", "");
-    let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("password") && said.contains("no terminal") && said.contains("ssh-copy-id"),
+        "{said}"
+    );
+    put(server.dir(), "known", "");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::HostKey(_), .. }), "{error}");
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
-    let error = run(&server.ssh(), &Asked::new(HOST)).unwrap_err();
+    server.end();
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::Unreachable(_), .. }), "{error}");
-    assert!(matches!(run(&server.ssh(), &Asked::new("-oProxyCommand=x")), Err(Error::Host(_))));
+    assert!(matches!(run(&ssh(&server), &Asked::new("-oProxyCommand=x")), Err(Error::Host(_))));
     let broken = Ssh { config: Some("/nowhere".into()), ..Ssh::default() };
     assert!(matches!(
         run(&broken, &Asked::new(HOST)),
@@ -218,21 +151,21 @@ fn a_stalled_link_and_a_signal_end_it_and_leave_no_ssh() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let error = measure::run(&server.ssh(), &Asked::new(HOST), &stop, &told).unwrap_err();
+    let error = measure::run(&ssh(&server), &Asked::new(HOST), &stop, &told).unwrap_err();
     assert!(matches!(error, Error::Interrupted), "{error}");
-    assert_eq!(left(server.dir.path()), Vec::<String>::new());
+    assert_eq!(left(server.dir()), Vec::<String>::new());
     let frozen = std::sync::Mutex::new(Vec::new());
     let told = |line: &str| {
         if line.starts_with("sending") {
-            frozen.lock().unwrap().extend(stop_children(server.child.id()));
+            frozen.lock().unwrap().extend(stop_children(server.pid()));
         }
     };
-    let error = measure::run(&server.ssh(), &Asked::new(HOST), &ON, &told).unwrap_err();
+    let error = measure::run(&ssh(&server), &Asked::new(HOST), &ON, &told).unwrap_err();
     for pid in frozen.lock().unwrap().iter() {
         signal(*pid, "KILL");
     }
     assert!(matches!(error, Error::Stalled { .. }), "{error}");
-    assert_eq!(left(server.dir.path()), Vec::<String>::new());
+    assert_eq!(left(server.dir()), Vec::<String>::new());
 }
 
 /// Stops the server's sessions as they are: to the other end the link is dead.
