@@ -16,6 +16,7 @@
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`reads`]: reads through a cache's mount, beside those of the files themselves
+//! - [`link`]: every cipher of ssh on links and CPUs of several kinds, and which one eke chooses
 //! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
@@ -27,6 +28,7 @@ pub mod desktop;
 pub mod documents;
 pub mod experiment;
 pub mod guest;
+pub mod link;
 pub mod page;
 pub mod paging;
 pub mod peers;

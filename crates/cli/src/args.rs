@@ -6,6 +6,7 @@ mod bench_startup;
 mod bench_web;
 mod cache;
 mod dash;
+pub mod link;
 pub mod prefetch;
 mod top;
 
@@ -150,6 +151,11 @@ pub enum Verb {
     Cache(Cache),
     /// What programs read at launch, and what was read before they asked
     Prefetch(Prefetch),
+    /// The fastest cipher that is still secure to another machine, measured through ssh on both ends
+    #[command(
+        after_help = "Example:\n  eke link web1                     measures it, and shows what would be written\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              puts the files back\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for passwords\nitself, once for each; a key spares that. Below sudo, ssh runs as the user who called it.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
+    )]
+    Link(link::Link),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -167,7 +173,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)

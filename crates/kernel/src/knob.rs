@@ -158,6 +158,12 @@ knobs! {
         "The most swap of a group that eke made; 0 for an experiment without swap.";
     "group.memory.memsw.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.memsw.limit_in_bytes" WriteOnly "bytes" "2.6.34 (cgroup v1)" WithObject
         "The most memory and swap together of a group that eke made; equal to its memory limit for an experiment without swap.";
+    "group.cpu.cfs_period_us" "sys/fs/cgroup/cpu/*/cpu.cfs_period_us" Plain "µs" "3.2 (cgroup v1)" WithObject
+        "The time of which a group that eke made gets a part: the small CPU of an experiment.";
+    "group.cpu.cfs_quota_us" "sys/fs/cgroup/cpu/*/cpu.cfs_quota_us" Plain "µs" "3.2 (cgroup v1)" WithObject
+        "That part.";
+    "group.cpu.max" "sys/fs/cgroup/*/cpu.max" Plain "µs of µs" "4.15 (cgroup v2)" WithObject
+        "The same on cgroup v2.";
     "cgroup.subtree_control" "sys/fs/cgroup/cgroup.subtree_control" WriteOnly "+controller" "4.5 (cgroup v2)" WithObject
         "Turns the memory controller on for groups where it was off; the last group of eke turns it off again.";
 }

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod look;
+pub mod link;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;

@@ -14,6 +14,7 @@ mod down;
 mod enable;
 mod files;
 mod metrics;
+mod link;
 mod overview;
 mod pages;
 mod pen;
@@ -121,6 +122,7 @@ pub fn run(args: Args) -> Outcome {
         }
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
+        Some(Verb::Link(options)) => link::run(&context, &options),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
