@@ -52,18 +52,18 @@ pub fn named(root: &Root, text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
     use super::*;
 
     #[test]
     fn devices_are_found_by_name_path_and_partition() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::at(dir.path());
+        let machine = FakeKernel::new();
+        let root = machine.root();
         for (path, text) in
             [("sda/dev", "8:0\n"), ("sda/sda1/partition", "1\n"), ("cciss!c0d0/dev", "104:16\n")]
         {
-            let path = dir.path().join("sys/block").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            machine.put(&format!("sys/block/{path}"), text);
         }
         let found = |text| named(&root, text);
         assert_eq!(found("sda").unwrap(), "sda");

@@ -108,6 +108,8 @@ impl Sense for Stat {
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
     use super::*;
 
     #[test]
@@ -126,15 +128,12 @@ mod tests {
 
     #[test]
     fn a_device_without_a_size_is_not_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::at(dir.path());
+        let machine = FakeKernel::new();
         for (name, size) in [("sda", "100\n"), ("loop0", "0\n")] {
-            let at = dir.path().join("sys/block").join(name);
-            std::fs::create_dir_all(&at).unwrap();
-            std::fs::write(at.join("size"), size).unwrap();
-            std::fs::write(at.join("stat"), "1 0 8 2 3 0 8 4 0 5 6\n").unwrap();
+            machine.put(&format!("sys/block/{name}/size"), size);
+            machine.put(&format!("sys/block/{name}/stat"), "1 0 8 2 3 0 8 4 0 5 6\n");
         }
-        let reading = Stat::new(&root, vec!["no BPF".into()]).read().unwrap();
+        let reading = Stat::new(&machine.root(), vec!["no BPF".into()]).read().unwrap();
         assert_eq!(reading.devices.keys().collect::<Vec<_>>(), ["sda"]);
         assert!(reading.missing[0] == "no BPF" && reading.missing[1].starts_with("averages only"));
     }

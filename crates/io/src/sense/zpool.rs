@@ -115,7 +115,7 @@ mod tests {
         let read = &tank[&Class::new(Operation::Read, Mode::Any)];
         assert_eq!((read.whole.count, read.device.count, read.queue.count), (100, 100, 100));
         assert_eq!(read.whole.buckets[15], 90);
-        assert_eq!(read.whole.quantile_ns(0.5).map(|ns| ns >= 32_768.0 && ns < 65_536.0), Some(true));
+        assert_eq!(read.whole.quantile_ns(0.5).map(|ns| (32_768.0..65_536.0).contains(&ns)), Some(true));
         let write = &tank[&Class::new(Operation::Write, Mode::Any)];
         assert_eq!((write.whole.count, write.queue.buckets[22], write.device.buckets[15]), (500, 499, 7));
         assert_eq!(tank[&Class::new(Operation::Discard, Mode::Any)].whole.count, 3);

@@ -268,14 +268,15 @@ mod tests {
         let (in_device, why) = quiet(vec![class(Operation::Read, 30, MS, 60 * MS, 4096), writes()]);
         assert_eq!(in_device, Kind::StarvedInDevice);
         assert!(
-            why.contains("100 % of 30 reads took longer than 10 ms") && why.contains("50 MiB/s are written"),
+            why.contains("100 % of 30 reads took longer than 10.0 ms")
+                && why.contains("50 MiB/s are written"),
             "{why}"
         );
         let (in_queue, _) = quiet(vec![class(Operation::Read, 30, 60 * MS, MS, 4096), writes()]);
         assert_eq!(in_queue, Kind::StarvedInQueue);
         let (storm, why) = quiet(vec![fast(), class(Operation::Flush, 40, 0, 20 * MS, 0)]);
         assert_eq!(storm, Kind::FlushStorm);
-        assert!(why.starts_with("40 flushes a second of 20 ms each"), "{why}");
+        assert!(why.starts_with("40 flushes a second of 20.0 ms each"), "{why}");
         let slow = || vec![class(Operation::Read, 30, 0, 60 * MS, 4096)];
         assert_eq!(quiet(slow()).0, Kind::SlowDevice);
         let busy = Device { busy: Some(1.0), ..Device::default() };
