@@ -5,6 +5,7 @@ mod bench_cache;
 mod bench_startup;
 mod bench_web;
 mod cache;
+mod io;
 pub mod prefetch;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
+pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
@@ -131,6 +133,9 @@ pub enum Verb {
     Cache(Cache),
     /// What programs read at launch, and what was read before they asked
     Prefetch(Prefetch),
+    /// Disk latency by class, and what a setting changes about it
+    #[command(subcommand)]
+    Io(Io),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -148,7 +153,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, io-watch, io-compare, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)

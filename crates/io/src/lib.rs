@@ -3,12 +3,17 @@
 //! # Layout
 //! - [`histogram`], [`class`], [`figures`]: what is measured, as data; pure
 //! - [`sense`]: how it is measured
+//! - [`knobs`]: settings by the names that people know; [`target`]: how fast reads should be
 //! - [`verdict`]: what is the matter, and who causes it
+//! - [`compare`]: a setting at several values under the same load
 
 pub mod class;
+pub mod compare;
 pub mod figures;
 pub mod histogram;
+pub mod knobs;
 pub mod sense;
+pub mod target;
 pub mod verdict;
 
 pub use class::{Class, Mode, Operation};

@@ -1,6 +1,7 @@
 //! Figures and plans as text: pure, one file for each thing that is shown.
 
 pub mod cache;
+pub mod io;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;

@@ -12,6 +12,7 @@ mod doctor;
 mod down;
 mod enable;
 mod files;
+mod io;
 mod overview;
 mod pages;
 mod pen;
@@ -105,6 +106,7 @@ pub fn run(args: Args) -> Outcome {
         }
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
+        Some(Verb::Io(io)) => io::run(&context, &io),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
