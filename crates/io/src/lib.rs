@@ -6,10 +6,12 @@
 //! - [`knobs`]: settings by the names that people know; [`target`]: how fast reads should be
 //! - [`verdict`]: what is the matter, and who causes it
 //! - [`compare`]: a setting at several values under the same load
+//! - [`governor`]: what holds writers back
 
 pub mod class;
 pub mod compare;
 pub mod figures;
+pub mod governor;
 pub mod histogram;
 pub mod knobs;
 pub mod sense;

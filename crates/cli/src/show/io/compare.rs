@@ -41,7 +41,9 @@ fn heading(compared: &Outcome) -> String {
         compared.device,
         compared.source
     );
-    compared.missing.iter().for_each(|what| drop(writeln!(out, "missing: {what}")));
+    for what in &compared.missing {
+        let _ = writeln!(out, "missing: {what}");
+    }
     out
 }
 
