@@ -326,6 +326,9 @@ pub struct Up {
     /// The wish
     #[command(flatten)]
     pub wish: Wish,
+    /// Hold writers back when reads wait for them for too long, whatever the configuration says
+    #[arg(long)]
+    pub govern_io: bool,
     /// At boot: use the figures of the last measurement, there is little to sample yet
     #[arg(long, hide = true)]
     pub boot: bool,

@@ -6,7 +6,7 @@
 //! - [`knobs`]: settings by the names that people know; [`target`]: how fast reads should be
 //! - [`verdict`]: what is the matter, and who causes it
 //! - [`compare`]: a setting at several values under the same load
-//! - [`governor`]: what holds writers back
+//! - [`governor`]: what holds writers back; [`live`]: the process that does it
 
 pub mod class;
 pub mod compare;
@@ -14,6 +14,7 @@ pub mod figures;
 pub mod governor;
 pub mod histogram;
 pub mod knobs;
+pub mod live;
 pub mod sense;
 pub mod target;
 pub mod verdict;

@@ -51,6 +51,7 @@ fn own(context: &Context) -> Outcome<Snapshot> {
         prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
         model: Model::new(&now, Some(&before)),
         prefetch: None,
+        io: None,
         events: Vec::new(),
     })
 }

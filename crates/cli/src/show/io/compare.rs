@@ -119,6 +119,9 @@ fn plot(compared: &Outcome, class: Class) -> String {
     let p99 = |side: &Side| side.mean(class, Figure::P99);
     let most = compared.sides.iter().filter_map(p99).fold(0.0, f64::max);
     let name = compared.sides.iter().map(|side| side.value.chars().count()).max().unwrap_or(0);
+    if most == 0.0 {
+        return String::new();
+    }
     let mut out = "\n  p99\n".to_owned();
     for side in &compared.sides {
         let Some(ns) = p99(side) else { continue };
