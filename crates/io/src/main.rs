@@ -3,6 +3,7 @@
 use std::io::{BufRead, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ struct Arguments {
     config: Option<String>,
     now_only: bool,
     end_with_parent: bool,
+    root: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,8 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--no-bpf" => arguments.wanted.no_bpf = true,
             "--by" => arguments.wanted.by = by(&value()?)?,
             "--device" => arguments.device = Some(value()?),
+            // for tests: the directory that stands for /
+            "--root" => arguments.root = Some(value()?.into()),
             "--config" => arguments.config = Some(value()?),
             "--now-only" => arguments.now_only = true,
             "--end-with-parent" => arguments.end_with_parent = true,
@@ -85,7 +89,7 @@ fn by(word: &str) -> Result<By, String> {
 }
 
 fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
-    let root = Root::host();
+    let root = arguments.root.clone().map_or_else(Root::host, Root::at);
     if arguments.verb == "govern" {
         govern(&root, arguments)
     } else {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_core::snapshot::{PrefetchState, Snapshot};
+use eke_core::snapshot::{IoState, PrefetchState, Snapshot};
 use eke_core::units::Nanos;
 
 use super::table::Table;
@@ -37,6 +37,7 @@ pub fn text(document: &Status) -> String {
     );
     let _ = writeln!(out, "OOM kills   {} since boot", m.oom_kills);
     out += &s.prefetch.as_ref().map(prefetch).unwrap_or_default();
+    out += &s.io.as_ref().map(io).unwrap_or_default();
     out += &super::cache::lines(&document.caches);
     out += &predicted(s);
     for event in s.events.iter().rev().take(5).rev() {
@@ -67,6 +68,22 @@ fn prefetch(p: &PrefetchState) -> String {
     );
     if let Some(why) = &p.off {
         let _ = writeln!(text, "            reads nothing ahead now: {why}");
+    }
+    text
+}
+
+/// What holds writers back, disk by disk.
+fn io(io: &IoState) -> String {
+    let mut text = format!(
+        "disks       {} governed, {} changes so far (latencies by {})\n",
+        io.disks.len(),
+        io.changes,
+        io.source
+    );
+    for disk in io.disks.iter().filter(|d| !d.turned.is_empty() || d.rests_s.is_some()) {
+        let rests = disk.rests_s.map(|s| format!("gave up for {s} s more"));
+        let now: Vec<String> = disk.turned.iter().cloned().chain(rests).collect();
+        let _ = writeln!(text, "            {}: {}", disk.name, now.join(", "));
     }
     text
 }

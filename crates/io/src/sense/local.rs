@@ -93,8 +93,10 @@ fn sense(root: &Root, wanted: Wanted) -> Box<dyn Sense> {
 
 #[cfg(feature = "bpf")]
 fn by_bpf(root: &Root, by: By) -> Result<Box<dyn Sense>, Refused> {
-    if !root.is_host() {
-        return Err(Refused::new("trace requests by BPF", "a directory that stands for / has no kernel"));
+    if !root.exists("sys/kernel/btf/vmlinux") {
+        let why =
+            format!("there is no {} (CONFIG_DEBUG_INFO_BTF)", root.path("sys/kernel/btf/vmlinux").display());
+        return Err(Refused::new("trace requests by BPF", why));
     }
     Ok(Box::new(super::bpf::Bpf::start(root, by)?))
 }
