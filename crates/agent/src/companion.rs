@@ -104,6 +104,22 @@ impl Companion {
     }
 }
 
+/// Those that run beside the agent.
+#[derive(Debug)]
+pub struct Companions {
+    /// `eke-prefetch`.
+    pub prefetch: Companion,
+    /// `eke-io govern`.
+    pub io: Companion,
+}
+
+impl From<Companion> for Companions {
+    /// Only what reads ahead.
+    fn from(prefetch: Companion) -> Self {
+        Self { prefetch, io: Companion::none() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ mod bench_startup;
 mod bench_web;
 mod cache;
 mod dash;
+mod io;
 pub mod link;
 pub mod prefetch;
 mod top;
@@ -23,6 +24,7 @@ pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
 pub use dash::{Dash, Metrics, MetricsFormat};
+pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;
 pub use top::Top;
 
@@ -156,6 +158,9 @@ pub enum Verb {
         after_help = "Example:\n  eke link web1                     measures it, and shows what would be written\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              puts the files back\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for passwords\nitself, once for each; a key spares that. Below sudo, ssh runs as the user who called it.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
     )]
     Link(link::Link),
+    /// Disk latency by class, and what a setting changes about it
+    #[command(subcommand)]
+    Io(Io),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -173,7 +178,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, io-watch, io-compare, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)
@@ -346,6 +351,9 @@ pub struct Up {
     /// The wish
     #[command(flatten)]
     pub wish: Wish,
+    /// Hold writers back when reads wait for them for too long, whatever the configuration says
+    #[arg(long)]
+    pub govern_io: bool,
     /// At boot: use the figures of the last measurement, there is little to sample yet
     #[arg(long, hide = true)]
     pub boot: bool,

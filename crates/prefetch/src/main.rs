@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use eke_kernel::{Root, settings};
+use eke_kernel::{Root, beside, settings};
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
 use eke_prefetch::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -93,7 +93,7 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     }
     let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if let Some(parent) = &arguments.end_with {
-        end_with(&root, parent).map_err(|why| (1, why))?;
+        beside::end_with(&root, parent).map_err(|why| (1, why))?;
     }
     let settings = settings::load(&root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
     let mut options =
@@ -106,22 +106,6 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut say),
     };
     done.map_err(|e| (if matches!(e, Error::Unknown(_)) { 2 } else { 1 }, e.to_string()))
-}
-
-/// Ends when the agent does, whose process this is.
-fn end_with(root: &Root, parent: &str) -> Result<(), String> {
-    // The agent is never the OOM killer's choice, and what it starts has that from it: what can be done without may be.
-    let score = root.path("proc/self/oom_score_adj");
-    root.sys().write(&score, b"0").map_err(|e| format!("cannot write {}: {e}", score.display()))?;
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-        .map_err(|e| format!("cannot ask to end with the agent: {e}"))?;
-    // It may have ended before that was asked for; then somebody else is the parent.
-    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
-    if now.as_deref() == Some(parent) {
-        Ok(())
-    } else {
-        Err(format!("process {parent} is not the parent, or has ended"))
-    }
 }
 
 /// A reader that went away is no reason to end.

@@ -1,8 +1,9 @@
 //! Figures and plans as text: pure, one file for each thing that is shown.
 
 pub mod cache;
-pub mod look;
+pub mod io;
 pub mod link;
+pub mod look;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;

@@ -13,8 +13,9 @@ mod doctor;
 mod down;
 mod enable;
 mod files;
-mod metrics;
+mod io;
 mod link;
+mod metrics;
 mod overview;
 mod pages;
 mod pen;
@@ -123,6 +124,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
         Some(Verb::Link(options)) => link::run(&context, &options),
+        Some(Verb::Io(io)) => io::run(&context, &io),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
