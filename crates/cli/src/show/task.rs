@@ -123,13 +123,13 @@ fn draw(bar: &ProgressBar, what: &str, elapsed: Duration, far: Option<(u64, u64)
 
 /// What, since when, and what is left at the rate until now.
 fn line(what: &str, elapsed: Duration, far: Option<(u64, u64)>) -> String {
-    let so_far = format!("{what}, {} so far", time(elapsed));
+    let so_far = format!("{what}: {}", time(elapsed));
     let share = far.map_or(0.0, |(done, whole)| done as f64 / whole.max(1) as f64);
     if share < RATE_FROM {
         return so_far;
     }
     let left = elapsed.mul_f64((1.0 - share).max(0.0) / share);
-    format!("{so_far}, about {} left at this rate", time(left))
+    format!("{so_far}, about {} left", time(left))
 }
 
 #[cfg(test)]
@@ -140,20 +140,11 @@ mod tests {
 
     #[test]
     fn what_is_left_goes_by_the_rate_until_now() {
-        assert_eq!(line("measuring", S(4), None), "measuring, 4 s so far");
-        assert_eq!(line("measuring", S(4), Some((1, 1_000))), "measuring, 4 s so far");
-        assert_eq!(
-            line("measuring", S(10), Some((25, 100))),
-            "measuring, 10 s so far, about 30 s left at this rate"
-        );
-        assert_eq!(
-            line("measuring", S(10), Some((100, 100))),
-            "measuring, 10 s so far, about 0 s left at this rate"
-        );
-        assert_eq!(
-            line("measuring", S(10), Some((5, 0))),
-            "measuring, 10 s so far, about 0 s left at this rate"
-        );
+        assert_eq!(line("measuring", S(4), None), "measuring: 4 s");
+        assert_eq!(line("measuring", S(4), Some((1, 1_000))), "measuring: 4 s");
+        assert_eq!(line("measuring", S(10), Some((25, 100))), "measuring: 10 s, about 30 s left");
+        assert_eq!(line("measuring", S(10), Some((100, 100))), "measuring: 10 s, about 0 s left");
+        assert_eq!(line("measuring", S(10), Some((5, 0))), "measuring: 10 s, about 0 s left");
     }
 
     #[test]

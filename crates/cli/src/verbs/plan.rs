@@ -67,8 +67,7 @@ pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
 pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     let mut facts = Swap.probe(&context.root)?;
     facts.managers.extend(ourselves(context));
-    let task =
-        Task::begin(context.json, "measuring this machine's pages and disks", expected(last_time(context)));
+    let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
     let measured = Swap.measure(&context.root, &facts)?;
     drop(task);
     let decision = decide::decide(&facts, &measured, wish)?;

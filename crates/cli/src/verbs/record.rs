@@ -20,8 +20,11 @@ pub fn run(context: &Context, options: Record) -> Outcome {
     }
     let stop = super::run::stop_flag()?;
     // A command has the terminal to itself.
-    let far = options.at_most.map_or_else(unknown, expected);
-    let task = options.command.is_empty().then(|| Task::begin(context.json, "recording until Ctrl-C", far));
+    let (what, far) = match options.at_most {
+        Some(length) => ("recording", expected(length)),
+        None => ("recording until Ctrl-C", unknown()),
+    };
+    let task = options.command.is_empty().then(|| Task::begin(context.json, what, far));
     let ended = record(&context.root, &spec(context, options), &stop).map_err(failure);
     drop(task);
     let ended = ended?;

@@ -25,7 +25,7 @@ pub fn run(context: &Context, options: &Replay) -> Outcome {
         settings.budgets_bytes = options.budget.iter().map(|budget| budget.0).collect();
     }
     let counter = Counter::default();
-    let task = Task::begin(context.json, "replaying the trace for every predictor", counter.far());
+    let task = Task::begin(context.json, "replaying the trace", counter.far());
     let rows = replay::replay_told(&trace, &settings, &mut |done, whole| counter.set(done, whole));
     drop(task);
     let rows = rows.into_iter().map(row).collect();
