@@ -20,13 +20,13 @@ const list = words => words.length < 2 ? words.join("") : words.slice(0, -1).joi
 /** Who says all this, as a state and a sentence. */
 export function who(view) {
   const { agent, applied, backend } = view.snapshot;
-  const plan = applied ? `its plan is applied: ${backend}` : backend === "none" ? "no plan is applied" : `no plan is applied; somebody else set up ${backend}`;
-  if (!agent) return ["alone", `The agent is not running; this page reads the machine itself. ${sentence(plan.replace("its plan", "eke's plan"))}`];
+  const plan = applied ? `eke's plan is applied: ${backend}` : "no plan is applied" + (backend === "none" ? "" : `, but there is compressed swap: ${backend}`);
+  if (!agent) return ["alone", `The agent is not running; this page reads the machine itself. ${sentence(plan)}`];
   const size = agent.resident ? `, ${bytes(agent.resident)}` : "";
   return ["up", `The agent (process ${agent.pid}${size}) answers; ${plan}.`];
 }
 
-const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + ".";
+const sentence = text => (text.startsWith("eke") ? text : text.charAt(0).toUpperCase() + text.slice(1)) + ".";
 
 /** Figures with their names: title, value, more words, share of a bar. */
 export function tiles(view) {

@@ -1,5 +1,5 @@
-//! What the page is told, and where that comes from. It holds no name of a user's file or program: on a machine with
-//! several users each of them can ask a port of 127.0.0.1.
+//! What the page is told, and where that comes from. It names nothing of a user's but the history's own file, where that is
+//! broken: on a machine with several users each of them can ask a port of 127.0.0.1.
 
 use eke_core::snapshot::{Applied, Snapshot};
 use eke_core::step::Prediction;

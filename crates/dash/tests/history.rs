@@ -5,15 +5,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use eke_core::sample::Memory;
-use eke_core::snapshot::{Machine, Snapshot};
+use eke_core::model::Model;
+use eke_core::sample::{Memory, Pressure};
+use eke_core::snapshot::{Machine, PrefetchState, Snapshot};
 use eke_core::units::Bytes;
 use eke_dash::Error;
 use eke_dash::history::file::{self, HistoryFile, MOST_BYTES};
 use eke_dash::history::series::SERIES;
 use eke_dash::history::{History, SPANS};
 use eke_dash::recorder::{Moment, Recorder, SAVE_EVERY_S};
-use eke_dash::view::View;
+use eke_dash::view::{Caches, View};
 use rusqlite::Connection;
 
 const START_S: u64 = 1_700_000_000;
@@ -21,10 +22,47 @@ const DAY_S: u64 = 86_400;
 const HOUR: usize = 1;
 const DAY: usize = 2;
 
+/// All that can be remembered, in numbers that take their whole room in the file.
 fn view(free: u64) -> View {
-    let memory = Memory { total: Bytes(1 << 40), free: Bytes(free), ..Memory::default() };
-    let machine = Machine { memory, ..Machine::default() };
-    View { snapshot: Snapshot { machine, ..Snapshot::default() }, ..View::default() }
+    let odd = |n: u64| free.wrapping_mul(n) % (1 << 39) + n;
+    let share = free as f64 % 97.0 / 97.0 + 1e-9;
+    let memory = Memory {
+        total: Bytes(1 << 42),
+        free: Bytes(free),
+        anonymous: Bytes(odd(7919)),
+        shared: Bytes(odd(104_729)),
+        file_cache: Bytes(odd(1_299_709)),
+        ..Memory::default()
+    };
+    let pressure = Some(Pressure { some_avg10: share, full_avg10: share / 3.0, ..Pressure::default() });
+    let machine = Machine {
+        memory,
+        memory_pressure: pressure,
+        io_pressure: pressure,
+        cpu_pressure: pressure,
+        ..Machine::default()
+    };
+    let model = Model {
+        pool: Bytes(odd(15_485_863)),
+        held: Bytes(odd(32_452_843)),
+        pages_in_per_s: share,
+        pages_out_per_s: share / 7.0,
+        major_faults_per_s: share / 9.0,
+        kswapd_cpu_share: share / 11.0,
+        ..Model::default()
+    };
+    let prefetch = PrefetchState {
+        launches: free / 3,
+        foreseen: free / 7,
+        ahead: Bytes(free * 999),
+        used: Bytes(free * 333),
+        at_exec: Bytes(free * 111),
+        ..PrefetchState::default()
+    };
+    let caches =
+        Caches { from_store: Bytes(free * 9_973), from_below: Bytes(free * 997), ..Caches::default() };
+    let snapshot = Snapshot { machine, model, prefetch: Some(prefetch), ..Snapshot::default() };
+    View { snapshot, caches: Some(caches), ..View::default() }
 }
 
 fn moment(after_s: u64) -> Moment {

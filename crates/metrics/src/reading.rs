@@ -1,5 +1,6 @@
 //! What the metrics are about.
 
+use eke_core::sample::Memory;
 use eke_core::snapshot::Snapshot;
 use eke_core::units::{Bytes, Nanos};
 
@@ -41,4 +42,10 @@ pub struct Cache {
     pub below_cost: Option<Nanos>,
     /// How often a worker died and was followed by another.
     pub restarts: u64,
+}
+
+/// RAM that is neither anonymous nor shared nor compressed (`pool`) nor file cache nor free: the kernel's own, most of it.
+pub fn other_ram(memory: &Memory, pool: Bytes) -> Bytes {
+    let named = memory.anonymous + memory.shared + pool + memory.file_cache + memory.free;
+    memory.total.saturating_sub(named)
 }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub const APPLICATION_ID: i64 = 0x656b_6568;
 /// `user_version` of the file: the schema below.
 pub const SCHEMA: i64 = 1;
-/// The most that the file may have: 2 MiB. All its points take about a quarter of that.
+/// The most that the file may have: 2 MiB. All its points take about 270 KiB.
 pub const MOST_BYTES: u64 = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
 

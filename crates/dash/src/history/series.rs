@@ -2,6 +2,7 @@
 
 use eke_core::sample::Pressure;
 use eke_core::units::Bytes;
+use eke_metrics::reading::other_ram;
 
 use crate::view::View;
 
@@ -36,7 +37,10 @@ pub const SERIES: [Series; COUNT] = [
     Series { key: "anonymous", get: |s| memory(s, |v| v.snapshot.machine.memory.anonymous) },
     Series { key: "shared", get: |s| memory(s, |v| v.snapshot.machine.memory.shared) },
     Series { key: "pool", get: |s| memory(s, |v| v.snapshot.model.pool) },
-    Series { key: "other", get: |s| memory(s, other) },
+    Series {
+        key: "other",
+        get: |s| memory(s, |v| other_ram(&v.snapshot.machine.memory, v.snapshot.model.pool)),
+    },
     Series { key: "file_cache", get: |s| memory(s, |v| v.snapshot.machine.memory.file_cache) },
     Series { key: "free", get: |s| memory(s, |v| v.snapshot.machine.memory.free) },
     Series { key: "held", get: |s| Some(s.now.snapshot.model.held.0 as f64) },
@@ -71,13 +75,6 @@ pub fn values(step: &Step<'_>) -> Values {
 /// An agent of before does not say how memory is split.
 fn memory(step: &Step<'_>, part: fn(&View) -> Bytes) -> Option<f64> {
     (step.now.snapshot.machine.memory.total.0 > 0).then(|| part(step.now).0 as f64)
-}
-
-/// RAM that is none of the parts: the kernel's own, most of it.
-fn other(view: &View) -> Bytes {
-    let memory = &view.snapshot.machine.memory;
-    let named = memory.anonymous + memory.shared + view.snapshot.model.pool + memory.file_cache + memory.free;
-    memory.total.saturating_sub(named)
 }
 
 fn percent(pressure: Option<Pressure>, of: fn(&Pressure) -> f64) -> Option<f64> {

@@ -1,11 +1,11 @@
 //! What the machine has, and how its tasks wait.
 
-use eke_core::sample::{Memory, Pressure};
+use eke_core::sample::Pressure;
 use eke_core::snapshot::Machine;
 use eke_core::units::Bytes;
 
 use crate::metric::{Metric, Sample, maybe, one};
-use crate::reading::Reading;
+use crate::reading::{Reading, other_ram};
 
 pub const METRICS: [Metric; 10] = [
     Metric::gauge("eke_ram_bytes", "bytes", "RAM that the kernel manages.", |r| {
@@ -71,23 +71,16 @@ fn rate(reading: &Reading, value: f64) -> Vec<Sample> {
     maybe((reading.snapshot.model.interval_s > 0.0).then_some(value))
 }
 
-/// Parts of RAM that do not overlap and sum up to it, in the order in which they are drawn.
-pub fn parts_of_ram(memory: &Memory, pool: Bytes) -> [(&'static str, Bytes); 6] {
-    let (anonymous, shared) = (memory.anonymous, memory.shared);
-    let named = anonymous + shared + memory.file_cache + pool + memory.free;
-    let other = memory.total.saturating_sub(named);
-    [
-        ("anonymous", anonymous),
-        ("shared", shared),
+fn parts(reading: &Reading) -> Vec<Sample> {
+    let (memory, pool) = (&reading.snapshot.machine.memory, reading.snapshot.model.pool);
+    let parts = [
+        ("anonymous", memory.anonymous),
+        ("shared", memory.shared),
         ("compressed_pool", pool),
-        ("other", other),
+        ("other", other_ram(memory, pool)),
         ("file_cache", memory.file_cache),
         ("free", memory.free),
-    ]
-}
-
-fn parts(reading: &Reading) -> Vec<Sample> {
-    let parts = parts_of_ram(&reading.snapshot.machine.memory, reading.snapshot.model.pool);
+    ];
     parts.into_iter().map(|(name, bytes)| Sample::of("use", name, bytes.0 as f64)).collect()
 }
 
