@@ -33,7 +33,7 @@ pub fn run(context: &Context, options: &Metrics) -> Outcome {
 
 /// What every unprivileged client sees, and one's own caches.
 pub fn reading(context: &Context) -> Outcome<Reading> {
-    let caches = cache::status::caches(context).iter().filter_map(of_cache).collect();
+    let caches = cache::status::caches(&context.root).iter().filter_map(of_cache).collect();
     Ok(Reading { snapshot: status::snapshot(context)?, caches })
 }
 
