@@ -3,7 +3,7 @@
 use super::Bench;
 use super::plan::{Setting, study};
 use super::trial::{Chosen, Sampled, Trial};
-use super::verdict::{RC4_GAIN, beside_the_study, standing};
+use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
 use crate::report::words::shown;
 use crate::report::{Better, Machine, Metric, Report, Role, Variant};
 use crate::rows::{Params, Rows, params};
@@ -21,7 +21,7 @@ const EKE: &str = "eke";
 const BOTH_WAYS: &str = "throughput";
 const TO_HERE: &str = "to here";
 const TO_THERE: &str = "to there";
-const CPU: &str = "CPU of both ends";
+const CPU: &str = "CPU of the busier end";
 const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
@@ -74,7 +74,7 @@ fn add(rows: &mut Rows, variant: &str, at: &Params, sampled: &Sampled) {
     rows.add(variant, at, BOTH_WAYS, "MB/s", sampled.rates());
     rows.add(variant, at, TO_HERE, "MB/s", sampled.to_here.iter().copied());
     rows.add(variant, at, TO_THERE, "MB/s", sampled.to_there.iter().copied());
-    rows.add(variant, at, CPU, "ms/MB", sampled.cpu_per_mb.map(|s| 1e3 * s));
+    rows.add(variant, at, CPU, "ms/MB", sampled.bound_per_mb.iter().map(|s| 1e3 * s));
 }
 
 fn metrics() -> Vec<Metric> {
@@ -83,7 +83,11 @@ fn metrics() -> Vec<Metric> {
         metric(BOTH_WAYS, Better::More, "as much to here as to there: the harmonic mean of both"),
         metric(TO_HERE, Better::More, "from the server to the thin client"),
         metric(TO_THERE, Better::More, "from the thin client to the server"),
-        metric(CPU, Better::Less, "ssh and sshd together"),
+        metric(
+            CPU,
+            Better::Less,
+            "of ssh or sshd, whichever needs more: it hardly depends on what else the machine does",
+        ),
         metric(SECONDS, Better::Less, "from the first answer on, 20 at most"),
         metric(MOVED, Better::Less, "both ways together, 200 at most"),
     ]
@@ -131,8 +135,10 @@ fn verdict(setting: &Setting, trial: &Trial, chosen: &Chosen) -> String {
         let rc4 = if times >= RC4_GAIN { ", more than RC4's 1.5 times" } else { "" };
         format!(" {} times the study's AES128-CTR{rc4}.", shown(times))
     });
+    let cpu = less_cpu(trial, chosen)
+        .map_or(String::new(), |times| format!(" It needs {} times less CPU.", shown(times)));
     format!(
-        "{}, {}: eke chose {}, limit {}: {}.{beside}",
+        "{}, {}: eke chose {}, limit {}: {}.{beside}{cpu}",
         setting.link.name(),
         setting.cpu.name(),
         chosen.suite,

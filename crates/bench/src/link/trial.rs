@@ -8,7 +8,6 @@ use eke_link::decide::Limit;
 use eke_link::figures::{both_ways, median};
 use eke_link::measure::channel::{Channel, Opening};
 use eke_link::measure::{self, Asked, Ssh};
-use eke_link::parse::sample::{Spent, Used};
 use eke_link::policy::{Offers, Policy};
 
 use super::Bench;
@@ -43,8 +42,9 @@ pub struct Sampled {
     pub to_here: Vec<f64>,
     /// MB/s of each slice to the far end.
     pub to_there: Vec<f64>,
-    /// CPU seconds per MB of both ends together.
-    pub cpu_per_mb: Option<f64>,
+    /// CPU seconds per MB of the end that needs more, of each round; empty where an end does not show it. It hardly depends on what else
+    /// the machine does.
+    pub bound_per_mb: Vec<f64>,
 }
 
 impl Sampled {
@@ -121,8 +121,6 @@ struct Lane<'a> {
     sizes: (u64, u64),
     idle: (Duration, Duration),
     sampled: Sampled,
-    spent: Spent,
-    bytes: u64,
 }
 
 fn exhaustive(
@@ -148,7 +146,7 @@ fn exhaustive(
             lanes[n].round(&mut here)?;
         }
     }
-    Ok(lanes.into_iter().map(Lane::done).collect())
+    Ok(lanes.into_iter().map(|lane| lane.sampled).collect())
 }
 
 /// MB/s of one cipher to here.
@@ -180,10 +178,10 @@ impl<'a> Lane<'a> {
             is_allowed,
             to_here: Vec::new(),
             to_there: Vec::new(),
-            cpu_per_mb: None,
+            bound_per_mb: Vec::new(),
         };
         let (sizes, idle) = ((to_here.0, to_there.0), (to_here.1, to_there.1));
-        Ok(Self { channel, sizes, idle, sampled, spent: Spent::default(), bytes: 0 })
+        Ok(Self { channel, sizes, idle, sampled })
     }
 
     fn round(&mut self, here: &mut Channel<'_>) -> Result<()> {
@@ -193,15 +191,11 @@ impl<'a> Lane<'a> {
         self.sampled.to_here.push(rate(self.sizes.0, took, self.idle.0));
         let took = self.channel.put(self.sizes.1)?;
         self.sampled.to_there.push(rate(self.sizes.1, took, self.idle.1));
-        self.spent += self.channel.sample(None)?.since(&before.1);
-        self.spent += here.sample(pid)?.since(&before.0);
-        self.bytes += self.sizes.0 + self.sizes.1;
+        let there = self.channel.sample(None)?.since(&before.1).used();
+        let here = here.sample(pid)?.since(&before.0).used();
+        let mb = (self.sizes.0 + self.sizes.1) as f64 / 1e6;
+        self.sampled.bound_per_mb.extend(here.cpu_s.zip(there.cpu_s).map(|(a, b)| a.max(b) / mb));
         Ok(())
-    }
-
-    fn done(self) -> Sampled {
-        let Used { cpu_s, .. } = self.spent.used();
-        Sampled { cpu_per_mb: cpu_s.map(|s| s / (self.bytes as f64 / 1e6)), ..self.sampled }
     }
 }
 
