@@ -194,6 +194,12 @@ pub enum Lab {
         /// What is to be done, as JSON
         task: String,
     },
+    /// A moving picture on the display of the environment; frames and seconds as JSON
+    Picture {
+        /// Milliseconds
+        #[arg(value_name = "MS")]
+        time: u64,
+    },
     /// Tabs of a browser with pages of a local web server, until one cannot be held
     Tabs {
         /// What is to be done, as JSON

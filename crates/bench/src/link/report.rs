@@ -22,6 +22,8 @@ const BOTH_WAYS: &str = "throughput";
 const TO_HERE: &str = "to here";
 const TO_THERE: &str = "to there";
 const CPU: &str = "CPU of the busier end";
+const FRAMES: &str = "X session";
+const DIRECT: &str = "without ssh";
 const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
@@ -64,10 +66,25 @@ fn rows(held: &Held) -> Vec<crate::report::Row> {
         if let Some(ours) = ours {
             add(&mut rows, EKE, &at, ours);
         }
+        add_frames(&mut rows, &at, trial);
         rows.add(EKE, &at, SECONDS, "s", trial.chosen.iter().map(|c| c.seconds));
         rows.add(EKE, &at, MOVED, "MB", trial.chosen.iter().map(|c| c.bytes as f64 / 1e6));
     }
     rows.done()
+}
+
+fn add_frames(rows: &mut Rows, at: &Params, trial: &Trial) {
+    for (suite, frames) in &trial.frames {
+        let Some(suite) = suite else {
+            rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
+            continue;
+        };
+        let known = trial.sampled.iter().find(|m| m.suite == *suite);
+        rows.add(&known.map_or_else(|| suite.to_string(), name), at, FRAMES, "frames/s", [*frames]);
+        if trial.chosen.last().is_some_and(|c| c.suite == *suite) {
+            rows.add(EKE, at, FRAMES, "frames/s", [*frames]);
+        }
+    }
 }
 
 fn add(rows: &mut Rows, variant: &str, at: &Params, sampled: &Sampled) {
@@ -88,6 +105,11 @@ fn metrics() -> Vec<Metric> {
             Better::Less,
             "of ssh or sshd, whichever needs more: it hardly depends on what else the machine does",
         ),
+        metric(
+            FRAMES,
+            Better::More,
+            "whole frames of 640 x 480 through ssh -Y, from the server to the thin client's screen",
+        ),
         metric(SECONDS, Better::Less, "from the first answer on, 20 at most"),
         metric(MOVED, Better::Less, "both ways together, 200 at most"),
     ]
@@ -101,6 +123,10 @@ fn variants(held: &Held) -> Vec<Variant> {
             let role = if sampled.is_allowed { Role::Peer } else { Role::Baseline };
             variants.push(Variant { name, role, set_up: String::new() });
         }
+    }
+    if held.trials.iter().any(|(_, t)| !t.frames.is_empty()) {
+        let set_up = "X over TCP as it is, which eke never chooses: what encryption costs".to_owned();
+        variants.push(Variant { name: DIRECT.into(), role: Role::Baseline, set_up });
     }
     let set_up =
         "what `eke link` chose in this setting, with the figures of that cipher's exhaustive measurement"

@@ -14,6 +14,7 @@ use super::Bench;
 use super::error::{Error, Result};
 use super::plan::study;
 use super::server::HOST;
+use super::x11::Session;
 
 /// How long slices are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +80,15 @@ pub struct Trial {
     pub sampled: Vec<Sampled>,
     /// eke, as often as it was asked.
     pub chosen: Vec<Chosen>,
+    /// Frames a second of an X session through some of the ciphers; the last one without ssh.
+    pub frames: Vec<(Option<Suite>, f64)>,
 }
 
 /// Every cipher that is allowed and the study's, in turn, then eke.
 ///
 /// # Errors
 /// A connection's, or a signal.
-pub fn hold(bench: &Bench<'_>, ssh: &Ssh) -> Result<Trial> {
+pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
     let suites = suites(bench, ssh)?;
     let lengths = if bench.options.quick {
         Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: bench.options.rounds }
@@ -104,7 +107,32 @@ pub fn hold(bench: &Bench<'_>, ssh: &Ssh) -> Result<Trial> {
             bytes: link.bytes,
         });
     }
-    Ok(Trial { sampled, chosen })
+    let frames = session.map(|s| frames(bench, ssh, s, &chosen)).transpose()?.unwrap_or_default();
+    Ok(Trial { sampled, chosen, frames })
+}
+
+/// The study's cipher, one of each family, what eke chose, and no ssh at all.
+fn frames(
+    bench: &Bench<'_>,
+    ssh: &Ssh,
+    session: &Session<'_>,
+    chosen: &[Chosen],
+) -> Result<Vec<(Option<Suite>, f64)>> {
+    let mut suites = vec![study()];
+    let families = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"].map(|c| Suite::new(c, None));
+    for suite in families.iter().chain(chosen.iter().map(|c| &c.suite)) {
+        if !suites.contains(suite) {
+            suites.push(suite.clone());
+        }
+    }
+    let mut frames = Vec::new();
+    for suite in suites {
+        bench.progress.doing(&format!("X through {suite}"));
+        frames.push((Some(suite.clone()), session.through(bench, ssh, &suite)?.per_s()));
+    }
+    bench.progress.doing("X without ssh");
+    frames.push((None, session.direct(bench)?.per_s()));
+    Ok(frames)
 }
 
 /// What the policy allows of what both ends have, and the study's.

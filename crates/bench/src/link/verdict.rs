@@ -107,6 +107,7 @@ mod tests {
                 sampled("slow", true, [60.0, 61.0, 59.0]),
             ],
             chosen: vec![],
+            frames: vec![],
         };
         for (name, holds, words) in [
             ("best", true, "the best, best"),

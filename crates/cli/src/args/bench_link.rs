@@ -18,6 +18,9 @@ pub struct LinkBench {
     /// How often eke decides in each setting; without it 3, with --quick once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: Option<u32>,
+    /// Without the X session
+    #[arg(long)]
+    pub no_x11: bool,
     /// Only these: 100m, 1g, unlimited
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = link)]
     pub links: Vec<Rate>,

@@ -1,6 +1,7 @@
 //! `eke bench link`.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use eke_bench::link::plan::{Cpu, Rate};
 use eke_bench::link::{self, Bench, Error, Options};
@@ -9,6 +10,7 @@ use super::Context;
 use super::bench::{finish, refuse_existing};
 use crate::args::LinkBench;
 use crate::exit::{Failure, Outcome, Status};
+use crate::say;
 use crate::show::progress::Shown;
 
 /// The verb.
@@ -19,6 +21,7 @@ pub fn run(context: &Context, options: &LinkBench) -> Outcome {
     let progress = Shown::on_terminal(context.json);
     let held = link::run(&Bench {
         root: &context.root,
+        program: std::env::current_exe()?,
         options: asked(options),
         command: command(options),
         progress: &progress,
@@ -28,6 +31,13 @@ pub fn run(context: &Context, options: &LinkBench) -> Outcome {
     // A signal goes to helpers such as ip too, whose failure is not the news then.
     let held = held.map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e });
     finish(context, &held.map_err(|e| Failure::new(Status::Failed, e.to_string()))?, &options.files)
+}
+
+/// `eke lab picture`.
+pub fn picture(time_ms: u64) -> Outcome {
+    let frames = link::picture::show(Duration::from_millis(time_ms));
+    say!("{}", serde_json::to_string(&frames.map_err(|why| Failure::new(Status::Failed, why))?)?);
+    Ok(Status::Done)
 }
 
 fn asked(options: &LinkBench) -> Options {
@@ -41,6 +51,7 @@ fn asked(options: &LinkBench) -> Options {
         quick,
         rounds: or(options.rounds, 4, 6),
         repeats: or(options.repeats, 1, 3),
+        x11: !options.no_x11,
         links: if options.links.is_empty() { links.to_vec() } else { options.links.clone() },
         cpus: if options.cpus.is_empty() { cpus.to_vec() } else { options.cpus.clone() },
     }
@@ -52,12 +63,13 @@ fn command(options: &LinkBench) -> String {
     let links: Vec<&str> = asked.links.iter().map(|l| l.word()).collect();
     let cpus: Vec<&str> = asked.cpus.iter().map(|c| c.word()).collect();
     format!(
-        "sudo eke bench link {}--rounds {} --repeats {} --links {} --cpus {}",
+        "sudo eke bench link {}--rounds {} --repeats {} --links {} --cpus {}{}",
         if asked.quick { "--quick " } else { "" },
         asked.rounds,
         asked.repeats,
         links.join(","),
-        cpus.join(",")
+        cpus.join(","),
+        if asked.x11 { "" } else { " --no-x11" }
     )
 }
 
@@ -80,7 +92,7 @@ mod tests {
         for line in [
             "eke bench link",
             "eke bench link --quick",
-            "eke bench link --cpus atom,full --links 1g --rounds 9",
+            "eke bench link --cpus atom,full --links 1g --rounds 9 --no-x11",
         ] {
             let first = options(line);
             let command = command(&first);
