@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_cache;
+mod bench_link;
 mod bench_startup;
 mod bench_web;
 mod cache;
@@ -20,6 +21,7 @@ use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
+pub use bench_link::LinkBench;
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
@@ -215,6 +217,12 @@ pub enum Lab {
     Startup {
         /// What is to be done, as JSON
         task: String,
+    },
+    /// A moving picture on the display of the environment; frames and seconds as JSON
+    Picture {
+        /// Milliseconds
+        #[arg(value_name = "MS")]
+        time: u64,
     },
     /// Tabs of a browser with pages of a local web server, until one cannot be held
     Tabs {

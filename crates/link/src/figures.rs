@@ -84,6 +84,14 @@ impl Measured {
     }
 }
 
+impl Measured {
+    /// CPU seconds per MB of the end that needs more, both ways in equal parts: what bounds one session, each end being one thread.
+    pub fn bound_per_mb(&self) -> Option<f64> {
+        let mean = |of: fn(&Flow) -> Option<f64>| Some((of(&self.to_here)? + of(&self.to_there)?) / 2.0);
+        Some(mean(|f| f.cpu_per_mb().0)?.max(mean(|f| f.cpu_per_mb().1)?))
+    }
+}
+
 /// The harmonic mean.
 pub fn both_ways(a: f64, b: f64) -> f64 {
     if a <= 0.0 || b <= 0.0 { 0.0 } else { 2.0 / (1.0 / a + 1.0 / b) }

@@ -8,6 +8,7 @@ use super::net::Net;
 use super::plan::{Cpu, Rate, Setting};
 use super::report::{self, Held};
 use super::server::Server;
+use super::x11::Session;
 use super::{Bench, near, net, server, trial};
 use crate::report::Report;
 
@@ -22,9 +23,15 @@ pub fn run(bench: &Bench<'_>) -> Result<Report> {
     let net = Net::make(bench.root)?;
     let server = Server::start(bench.root, &net)?;
     let mut held = Held::default();
+    let session = bench.options.x11.then(|| Session::start(bench, &net)).transpose();
+    let session = session.unwrap_or_else(|why| {
+        held.notes.push(format!("There is no X session: {why}."));
+        None
+    });
     bench.progress.planned(bench.options.links.len() * bench.options.cpus.len());
     for cpu in &bench.options.cpus {
-        let done = one_cpu(bench, &net, &server, *cpu, &mut held);
+        let done =
+            one_cpu(bench, &Scene { net: &net, server: &server, session: session.as_ref() }, *cpu, &mut held);
         // A signal goes to ssh too, whose failure is not the news then.
         done.map_err(|e| if bench.shutdown.load(Ordering::Relaxed) { Error::Interrupted } else { e })?;
     }
@@ -35,10 +42,18 @@ pub fn run(bench: &Bench<'_>) -> Result<Report> {
     Ok(report::report(bench, held))
 }
 
-fn one_cpu(bench: &Bench<'_>, net: &Net, server: &Server, cpu: Cpu, held: &mut Held) -> Result<()> {
+/// What all settings share.
+struct Scene<'a> {
+    net: &'a Net,
+    server: &'a Server,
+    session: Option<&'a Session<'a>>,
+}
+
+fn one_cpu(bench: &Bench<'_>, scene: &Scene<'_>, cpu: Cpu, held: &mut Held) -> Result<()> {
+    let net = scene.net;
     net.limit(Rate::Unlimited)?;
     bench.progress.doing(&format!("the CPU: {}", cpu.name()));
-    let near = match Near::make(bench, net, server, cpu) {
+    let near = match Near::make(bench, net, scene.server, cpu) {
         Ok(near) => near,
         Err(Error::Place(why)) => {
             held.notes.push(format!("{} is left out: {why}.", cpu.name()));
@@ -57,7 +72,7 @@ fn one_cpu(bench: &Bench<'_>, net: &Net, server: &Server, cpu: Cpu, held: &mut H
         let setting = Setting { link: *link, cpu };
         bench.progress.begins(&format!("{}, {}", link.name(), cpu.name()));
         net.limit(*link)?;
-        held.trials.push((setting, trial::hold(bench, &near.ssh)?));
+        held.trials.push((setting, trial::hold(bench, &near.ssh, scene.session)?));
     }
     Ok(())
 }

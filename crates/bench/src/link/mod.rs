@@ -11,6 +11,7 @@
 //! - [`plan`]: links, CPUs, settings (pure)
 //! - [`net`]: the namespaces and the link between them; [`server`]: the ssh server; [`near`]: ssh on a smaller CPU, calibrated
 //! - [`trial`]: every cipher in one setting, then eke's choice
+//! - [`x11`]: a moving picture through `ssh -Y`; [`picture`]: its client
 //! - [`verdict`]: is eke's choice among the best? (pure); [`report`]: the table (pure)
 //!
 //! Nothing stays: namespaces, the group and the server's directory have names that say their owner, and the next experiment sweeps them.
@@ -19,12 +20,15 @@ pub mod error;
 mod hold;
 pub mod near;
 pub mod net;
+pub mod picture;
 pub mod plan;
 pub mod report;
 pub mod server;
 pub mod trial;
 pub mod verdict;
+pub mod x11;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use eke_kernel::Root;
@@ -43,6 +47,8 @@ pub struct Options {
     pub rounds: usize,
     /// How often eke decides in each setting.
     pub repeats: usize,
+    /// Also the X session.
+    pub x11: bool,
     /// The links.
     pub links: Vec<Rate>,
     /// The CPUs.
@@ -53,6 +59,8 @@ pub struct Options {
 pub struct Bench<'a> {
     /// The machine.
     pub root: &'a Root,
+    /// `eke`.
+    pub program: PathBuf,
     /// What the user asks for.
     pub options: Options,
     /// The command line that makes it again.

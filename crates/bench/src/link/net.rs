@@ -18,6 +18,8 @@ const DEVICE: &str = "eke0";
 const NAMES: &str = "run/netns";
 /// The address of the far end.
 pub const ADDRESS: &str = "10.77.0.2";
+/// And of the near one.
+pub const NEAR_ADDRESS: &str = "10.77.0.1";
 
 /// Removed when it is dropped, with the link.
 #[derive(Debug)]

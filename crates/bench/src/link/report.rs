@@ -3,7 +3,7 @@
 use super::Bench;
 use super::plan::{Setting, study};
 use super::trial::{Chosen, Sampled, Trial};
-use super::verdict::{RC4_GAIN, beside_the_study, standing};
+use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
 use crate::report::words::shown;
 use crate::report::{Better, Machine, Metric, Report, Role, Variant};
 use crate::rows::{Params, Rows, params};
@@ -21,7 +21,9 @@ const EKE: &str = "eke";
 const BOTH_WAYS: &str = "throughput";
 const TO_HERE: &str = "to here";
 const TO_THERE: &str = "to there";
-const CPU: &str = "CPU of both ends";
+const CPU: &str = "CPU of the busier end";
+const FRAMES: &str = "X session";
+const DIRECT: &str = "without ssh";
 const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
@@ -64,17 +66,32 @@ fn rows(held: &Held) -> Vec<crate::report::Row> {
         if let Some(ours) = ours {
             add(&mut rows, EKE, &at, ours);
         }
+        add_frames(&mut rows, &at, trial);
         rows.add(EKE, &at, SECONDS, "s", trial.chosen.iter().map(|c| c.seconds));
         rows.add(EKE, &at, MOVED, "MB", trial.chosen.iter().map(|c| c.bytes as f64 / 1e6));
     }
     rows.done()
 }
 
+fn add_frames(rows: &mut Rows, at: &Params, trial: &Trial) {
+    for (suite, frames) in &trial.frames {
+        let Some(suite) = suite else {
+            rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
+            continue;
+        };
+        let known = trial.sampled.iter().find(|m| m.suite == *suite);
+        rows.add(&known.map_or_else(|| suite.to_string(), name), at, FRAMES, "frames/s", [*frames]);
+        if trial.chosen.last().is_some_and(|c| c.suite == *suite) {
+            rows.add(EKE, at, FRAMES, "frames/s", [*frames]);
+        }
+    }
+}
+
 fn add(rows: &mut Rows, variant: &str, at: &Params, sampled: &Sampled) {
     rows.add(variant, at, BOTH_WAYS, "MB/s", sampled.rates());
     rows.add(variant, at, TO_HERE, "MB/s", sampled.to_here.iter().copied());
     rows.add(variant, at, TO_THERE, "MB/s", sampled.to_there.iter().copied());
-    rows.add(variant, at, CPU, "ms/MB", sampled.cpu_per_mb.map(|s| 1e3 * s));
+    rows.add(variant, at, CPU, "ms/MB", sampled.bound_per_mb.iter().map(|s| 1e3 * s));
 }
 
 fn metrics() -> Vec<Metric> {
@@ -83,7 +100,16 @@ fn metrics() -> Vec<Metric> {
         metric(BOTH_WAYS, Better::More, "as much to here as to there: the harmonic mean of both"),
         metric(TO_HERE, Better::More, "from the server to the thin client"),
         metric(TO_THERE, Better::More, "from the thin client to the server"),
-        metric(CPU, Better::Less, "ssh and sshd together"),
+        metric(
+            CPU,
+            Better::Less,
+            "of ssh or sshd, whichever needs more: it hardly depends on what else the machine does",
+        ),
+        metric(
+            FRAMES,
+            Better::More,
+            "whole frames of 640 x 480 through ssh -Y, from the server to the thin client's screen",
+        ),
         metric(SECONDS, Better::Less, "from the first answer on, 20 at most"),
         metric(MOVED, Better::Less, "both ways together, 200 at most"),
     ]
@@ -97,6 +123,10 @@ fn variants(held: &Held) -> Vec<Variant> {
             let role = if sampled.is_allowed { Role::Peer } else { Role::Baseline };
             variants.push(Variant { name, role, set_up: String::new() });
         }
+    }
+    if held.trials.iter().any(|(_, t)| !t.frames.is_empty()) {
+        let set_up = "X over TCP as it is, which eke never chooses: what encryption costs".to_owned();
+        variants.push(Variant { name: DIRECT.into(), role: Role::Baseline, set_up });
     }
     let set_up =
         "what `eke link` chose in this setting, with the figures of that cipher's exhaustive measurement"
@@ -131,8 +161,10 @@ fn verdict(setting: &Setting, trial: &Trial, chosen: &Chosen) -> String {
         let rc4 = if times >= RC4_GAIN { ", more than RC4's 1.5 times" } else { "" };
         format!(" {} times the study's AES128-CTR{rc4}.", shown(times))
     });
+    let cpu = less_cpu(trial, chosen)
+        .map_or(String::new(), |times| format!(" It needs {} times less CPU.", shown(times)));
     format!(
-        "{}, {}: eke chose {}, limit {}: {}.{beside}",
+        "{}, {}: eke chose {}, limit {}: {}.{beside}{cpu}",
         setting.link.name(),
         setting.cpu.name(),
         chosen.suite,

@@ -8,13 +8,13 @@ use eke_link::decide::Limit;
 use eke_link::figures::{both_ways, median};
 use eke_link::measure::channel::{Channel, Opening};
 use eke_link::measure::{self, Asked, Ssh};
-use eke_link::parse::sample::{Spent, Used};
 use eke_link::policy::{Offers, Policy};
 
 use super::Bench;
 use super::error::{Error, Result};
 use super::plan::study;
 use super::server::HOST;
+use super::x11::Session;
 
 /// How long slices are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,9 @@ pub struct Sampled {
     pub to_here: Vec<f64>,
     /// MB/s of each slice to the far end.
     pub to_there: Vec<f64>,
-    /// CPU seconds per MB of both ends together.
-    pub cpu_per_mb: Option<f64>,
+    /// CPU seconds per MB of the end that needs more, of each round; empty where an end does not show it. It hardly depends on what else
+    /// the machine does.
+    pub bound_per_mb: Vec<f64>,
 }
 
 impl Sampled {
@@ -79,13 +80,15 @@ pub struct Trial {
     pub sampled: Vec<Sampled>,
     /// eke, as often as it was asked.
     pub chosen: Vec<Chosen>,
+    /// Frames a second of an X session through some of the ciphers; the last one without ssh.
+    pub frames: Vec<(Option<Suite>, f64)>,
 }
 
 /// Every cipher that is allowed and the study's, in turn, then eke.
 ///
 /// # Errors
 /// A connection's, or a signal.
-pub fn hold(bench: &Bench<'_>, ssh: &Ssh) -> Result<Trial> {
+pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
     let suites = suites(bench, ssh)?;
     let lengths = if bench.options.quick {
         Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: bench.options.rounds }
@@ -104,7 +107,32 @@ pub fn hold(bench: &Bench<'_>, ssh: &Ssh) -> Result<Trial> {
             bytes: link.bytes,
         });
     }
-    Ok(Trial { sampled, chosen })
+    let frames = session.map(|s| frames(bench, ssh, s, &chosen)).transpose()?.unwrap_or_default();
+    Ok(Trial { sampled, chosen, frames })
+}
+
+/// The study's cipher, one of each family, what eke chose, and no ssh at all.
+fn frames(
+    bench: &Bench<'_>,
+    ssh: &Ssh,
+    session: &Session<'_>,
+    chosen: &[Chosen],
+) -> Result<Vec<(Option<Suite>, f64)>> {
+    let mut suites = vec![study()];
+    let families = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"].map(|c| Suite::new(c, None));
+    for suite in families.iter().chain(chosen.iter().map(|c| &c.suite)) {
+        if !suites.contains(suite) {
+            suites.push(suite.clone());
+        }
+    }
+    let mut frames = Vec::new();
+    for suite in suites {
+        bench.progress.doing(&format!("X through {suite}"));
+        frames.push((Some(suite.clone()), session.through(bench, ssh, &suite)?.per_s()));
+    }
+    bench.progress.doing("X without ssh");
+    frames.push((None, session.direct(bench)?.per_s()));
+    Ok(frames)
 }
 
 /// What the policy allows of what both ends have, and the study's.
@@ -121,8 +149,6 @@ struct Lane<'a> {
     sizes: (u64, u64),
     idle: (Duration, Duration),
     sampled: Sampled,
-    spent: Spent,
-    bytes: u64,
 }
 
 fn exhaustive(
@@ -148,7 +174,7 @@ fn exhaustive(
             lanes[n].round(&mut here)?;
         }
     }
-    Ok(lanes.into_iter().map(Lane::done).collect())
+    Ok(lanes.into_iter().map(|lane| lane.sampled).collect())
 }
 
 /// MB/s of one cipher to here.
@@ -180,10 +206,10 @@ impl<'a> Lane<'a> {
             is_allowed,
             to_here: Vec::new(),
             to_there: Vec::new(),
-            cpu_per_mb: None,
+            bound_per_mb: Vec::new(),
         };
         let (sizes, idle) = ((to_here.0, to_there.0), (to_here.1, to_there.1));
-        Ok(Self { channel, sizes, idle, sampled, spent: Spent::default(), bytes: 0 })
+        Ok(Self { channel, sizes, idle, sampled })
     }
 
     fn round(&mut self, here: &mut Channel<'_>) -> Result<()> {
@@ -193,15 +219,11 @@ impl<'a> Lane<'a> {
         self.sampled.to_here.push(rate(self.sizes.0, took, self.idle.0));
         let took = self.channel.put(self.sizes.1)?;
         self.sampled.to_there.push(rate(self.sizes.1, took, self.idle.1));
-        self.spent += self.channel.sample(None)?.since(&before.1);
-        self.spent += here.sample(pid)?.since(&before.0);
-        self.bytes += self.sizes.0 + self.sizes.1;
+        let there = self.channel.sample(None)?.since(&before.1).used();
+        let here = here.sample(pid)?.since(&before.0).used();
+        let mb = (self.sizes.0 + self.sizes.1) as f64 / 1e6;
+        self.sampled.bound_per_mb.extend(here.cpu_s.zip(there.cpu_s).map(|(a, b)| a.max(b) / mb));
         Ok(())
-    }
-
-    fn done(self) -> Sampled {
-        let Used { cpu_s, .. } = self.spent.used();
-        Sampled { cpu_per_mb: cpu_s.map(|s| s / (self.bytes as f64 / 1e6)), ..self.sampled }
     }
 }
 

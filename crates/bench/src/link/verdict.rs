@@ -1,6 +1,6 @@
 //! Is eke's choice among the best? Pure.
 
-use eke_link::figures::overlap;
+use eke_link::figures::{median, overlap};
 
 use super::trial::{Chosen, Sampled, Trial};
 
@@ -67,6 +67,14 @@ pub fn beside_the_study(trial: &Trial, chosen: &Chosen) -> Option<f64> {
     Some(ours.rate() / study.rate().max(1e-9))
 }
 
+/// How many times less CPU eke's choice needs than the study's cipher, at the end that needs more.
+pub fn less_cpu(trial: &Trial, chosen: &Chosen) -> Option<f64> {
+    let study = trial.sampled.iter().find(|s| !s.is_allowed)?;
+    let ours = trial.sampled.iter().find(|s| s.suite == chosen.suite)?;
+    let (study, ours) = (median(&study.bound_per_mb), median(&ours.bound_per_mb));
+    (study > 0.0 && ours > 0.0).then(|| study / ours)
+}
+
 #[cfg(test)]
 mod tests {
     use eke_link::Suite;
@@ -80,7 +88,7 @@ mod tests {
             is_allowed,
             to_here: rates.to_vec(),
             to_there: rates.to_vec(),
-            cpu_per_mb: None,
+            bound_per_mb: rates.iter().map(|r| 0.5 / r).collect(),
         }
     }
 
@@ -99,6 +107,7 @@ mod tests {
                 sampled("slow", true, [60.0, 61.0, 59.0]),
             ],
             chosen: vec![],
+            frames: vec![],
         };
         for (name, holds, words) in [
             ("best", true, "the best, best"),
@@ -112,5 +121,6 @@ mod tests {
             assert!(standing.words().contains(words), "{}", standing.words());
         }
         assert_eq!(beside_the_study(&trial, &chosen("slow")), Some(2.0));
+        assert_eq!(less_cpu(&trial, &chosen("slow")), Some(2.0));
     }
 }

@@ -8,6 +8,7 @@ use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
 use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
+use super::bench_link::LinkBench;
 use super::bench_startup::StartupBench;
 use super::bench_web::WebBench;
 
@@ -61,6 +62,11 @@ pub enum Bench {
         after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs is kept in ~/.cache/eke-bench/startup for the next time; with all of them it takes 2 GB.\nWithout --quick it takes hours. What cannot be set up here is left out, and the result says why."
     )]
     Startup(Box<StartupBench>),
+    /// The ciphers of ssh on links and CPUs of several kinds, each measured, and the one that `eke link` chooses
+    #[command(
+        after_help = "Example:\n  sudo eke bench link --quick\n  sudo eke bench link --output link.json --html link.html\n  sudo eke bench link --links 1g --cpus atom\n\nTwo network namespaces with a veth pair between them, an ssh server in one. The Atom-like CPU is a part of this one,\ncalibrated so that AES128-CTR does 30 MB/s."
+    )]
+    Link(LinkBench),
     /// A saved result as a table, or as a page with plots
     #[command(
         after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"

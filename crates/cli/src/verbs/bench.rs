@@ -28,6 +28,7 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Reads(options) => super::bench_cache::reads(context, options),
         Bench::Trace(options) => super::bench_cache::trace(context, options),
         Bench::Web(options) => super::bench_web::run(context, options),
+        Bench::Link(options) => super::bench_link::run(context, options),
         Bench::Startup(options) => super::bench_startup::run(context, options),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
@@ -175,6 +176,7 @@ fn command(bench: &Bench) -> String {
         | Bench::Reads(_)
         | Bench::Trace(_)
         | Bench::Web(_)
+        | Bench::Link(_)
         | Bench::Startup(_) => {
             return String::new();
         }

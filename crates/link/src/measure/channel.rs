@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +24,8 @@ const STALLED_AFTER: Duration = Duration::from_secs(8);
 const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
 /// Somebody looks for a password.
 const TYPES_WITHIN: Duration = Duration::from_secs(180);
+/// One whose input is closed ends soon.
+const ENDS_WITHIN: Duration = Duration::from_secs(3);
 /// A signal is seen so late at most.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// What shells print at their start, and facts; more is a flood.
@@ -37,6 +40,7 @@ pub struct Channel<'a> {
     input: Option<ChildStdin>,
     output: ChildStdout,
     said: Arc<Mutex<Vec<u8>>>,
+    listener: JoinHandle<()>,
     ahead: Vec<u8>,
     shutdown: &'a AtomicBool,
 }
@@ -67,7 +71,7 @@ impl<'a> Channel<'a> {
             return Err(Error::Start { program, source: std::io::Error::other("it has no pipes") });
         };
         let said = Arc::new(Mutex::new(Vec::new()));
-        listen(error, Arc::clone(&said));
+        let listener = listen(error, Arc::clone(&said));
         let name = opening.name.to_owned();
         let mut channel = Self {
             name,
@@ -75,6 +79,7 @@ impl<'a> Channel<'a> {
             input: Some(input),
             output,
             said,
+            listener,
             ahead: Vec::new(),
             shutdown: opening.shutdown,
         };
@@ -124,11 +129,13 @@ impl<'a> Channel<'a> {
 
     /// ssh ends with 255 if it did not come through, otherwise with the status of what ran there (ssh(1)).
     fn why_not(&mut self, may_ask: bool) -> Error {
-        let status = self.child.wait().ok().and_then(|s| s.code());
         if self.shutdown.load(Ordering::Relaxed) {
             return Error::Interrupted;
         }
-        let said = self.said();
+        let said = self.last_words();
+        // It closed its output; whatever keeps it now is not waited for.
+        let _ = self.child.kill();
+        let status = self.child.wait().ok().and_then(|s| s.code());
         match status {
             Some(status) if status != 255 => {
                 let last = said.lines().rev().find(|l| !l.starts_with("debug")).unwrap_or_default();
@@ -138,10 +145,13 @@ impl<'a> Channel<'a> {
         }
     }
 
-    /// What came on standard error so far.
-    pub fn said(&self) -> String {
-        // The last words come a moment after the end.
-        std::thread::sleep(Duration::from_millis(20));
+    /// Lets it end, and gives all that it wrote to standard error.
+    pub fn last_words(&mut self) -> String {
+        self.input = None;
+        let until = Instant::now() + ENDS_WITHIN;
+        while !self.listener.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         String::from_utf8_lossy(&self.said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
@@ -329,11 +339,11 @@ impl<'a> Channel<'a> {
         Err(Error::Stalled { host: self.name.clone(), doing, seconds: STALLED_AFTER.as_secs() })
     }
 
-    fn ended(&self, doing: &'static str) -> Error {
+    fn ended(&mut self, doing: &'static str) -> Error {
         if self.shutdown.load(Ordering::Relaxed) {
             return Error::Interrupted;
         }
-        let said = self.said();
+        let said = self.last_words();
         let last = said.lines().rev().find(|l| !l.starts_with("debug") && !l.trim().is_empty());
         Error::Ended { host: self.name.clone(), doing, said: last.unwrap_or_default().trim().to_owned() }
     }
@@ -352,7 +362,7 @@ impl Drop for Channel<'_> {
 }
 
 /// Collects what comes, up to a bound, so that ssh never waits for a reader.
-fn listen(mut error: impl Read + Send + 'static, said: Arc<Mutex<Vec<u8>>>) {
+fn listen(mut error: impl Read + Send + 'static, said: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok(n) = error.read(&mut bytes) {
@@ -364,7 +374,7 @@ fn listen(mut error: impl Read + Send + 'static, said: Arc<Mutex<Vec<u8>>>) {
                 said.extend_from_slice(&bytes[..n]);
             }
         }
-    });
+    })
 }
 
 fn wait(fd: &impl AsFd, flags: PollFlags) {

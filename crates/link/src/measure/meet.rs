@@ -65,7 +65,7 @@ pub fn meet(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool) -> Result<Met> {
     let mut channel = open(ssh, &asked.host, None, &["-T", "-vv"], ssh.may_ask, shutdown)?;
     let there = channel.facts()?;
     let round_trip_us = echo_us(&mut channel)?;
-    let hands = handshake(&channel.said());
+    let hands = handshake(&channel.last_words());
     drop(channel);
     let here = local(shutdown)?.facts()?;
     let policy = if here.is_fips || there.is_fips { Policy::Fips } else { asked.policy };

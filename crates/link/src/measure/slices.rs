@@ -51,7 +51,7 @@ pub fn measure(
     race.rounds(&mut lanes, &everybody, plan::ROUNDS)?;
     let near = near(&lanes);
     race.rounds(&mut lanes, &near, plan::MORE_ROUNDS)?;
-    Ok(Slices { measured: lanes.into_iter().map(Lane::measured).collect(), bytes: race.moved })
+    Ok(Slices { measured: lanes.iter().map(Lane::measured).collect(), bytes: race.moved })
 }
 
 /// A cipher in the race.
@@ -79,8 +79,8 @@ impl Track {
         (self.flow, self.here, self.there) = (Flow::default(), Spent::default(), Spent::default());
     }
 
-    fn flow(self) -> Flow {
-        Flow { here: self.here.used(), there: self.there.used(), ..self.flow }
+    fn flow(&self) -> Flow {
+        Flow { here: self.here.used(), there: self.there.used(), ..self.flow.clone() }
     }
 }
 
@@ -96,23 +96,34 @@ impl Lane<'_, '_> {
         crate::figures::both_ways(best(&self.to_here), best(&self.to_there))
     }
 
-    fn measured(self) -> Measured {
+    fn measured(&self) -> Measured {
         Measured {
-            suite: self.suite,
+            suite: self.suite.clone(),
             to_here: self.to_here.flow(),
             to_there: self.to_there.flow(),
             echo_us: self.echo_us,
         }
     }
+
+    /// CPU of the end that needs more.
+    fn cost(&self) -> Option<f64> {
+        self.measured().bound_per_mb()
+    }
 }
 
-/// Those that may still be the fastest.
+/// Those that may still be the fastest, the one that costs the least CPU among them.
 fn near(lanes: &[Lane<'_, '_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lanes.len()).collect();
     order.sort_by(|a, b| lanes[*b].best().total_cmp(&lanes[*a].best()));
     let fastest = order.first().map_or(0.0, |n| lanes[*n].best());
     order.truncate(plan::NEAR);
     order.retain(|n| lanes[*n].best() >= fastest * plan::IN_THE_RACE);
+    let cheapest =
+        (0..lanes.len()).filter_map(|n| Some((n, lanes[n].cost()?))).min_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((cheapest, _)) = cheapest.filter(|(n, _)| !order.contains(n)) {
+        order.truncate(plan::NEAR - 1);
+        order.push(cheapest);
+    }
     order
 }
 
