@@ -27,6 +27,8 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Trace(options) => super::bench_cache::trace(context, options),
         Bench::Web(options) => super::bench_web::run(context, options),
         Bench::Startup(options) => super::bench_startup::run(context, options),
+        Bench::Io(options) => super::bench_io::run(context, options),
+        Bench::IoOverhead { seconds } => super::bench_io::overhead(context, *seconds),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -170,6 +172,8 @@ fn command(bench: &Bench) -> String {
         | Bench::Reads(_)
         | Bench::Trace(_)
         | Bench::Web(_)
+        | Bench::Io(_)
+        | Bench::IoOverhead { .. }
         | Bench::Startup(_) => {
             return String::new();
         }
