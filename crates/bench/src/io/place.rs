@@ -35,11 +35,13 @@ impl Place {
         let profile = Profile::named(&bench.options.disk);
         let profile =
             profile.ok_or_else(|| Error::Usage(format!("no disk is called {}", bench.options.disk)))?;
-        let _ = crate::stage::sweep(bench.root);
-        let scratch = Scratch::in_run(bench.root)?;
-        let disk = SlowDisk::attach(bench.root, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
+        // disks are this machine's, also where settings and their journal are those of a directory that stands for it
+        let host = Root::host();
+        let _ = crate::stage::sweep(&host);
+        let scratch = Scratch::in_run(&host)?;
+        let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
         let place = Self { disk: Some(disk), scratch };
-        place.fill(bench.root, writer)?;
+        place.fill(&host, writer)?;
         Ok(place)
     }
 

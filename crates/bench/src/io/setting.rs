@@ -1,6 +1,5 @@
 //! What a variant changes, until it is dropped.
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -40,12 +39,13 @@ impl InForce {
             Variant::Idle => set("scheduler", "bfq"),
             Variant::NoThrottle => set("wbt_lat_usec", "0"),
             Variant::Throttle => set("wbt_lat_usec", "2000"),
-            Variant::Eke => govern(&bench.sensor, device).map(Self::Governor),
+            Variant::Eke => govern(bench, device).map(Self::Governor),
         }
     }
 }
 
-fn govern(program: &Path, device: &str) -> Result<Child, Error> {
+fn govern(bench: &Bench<'_>, device: &str) -> Result<Child, Error> {
+    let program = &bench.sensor;
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "--"]).arg(program).args([
         "govern",
@@ -53,6 +53,9 @@ fn govern(program: &Path, device: &str) -> Result<Child, Error> {
         "--device",
         device,
     ]);
+    if !bench.root.is_host() {
+        command.arg("--root").arg(bench.root.path(""));
+    }
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     child.map_err(|e| Error::Program { program: program.display().to_string(), why: e.to_string() })
 }
