@@ -12,6 +12,7 @@
 //! - [`tabs`]: pages of a local web server in a browser
 //! - [`web`]: files of a web server from a slow disk, in little memory
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
+//! - [`io`]: a reader beside writers on a slow disk
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
@@ -29,6 +30,7 @@ pub mod documents;
 pub mod experiment;
 pub mod guest;
 pub mod link;
+pub mod io;
 pub mod page;
 pub mod paging;
 pub mod peers;

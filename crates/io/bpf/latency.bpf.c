@@ -136,9 +136,11 @@ SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request *rq)
 {
 	u64 key = (u64)rq;
-	struct request_state *known = bpf_map_lookup_elem(&requests, &key);
+	struct request_state *known = 0;
 
 	/* requeued requests are issued again: the last time counts */
+	if (count_by == BY_PROCESS)
+		known = bpf_map_lookup_elem(&requests, &key);
 	if (known) {
 		known->issued_ns = bpf_ktime_get_ns();
 		return 0;

@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use eke_io::live::{self, Options, Said};
 use eke_io::sense::local::{Local, Wanted};
-use eke_io::sense::{By, Windows, devices};
+use eke_io::sense::{By, Windows, cost, devices};
 use eke_kernel::{Root, beside, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-io measures disk latencies by class, and holds writers back when reads starve.
 
     eke-io sense [--by process|cgroup] [--no-bpf]
+    eke-io cost SECONDS
     eke-io govern [--device DISK] [--config FILE] [--now-only] [--end-with PID] [--no-bpf]
 
 sense: for each line on standard input a line of JSON: what happened since the one before; until the input ends.
+cost: what measuring costs, while something else uses the disks; a line of JSON.
 govern: until SIGTERM, which puts everything back; a line of JSON for each change. `eke up --govern-io` has the agent start it.
 --now-only: without telling the agent's status.";
 
@@ -29,6 +31,7 @@ struct Arguments {
     device: Option<String>,
     config: Option<String>,
     now_only: bool,
+    seconds: u64,
     end_with: Option<String>,
     root: Option<PathBuf>,
 }
@@ -58,9 +61,9 @@ fn main() -> ExitCode {
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
     match arguments.verb.as_str() {
-        "sense" | "govern" => {}
+        "sense" | "govern" | "cost" => {}
         "-h" | "--help" => return Ok(None),
-        other => return Err(format!("\"{other}\" is neither sense nor govern")),
+        other => return Err(format!("\"{other}\" is none of sense, cost and govern")),
     }
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -74,6 +77,10 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--now-only" => arguments.now_only = true,
             "--end-with" => arguments.end_with = Some(value()?),
             "-h" | "--help" => return Ok(None),
+            seconds if arguments.verb == "cost" && !seconds.starts_with('-') => {
+                arguments.seconds =
+                    seconds.parse().map_err(|e| format!("\"{seconds}\" is no number of seconds: {e}"))?;
+            }
             _ => return Err(format!("\"{word}\" is not an option")),
         }
     }
@@ -90,11 +97,17 @@ fn by(word: &str) -> Result<By, String> {
 
 fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     let root = arguments.root.clone().map_or_else(Root::host, Root::at);
-    if arguments.verb == "govern" {
-        govern(&root, arguments)
-    } else {
-        sense(&root, arguments.wanted).map_err(|why| (1, why))
+    match arguments.verb.as_str() {
+        "govern" => govern(&root, arguments),
+        "cost" => cost(&root, arguments.seconds.clamp(1, 3_600)),
+        _ => sense(&root, arguments.wanted).map_err(|why| (1, why)),
     }
+}
+
+fn cost(root: &Root, seconds: u64) -> Result<(), (u8, String)> {
+    let cost = cost::measure(root, Duration::from_secs(seconds)).map_err(|e| (1, e.to_string()))?;
+    println!("{}", serde_json::to_string(&cost).map_err(|e| (1, e.to_string()))?);
+    Ok(())
 }
 
 fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {

@@ -23,6 +23,7 @@ fn slow() -> Profile {
     Profile { rate: 15_000_000, iops: Some(2_000), ..Profile::plain() }
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn setting(root: &Root, device: &str, file: &str) -> String {
     root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
 }

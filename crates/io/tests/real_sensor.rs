@@ -16,6 +16,7 @@ use eke_lab::slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
 
 /// fio's completion latencies in nanoseconds: the half and 99 of 100 are below.
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn fio(device: &str, direction: &str) -> (u64, u64) {
     let filename = format!("--filename={device}");
     let rw = format!("--rw=rand{direction}");
@@ -40,6 +41,7 @@ fn fio(device: &str, direction: &str) -> (u64, u64) {
     (of("50.000000"), of("99.000000"))
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn is_near(histogram: Option<f64>, fio: u64) -> bool {
     bucket_of(histogram.unwrap() as u64).abs_diff(bucket_of(fio)) <= 1
 }

@@ -10,6 +10,7 @@ fn parse(text: &str) -> Vec<Observation> {
     text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(observation).collect()
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn observation(line: &str) -> Observation {
     let fields: Vec<&str> = line.split(',').collect();
     let number = |i: usize| fields[i].parse::<f64>().unwrap();

@@ -30,6 +30,8 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Web(options) => super::bench_web::run(context, options),
         Bench::Link(options) => super::bench_link::run(context, options),
         Bench::Startup(options) => super::bench_startup::run(context, options),
+        Bench::Io(options) => super::bench_io::run(context, options),
+        Bench::IoOverhead { seconds } => super::bench_io::overhead(context, *seconds),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -177,6 +179,8 @@ fn command(bench: &Bench) -> String {
         | Bench::Trace(_)
         | Bench::Web(_)
         | Bench::Link(_)
+        | Bench::Io(_)
+        | Bench::IoOverhead { .. }
         | Bench::Startup(_) => {
             return String::new();
         }

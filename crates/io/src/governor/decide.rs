@@ -39,9 +39,17 @@ enum Phase {
     /// Looks.
     Watching,
     /// Looks what a change did. The first window is left out.
-    Judging { before: Observation, from: u64, after: Observation, windows: u32 },
+    Judging(Box<Judging>),
     /// Does nothing.
     Resting { until_s: f64 },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Judging {
+    before: Observation,
+    from: u64,
+    after: Observation,
+    windows: u32,
 }
 
 /// The governor of one disk.
@@ -129,9 +137,7 @@ impl Governor {
                 None
             }
             Phase::Watching => self.watch(window),
-            Phase::Judging { before, from, after, windows } => {
-                self.judge(now_s, window, (before, from, after, windows))
-            }
+            Phase::Judging(judging) => self.judge(now_s, window, *judging),
         }
     }
 
@@ -193,7 +199,8 @@ impl Governor {
             self.reads(&before),
             rate(&before)
         );
-        self.phase = Phase::Judging { before, from: lever.now, after: Observation::default(), windows: 0 };
+        let after = Observation::default();
+        self.phase = Phase::Judging(Box::new(Judging { before, from: lever.now, after, windows: 0 }));
         self.begin_anew();
         Some(Change { lever: self.at, value, why: Why::Lower, text })
     }
@@ -216,19 +223,16 @@ impl Governor {
         Some(Change { lever: at, value, why: Why::Raise, text })
     }
 
-    fn judge(
-        &mut self,
-        now_s: f64,
-        window: &Observation,
-        (before, from, mut after, windows): (Observation, u64, Observation, u32),
-    ) -> Option<Change> {
-        if windows > 0 {
-            after.add(window);
+    fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
+        if judging.windows > 0 {
+            judging.after.add(window);
         }
-        if windows < self.rules.judged_by {
-            self.phase = Phase::Judging { before, from, after, windows: windows + 1 };
+        if judging.windows < self.rules.judged_by {
+            judging.windows += 1;
+            self.phase = Phase::Judging(Box::new(judging));
             return None;
         }
+        let Judging { before, from, after, .. } = judging;
         self.phase = Phase::Watching;
         self.begin_anew();
         if after.written_per_s() < self.rules.keep * before.written_per_s() {

@@ -5,7 +5,8 @@
 //! - [`local`]: a sensor in this process; [`remote`]: in a process `eke-io` of its own, so that whoever only shows figures needs no libbpf
 
 #[cfg(feature = "bpf")]
-mod bpf;
+pub mod bpf;
+pub mod cost;
 pub mod devices;
 pub mod groups;
 pub mod local;

@@ -1,7 +1,8 @@
 //! Latencies by BPF: the programs of `bpf/latency.bpf.c`.
 //!
-//! - [`load`]: from the object to programs that the kernel took; [`decode`]: what their maps hold
+//! - [`load`]: from the object to programs that the kernel took; [`decode`]: what their maps hold; [`cost`]: what they cost
 
+pub mod cost;
 mod decode;
 mod load;
 
