@@ -127,6 +127,30 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
 }
 
 #[test]
+fn metrics_come_as_they_are_asked_for() {
+    let ground = Ground::new();
+    let _agent = ground.agent();
+    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let to = port_of(&address);
+    let open =
+        get(to, "/metrics", &["Host: localhost", "Accept: application/openmetrics-text;version=1.0.0"]);
+    assert!(open.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", open.head);
+    assert!(
+        open.body.ends_with("# EOF\n") && open.body.contains("\n# TYPE eke_oom_kills counter\n"),
+        "{}",
+        open.body
+    );
+    let old = get(to, "/metrics", &["Host: localhost"]);
+    assert!(old.head.contains("content-type: text/plain; version=0.0.4"), "{}", old.head);
+    assert!(
+        old.body.contains("\n# TYPE eke_oom_kills_total counter\n") && !old.body.contains("# EOF"),
+        "{}",
+        old.body
+    );
+    assert_eq!(get(to, "/metrics", &["Host: evil.example"]).status, 403);
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let ground = Ground::new();
     let (_dash, address) = ground.dash("127.0.0.1:0");
