@@ -1,5 +1,7 @@
 //! What samples come to. Pure.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::parse::sample::Used;
@@ -92,6 +94,12 @@ impl Measured {
     }
 }
 
+/// The seconds that bytes took, of a request that took `took` where one for nothing takes `idle`. On a busy machine the latter may have
+/// waited longer than the former, so that at most half is taken off.
+pub fn net_seconds(took: Duration, idle: Duration) -> f64 {
+    took.saturating_sub(idle).max(took / 2).as_secs_f64().max(1e-6)
+}
+
 /// The harmonic mean.
 pub fn both_ways(a: f64, b: f64) -> f64 {
     if a <= 0.0 || b <= 0.0 { 0.0 } else { 2.0 / (1.0 / a + 1.0 / b) }
@@ -142,6 +150,14 @@ mod tests {
         assert!((both_ways(30.0, 60.0) - 40.0).abs() < 1e-9);
         assert_eq!(both_ways(0.0, 60.0), 0.0);
         assert_eq!((median(&[]), median(&[3.0, 1.0, 2.0]), median(&[1.0, 2.0])), (0.0, 2.0, 1.5));
+    }
+
+    #[test]
+    fn what_a_request_for_nothing_takes_is_taken_off_within_reason() {
+        let ms = Duration::from_millis;
+        assert!((net_seconds(ms(100), ms(10)) - 0.09).abs() < 1e-9);
+        assert!((net_seconds(ms(100), ms(500)) - 0.05).abs() < 1e-9);
+        assert_eq!(net_seconds(ms(0), ms(0)), 1e-6);
     }
 
     #[test]
