@@ -60,12 +60,6 @@ impl Flow {
         let per_mb = |used: &Used| used.cpu_s.filter(|_| mb > 0.0).map(|s| s / mb);
         (per_mb(&self.here), per_mb(&self.there))
     }
-
-    /// The share of one CPU that ssh and sshd used, 0 to 1.
-    pub fn shares(&self) -> (f64, f64) {
-        let share = |used: &Used| used.cpu_s.filter(|_| self.seconds > 0.0).map_or(0.0, |s| s / self.seconds);
-        (share(&self.here), share(&self.there))
-    }
 }
 
 impl Measured {
@@ -186,7 +180,6 @@ mod tests {
             echo_us: None,
         };
         assert!((measured.cpu_per_mb().unwrap() - 0.04).abs() < 1e-12);
-        assert_eq!(measured.to_here.shares(), (0.2, 0.6));
         let unknown = Measured { to_here: Flow { there: Used::default(), ..flow(0.1, 0.3) }, ..measured };
         assert_eq!(unknown.cpu_per_mb(), None);
     }
