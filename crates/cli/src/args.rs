@@ -157,7 +157,7 @@ pub enum Verb {
     Cache(Cache),
     /// What programs read at launch, and what was read before they asked
     Prefetch(Prefetch),
-    /// The fastest cipher that is still secure to another machine, measured through ssh on both ends
+    /// The fastest cipher of ssh that is still secure, measured on both ends
     #[command(
         after_help = "Example:\n  eke link web1                     measures it, and shows what would be written\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              puts the files back\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for passwords\nitself, once for each; a key spares that. Below sudo, ssh runs as the user who called it.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
     )]

@@ -62,8 +62,17 @@ fn within(time: Duration, what: &str, is_so: impl Fn() -> bool) {
 
 /// An experiment that has got as far as its server.
 fn begun() -> Child {
-    let child = bench(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    within(Duration::from_secs(60), "no ssh yet", || traces().iter().any(|t| t.starts_with("ssh ")));
+    let mut child = bench(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(180);
+    while !traces().iter().any(|t| t.starts_with("ssh ")) {
+        let ended = child.try_wait().unwrap();
+        if ended.is_some() || Instant::now() >= until {
+            let _ = child.kill();
+            let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+            panic!("no ssh yet: {ended:?} {:?}: {said}", traces());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
     child
 }
 

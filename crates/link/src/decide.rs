@@ -4,32 +4,13 @@
 //! What was measured through ssh is that minimum already; which of the three it is shows in what ssh and sshd used of a CPU, and in
 //! whether another cipher, or several sessions, got more through.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::figures::{Measured, overlap};
+pub use crate::limit::Limit;
+use crate::limit::limit;
 use crate::measure::Sessions;
 use crate::suite::Suite;
-
-/// What keeps a session from being faster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Limit {
-    /// The link, or what else uses it.
-    Link,
-    /// One thread of this machine: ssh.
-    ThisThread,
-    /// One thread of the far end: its ssh server.
-    ThatThread,
-    /// All CPUs of this machine, or the quota of the group that ssh is in.
-    ThisMachine,
-    /// All CPUs of the far end, or its quota.
-    ThatMachine,
-    /// A CPU, and the far end does not show how much its server uses.
-    SomeCpu,
-}
 
 /// What the decision rests on.
 #[derive(Debug, Clone, Copy)]
@@ -72,16 +53,6 @@ const SAME_BY_CHANCE: f64 = 0.6;
 const CHEAPER: f64 = 0.9;
 /// What is set already stays unless another is so much faster.
 const WORTH_A_CHANGE: f64 = 1.10;
-/// A thread that is so busy can do no more; the rest is waiting for its pipe.
-const BUSY_THREAD: f64 = 0.85;
-const BUSY_MACHINE: f64 = 0.93;
-/// A quota that holds back for so much of the time is the limit.
-const HELD_BACK: f64 = 0.1;
-/// Somebody who got so much more through shows that it is not the link.
-const MORE: f64 = 1.15;
-/// Rates of ciphers that cost so differently are the same only by the link.
-const OTHER_COST: f64 = 1.25;
-
 /// The fastest that is allowed; of those that are as fast, the one that costs the least CPU; what is set already unless another is
 /// worth the change. `None` where nothing that is allowed was measured.
 pub fn decide(evidence: &Evidence<'_>) -> Option<Decision> {
@@ -167,56 +138,6 @@ fn why_fastest(candidates: &[&Measured], fastest: &Measured) -> String {
     format!("as fast as {}, and no other needs clearly less CPU", next.suite)
 }
 
-/// What keeps one that was measured from being faster.
-fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
-    let (to_here, to_there) = (m.to_here.shares(), m.to_there.shares());
-    let weigh = |a: f64, b: f64| {
-        let seconds = m.to_here.seconds + m.to_there.seconds;
-        if seconds > 0.0 { (a * m.to_here.seconds + b * m.to_there.seconds) / seconds } else { 0.0 }
-    };
-    let (here, there) = (weigh(to_here.0, to_there.0), weigh(to_here.1, to_there.1));
-    let is_known = m.to_here.here.cpu_s.is_some() && m.to_here.there.cpu_s.is_some();
-    let busier = match (is_known, here >= there) {
-        (false, _) if here < BUSY_THREAD => Limit::SomeCpu,
-        (_, true) => Limit::ThisThread,
-        _ => Limit::ThatThread,
-    };
-    if here.max(there) >= BUSY_THREAD {
-        return busier;
-    }
-    if evidence.measured.iter().any(|o| is_link(m, o)) {
-        return Limit::Link;
-    }
-    let both = |of: fn(&crate::parse::sample::Used) -> Option<f64>, is_here: bool| {
-        let pick = |f: &crate::figures::Flow| if is_here { of(&f.here) } else { of(&f.there) };
-        pick(&m.to_here).unwrap_or(0.0).max(pick(&m.to_there).unwrap_or(0.0))
-    };
-    let seconds = m.to_here.seconds.min(m.to_there.seconds).max(1e-9);
-    let held = |is_here| both(|u| u.throttled_s, is_here) / seconds;
-    if held(true).max(held(false)) >= HELD_BACK {
-        return if held(true) >= held(false) { Limit::ThisMachine } else { Limit::ThatMachine };
-    }
-    let more = evidence.measured.iter().any(|o| o.rate() >= m.rate() * MORE)
-        || evidence.sessions.is_some_and(|s| s.mb_per_s >= m.to_here.rate() * MORE);
-    let busy = |is_here| both(|u| u.machine_busy, is_here);
-    if busy(true).max(busy(false)) >= BUSY_MACHINE && !is_light(here, there) {
-        return if busy(true) >= busy(false) { Limit::ThisMachine } else { Limit::ThatMachine };
-    }
-    if more { busier } else { Limit::Link }
-}
-
-/// Threads that do next to nothing are not what others' load keeps from being faster.
-fn is_light(here: f64, there: f64) -> bool {
-    here.max(there) < 0.2
-}
-
-/// The same rate at another cost: then it is not the CPU.
-fn is_link(m: &Measured, other: &Measured) -> bool {
-    let same = (other.rate() / m.rate() - 1.0).abs() < 0.04;
-    let costs = m.cpu_per_mb().zip(other.cpu_per_mb());
-    same && costs.is_some_and(|(a, b)| a.max(b) >= OTHER_COST * a.min(b))
-}
-
 /// The chosen one, then the others in their order, each once.
 fn preferring<'a>(first: &str, others: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut names = vec![first.to_owned()];
@@ -239,19 +160,6 @@ fn macs(chosen: &Suite, allowed: &[Suite]) -> Vec<String> {
         }
     }
     names
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Link => "the link",
-            Self::ThisThread => "one thread of this CPU",
-            Self::ThatThread => "one thread of that CPU",
-            Self::ThisMachine => "all of this CPU",
-            Self::ThatMachine => "all of that CPU",
-            Self::SomeCpu => "a CPU",
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What samples come to. Pure.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::parse::sample::Used;
@@ -58,12 +60,6 @@ impl Flow {
         let per_mb = |used: &Used| used.cpu_s.filter(|_| mb > 0.0).map(|s| s / mb);
         (per_mb(&self.here), per_mb(&self.there))
     }
-
-    /// The share of one CPU that ssh and sshd used, 0 to 1.
-    pub fn shares(&self) -> (f64, f64) {
-        let share = |used: &Used| used.cpu_s.filter(|_| self.seconds > 0.0).map_or(0.0, |s| s / self.seconds);
-        (share(&self.here), share(&self.there))
-    }
 }
 
 impl Measured {
@@ -90,6 +86,12 @@ impl Measured {
         let mean = |of: fn(&Flow) -> Option<f64>| Some((of(&self.to_here)? + of(&self.to_there)?) / 2.0);
         Some(mean(|f| f.cpu_per_mb().0)?.max(mean(|f| f.cpu_per_mb().1)?))
     }
+}
+
+/// The seconds that bytes took, of a request that took `took` where one for nothing takes `idle`. On a busy machine the latter may have
+/// waited longer than the former, so that at most half is taken off.
+pub fn net_seconds(took: Duration, idle: Duration) -> f64 {
+    took.saturating_sub(idle).max(took / 2).as_secs_f64().max(1e-6)
 }
 
 /// The harmonic mean.
@@ -145,6 +147,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_request_for_nothing_takes_is_taken_off_within_reason() {
+        let ms = Duration::from_millis;
+        assert!((net_seconds(ms(100), ms(10)) - 0.09).abs() < 1e-9);
+        assert!((net_seconds(ms(100), ms(500)) - 0.05).abs() < 1e-9);
+        assert_eq!(net_seconds(ms(0), ms(0)), 1e-6);
+    }
+
+    #[test]
     fn intervals_overlap_or_not() {
         let (low, high) = interval(&[9.0, 10.0, 11.0]).unwrap();
         assert!((low - 7.516).abs() < 0.01 && (high - 12.484).abs() < 0.01);
@@ -170,7 +180,6 @@ mod tests {
             echo_us: None,
         };
         assert!((measured.cpu_per_mb().unwrap() - 0.04).abs() < 1e-12);
-        assert_eq!(measured.to_here.shares(), (0.2, 0.6));
         let unknown = Measured { to_here: Flow { there: Used::default(), ..flow(0.1, 0.3) }, ..measured };
         assert_eq!(unknown.cpu_per_mb(), None);
     }

@@ -11,7 +11,7 @@
 //! - [`plan`]: what is measured, in which order, within 20 s and 200 MB (pure)
 //! - [`measure`]: does it, through the system's own `ssh`; the only part that starts processes
 //! - [`figures`]: what the samples come to (pure)
-//! - [`decide`]: which cipher, and what the limit is (pure)
+//! - [`decide`]: which cipher (pure); [`limit`]: what keeps it from being faster (pure)
 //! - [`advice`]: what else would help, and what is wrong with the link (pure)
 //! - [`write`](mod@write): `ssh_config.d` and `ltsp.conf`, text in and text out; whoever calls this writes the files
 //!
@@ -21,6 +21,7 @@ pub mod advice;
 pub mod decide;
 mod error;
 pub mod figures;
+pub mod limit;
 pub mod measure;
 pub mod parse;
 pub mod plan;

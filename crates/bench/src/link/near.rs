@@ -26,8 +26,13 @@ pub struct Near {
 }
 
 /// How often the quota is set anew, and how near is near enough.
-const TRIES: usize = 6;
+const TRIES: usize = 4;
 const NEAR_ENOUGH: f64 = 0.03;
+/// So far from what the CPU time says, and no further.
+const MOST_CORRECTED: f64 = 1.4;
+/// One CPU, in thousandths, and the least of it that the kernel gives.
+const WHOLE: u64 = 1000;
+const LEAST: f64 = 100.0;
 /// The CPUs of all x86 alone have masks.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "x86"];
 
@@ -54,25 +59,25 @@ impl Near {
         Ok(near)
     }
 
+    /// First by the CPU time of each MB, which does not depend on what else runs, then by the rate, within bounds: on a busy machine it
+    /// is lower, and must not be bought with a larger CPU.
     fn calibrate(&mut self, bench: &Bench<'_>, quota: &Quota) -> Result<()> {
-        let mut permille = 500u64;
+        quota.permille(WHOLE)?;
+        let (_, cpu_per_mb) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
+        let by_cpu = (ATOM_MB_PER_S * cpu_per_mb * 1000.0).clamp(LEAST, WHOLE as f64);
+        let mut permille = by_cpu;
         for _ in 0..TRIES {
-            quota.permille(permille)?;
-            let rate = trial::rate_to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
-            (self.permille, self.calibrated_mb_per_s) = (Some(permille), Some(rate));
+            quota.permille(permille.round() as u64)?;
+            let (rate, _) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
+            (self.permille, self.calibrated_mb_per_s) = (Some(permille.round() as u64), Some(rate));
             if (rate / ATOM_MB_PER_S - 1.0).abs() <= NEAR_ENOUGH {
-                return Ok(());
+                break;
             }
-            let next = (permille as f64 * ATOM_MB_PER_S / rate.max(1.0)).round() as u64;
-            permille = next.clamp(100, 4000);
+            let next = permille * ATOM_MB_PER_S / rate.max(1.0);
+            permille =
+                next.clamp(by_cpu / MOST_CORRECTED, by_cpu * MOST_CORRECTED).clamp(LEAST, WHOLE as f64);
         }
-        let rate = self.calibrated_mb_per_s.unwrap_or(0.0);
-        if (rate / ATOM_MB_PER_S - 1.0).abs() <= 0.15 {
-            return Ok(());
-        }
-        Err(Error::Place(format!(
-            "no quota makes AES128-CTR do {ATOM_MB_PER_S} MB/s here; it did {rate:.0} at last"
-        )))
+        Ok(())
     }
 }
 

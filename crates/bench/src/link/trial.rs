@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use eke_link::Suite;
 use eke_link::decide::Limit;
-use eke_link::figures::{both_ways, median};
+use eke_link::figures::{both_ways, median, net_seconds};
 use eke_link::measure::channel::{Channel, Opening};
 use eke_link::measure::{self, Asked, Ssh};
 use eke_link::policy::{Offers, Policy};
@@ -177,17 +177,23 @@ fn exhaustive(
     Ok(lanes.into_iter().map(|lane| lane.sampled).collect())
 }
 
-/// MB/s of one cipher to here.
+/// MB/s of one cipher to here, and the CPU seconds of the near end for each MB of both ways.
 ///
 /// # Errors
-/// The connection's.
-pub fn rate_to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) -> Result<f64> {
+/// The connection's, or a near end that does not show its CPU time.
+pub fn to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) -> Result<(f64, f64)> {
     let mut here = local(bench)?;
     let mut lane = Lane::open(bench, ssh, suite, false, lengths)?;
+    let pid = Some(lane.channel.pid());
+    let before = here.sample(pid)?;
     for _ in 0..lengths.rounds {
         lane.round(&mut here)?;
     }
-    Ok(median(&lane.sampled.to_here))
+    let mb = lengths.rounds as f64 * (lane.sizes.0 + lane.sizes.1) as f64 / 1e6;
+    let cpu_s = here.sample(pid)?.since(&before).used().cpu_s;
+    let cpu_s =
+        cpu_s.ok_or_else(|| Error::Place("the kernel does not show the CPU time of ssh".to_owned()))?;
+    Ok((median(&lane.sampled.to_here), cpu_s / mb))
 }
 
 fn local<'a>(bench: &Bench<'a>) -> Result<Channel<'a>> {
@@ -228,7 +234,7 @@ impl<'a> Lane<'a> {
 }
 
 fn rate(bytes: u64, took: Duration, idle: Duration) -> f64 {
-    bytes as f64 / 1e6 / took.saturating_sub(idle).as_secs_f64().max(1e-6)
+    bytes as f64 / 1e6 / net_seconds(took, idle)
 }
 
 /// Bytes of a slice, and the time of a request for nothing. The last of the slices that it takes to find out is as long as those that
@@ -240,7 +246,7 @@ fn size(lengths: Lengths, mut go: impl FnMut(u64) -> Result<Duration>) -> Result
     }
     let mut bytes = 64 << 10;
     for _ in 0..8 {
-        let took = go(bytes)?.saturating_sub(idle).as_secs_f64().max(1e-6);
+        let took = net_seconds(go(bytes)?, idle);
         let wanted = (bytes as f64 / took * lengths.slice.as_secs_f64()) as u64;
         let next = wanted.min(bytes * 8).clamp(16 << 10, lengths.most);
         if next <= bytes + bytes / 4 {

@@ -1,6 +1,7 @@
 //! The first connection, in the cipher that ssh takes by itself: what both ends are, offer and agree on.
 
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -50,6 +51,8 @@ pub struct Met {
     pub round_trip_us: Option<f64>,
 }
 
+/// A connection that takes so long where ssh may ask was probably typed for.
+const TYPED_AFTER: Duration = Duration::from_secs(5);
 /// Echoes for the round trip.
 const ECHOES: usize = 20;
 
@@ -62,7 +65,10 @@ pub fn meet(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool) -> Result<Met> {
     let own = [supported(&ssh.ask(&["-Q", "cipher"])?), supported(&ssh.ask(&["-Q", "mac"])?)];
     let client = ssh.ask(&["-V"])?.trim().to_owned();
     // -vv writes a line for each packet window later on, so that nothing is timed over this connection but echoes.
+    let began = Instant::now();
     let mut channel = open(ssh, &asked.host, None, &["-T", "-vv"], ssh.may_ask, shutdown)?;
+    // A key with a passphrase is `publickey` too, and somebody types it each time.
+    let is_slow = ssh.may_ask && began.elapsed() > TYPED_AFTER;
     let there = channel.facts()?;
     let round_trip_us = echo_us(&mut channel)?;
     let hands = handshake(&channel.last_words());
@@ -83,7 +89,7 @@ pub fn meet(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool) -> Result<Met> {
         is_strict,
         ciphers: offers.ciphers,
         macs: offers.macs,
-        was_asked: hands.was_asked(),
+        was_asked: hands.was_asked() || is_slow,
         offered: hands.server.ciphers,
         software: hands.software,
         in_use: hands.to_here,
@@ -107,7 +113,7 @@ fn configured(ssh: &Ssh, set: &Config, hands: &Handshake) -> Result<Option<Suite
 /// # Errors
 /// As [`Channel::echoes`].
 pub fn echo_us(channel: &mut Channel<'_>) -> Result<Option<f64>> {
-    let times = channel.echoes(ECHOES, std::time::Duration::from_millis(300))?;
+    let times = channel.echoes(ECHOES, Duration::from_millis(300))?;
     let times: Vec<f64> = times.iter().map(|t| t.as_secs_f64() * 1e6).collect();
     Ok((!times.is_empty()).then(|| median(&times)))
 }

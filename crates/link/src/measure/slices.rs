@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::channel::Channel;
 use super::meet::echo_us;
 use crate::error::Result;
-use crate::figures::{Flow, Measured, Way};
+use crate::figures::{Flow, Measured, Way, net_seconds};
 use crate::parse::sample::Spent;
 use crate::plan::{self, Budget, slice_bytes};
 use crate::suite::Suite;
@@ -23,7 +23,7 @@ pub struct Slices {
 const FIRST_LOOK: u64 = 4 << 10;
 const LONGEST_LOOK: u64 = 512 << 10;
 /// Enough for a look.
-const LOOKED: Duration = Duration::from_millis(20);
+const LOOKED_S: f64 = 0.02;
 
 /// Measures all channels; `here` is a shell on this machine.
 ///
@@ -148,10 +148,10 @@ impl Race<'_, '_> {
         }
         let mut bytes = FIRST_LOOK;
         let rate = loop {
-            let took = go(channel, way, bytes)?.saturating_sub(idle).max(Duration::from_micros(1));
+            let seconds = net_seconds(go(channel, way, bytes)?, idle);
             self.moved += bytes;
-            if took >= LOOKED || bytes >= LONGEST_LOOK {
-                break bytes as f64 / took.as_secs_f64();
+            if seconds >= LOOKED_S || bytes >= LONGEST_LOOK {
+                break bytes as f64 / seconds;
             }
             bytes *= 4;
         };
@@ -174,7 +174,7 @@ impl Race<'_, '_> {
     fn slice(&mut self, channel: &mut Channel<'_>, track: &mut Track, way: Way) -> Result<()> {
         let pid = Some(channel.pid());
         let before = (self.here.sample(pid)?, channel.sample(None)?);
-        let seconds = go(channel, way, track.bytes)?.saturating_sub(track.idle).as_secs_f64().max(1e-6);
+        let seconds = net_seconds(go(channel, way, track.bytes)?, track.idle);
         track.there += channel.sample(None)?.since(&before.1);
         track.here += self.here.sample(pid)?.since(&before.0);
         track.flow.bytes += track.bytes;
