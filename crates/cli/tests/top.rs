@@ -9,105 +9,25 @@
 
 mod common;
 
-use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
+use common::terminal::Terminal;
 use common::{build_agent, eke};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 use rustix::process::{Pid, Signal, kill_process};
 
-const SIZE: (u16, u16) = (24, 80);
-/// A screen that has not come by then does not come.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// `eke top` on a terminal of 80x24; what it writes goes to the screen.
-struct Terminal {
-    script: Child,
-    screen: Arc<Mutex<vt100::Parser>>,
-}
-
-impl Terminal {
-    /// `None`: this machine has no script(1).
-    fn start(root: &Path, options: &str) -> Option<Self> {
-        let eke = env!("CARGO_BIN_EXE_eke");
-        let pid = root.join("top.pid");
-        // The shell becomes eke, so that its number is eke's.
-        let command = format!(
-            "stty rows {} cols {}; echo $$ >{}; exec {eke} --root {} top {options}",
-            SIZE.0,
-            SIZE.1,
-            pid.display(),
-            root.display()
-        );
-        let mut script = Command::new("script");
-        script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
-        script.env_remove("NO_COLOR").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut script = script.spawn().ok()?;
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
-        let (mut from, to) = (script.stdout.take().unwrap(), Arc::clone(&screen));
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(n @ 1..) = from.read(&mut bytes) {
-                to.lock().unwrap().process(&bytes[..n]);
-            }
-        });
-        Some(Self { script, screen })
-    }
-
-    fn text(&self) -> String {
-        self.screen.lock().unwrap().screen().contents()
-    }
-
-    fn shows(&self, what: &str) -> String {
-        let since = Instant::now();
-        loop {
-            let text = self.text();
-            if text.contains(what) {
-                return text;
-            }
-            assert!(since.elapsed() < PATIENCE, "no {what:?} on:\n{text}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn press(&mut self, keys: &[u8]) {
-        self.script.stdin.as_mut().unwrap().write_all(keys).unwrap();
-    }
-
-    /// Its exit status, once the screen of before is back with its cursor.
-    fn ended(&mut self) -> Option<i32> {
-        let status = self.script.wait().unwrap().code();
-        self.shows_nothing_of_it();
-        status
-    }
-
-    fn shows_nothing_of_it(&self) {
-        let since = Instant::now();
-        loop {
-            let (alternate, hidden) = {
-                let parser = self.screen.lock().unwrap();
-                (parser.screen().alternate_screen(), parser.screen().hide_cursor())
-            };
-            if !alternate && !hidden {
-                return;
-            }
-            assert!(since.elapsed() < PATIENCE, "alternate screen {alternate}, cursor hidden {hidden}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.script.kill();
-        let _ = self.script.wait();
-    }
+/// `eke top`; the shell becomes eke, so that its number in `top.pid` is eke's.
+fn start(root: &Path, options: &str) -> Option<Terminal> {
+    let (eke, pid) = (env!("CARGO_BIN_EXE_eke"), root.join("top.pid"));
+    Terminal::start(&format!(
+        "echo $$ >{}; exec {eke} --root {} top {options}",
+        pid.display(),
+        root.display()
+    ))
 }
 
 /// The agent on a directory; it dies with the test.
@@ -145,7 +65,7 @@ const NO_SCRIPT: &str = "there is no script(1)";
 #[test]
 fn it_says_who_answers_and_misses_an_agent_that_goes() {
     let machine = machine();
-    let Some(mut terminal) = Terminal::start(machine.dir(), "--every 500ms") else {
+    let Some(mut terminal) = start(machine.dir(), "--every 500ms") else {
         return skip("it_says_who_answers_and_misses_an_agent_that_goes", NO_SCRIPT);
     };
     let shown = terminal.shows("no agent runs; read from the machine itself");
@@ -171,7 +91,7 @@ fn it_says_who_answers_and_misses_an_agent_that_goes() {
 fn ctrl_c_and_signals_leave_the_terminal_as_it_was() {
     let machine = machine();
     for signal in [None, Some(Signal::TERM), Some(Signal::INT)] {
-        let Some(mut terminal) = Terminal::start(machine.dir(), "") else {
+        let Some(mut terminal) = start(machine.dir(), "") else {
             return skip("ctrl_c_and_signals_leave_the_terminal_as_it_was", NO_SCRIPT);
         };
         terminal.shows("short of: memory");
@@ -189,7 +109,7 @@ fn ctrl_c_and_signals_leave_the_terminal_as_it_was() {
 #[test]
 fn the_console_gets_ascii() {
     let machine = machine();
-    let Some(mut terminal) = Terminal::start(machine.dir(), "--ascii") else {
+    let Some(mut terminal) = start(machine.dir(), "--ascii") else {
         return skip("the_console_gets_ascii", NO_SCRIPT);
     };
     let shown = terminal.shows("# anonymous 195 MiB");

@@ -38,8 +38,20 @@ fn swap(s: &Snapshot) -> Remedy {
         None => "nothing yet: no page had to leave RAM".into(),
     };
     let whose = if s.applied { String::new() } else { ", not eke's".into() };
-    let cost = format!("{} of a CPU (kswapd)", percent(m.kswapd_cpu_share));
-    Remedy { name: "swap", gained, cost, details: swap_details(s, &whose) }
+    Remedy { name: "swap", gained, cost: swap_cost(s), details: swap_details(s, &whose) }
+}
+
+/// CPU: kswapd's, which packs most pages (tasks at a group's limit pack their own, which nobody counts), and where it was measured that of
+/// pages on their way back.
+fn swap_cost(s: &Snapshot) -> String {
+    let kswapd = percent(s.model.kswapd_cpu_share);
+    match &s.prediction {
+        Some(p) => {
+            let loads = s.model.pages_in_per_s * p.load_p50_ns as f64 / 1e9;
+            format!("kswapd {kswapd}, loads {}", percent(loads))
+        }
+        None => format!("kswapd {kswapd} of a CPU"),
+    }
 }
 
 fn swap_details(s: &Snapshot, whose: &str) -> Vec<String> {
@@ -199,6 +211,15 @@ mod tests {
         let snapshot = Snapshot { backend: "zram (lz4)".into(), ..Snapshot::default() };
         let all = remedies(&Look { snapshot, ..Look::default() });
         assert!(of(&all, "swap").details[0].starts_with("zram (lz4), not eke's; "));
+    }
+
+    #[test]
+    fn pages_on_their_way_back_cost_what_was_measured() {
+        let model = Model { kswapd_cpu_share: 0.021, pages_in_per_s: 1_000.0, ..Model::default() };
+        let mut s = Snapshot { model, ..Snapshot::default() };
+        assert_eq!(swap_cost(&s), "kswapd 2.1 % of a CPU");
+        s.prediction = Some(eke_core::step::Prediction { load_p50_ns: 5_000, ..Default::default() });
+        assert_eq!(swap_cost(&s), "kswapd 2.1 %, loads 0.5 %");
     }
 
     #[test]

@@ -93,11 +93,17 @@ pub fn sentence(s: &Snapshot) -> String {
 
 /// Tasks of a group with a limit wait though the machine has plenty.
 fn how(s: &Snapshot, r: &Resource) -> String {
-    let m = &s.model;
-    if r.name == "memory" && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64 {
-        return format!("{}, within a group's limit: {} are available", r.level.word(), m.available);
+    if r.name == "memory" && is_in_a_group(s) {
+        return format!("{}, within a group's limit: {} are available", r.level.word(), s.model.available);
     }
     r.level.word().to_owned()
+}
+
+/// Is it for their group's limit that tasks wait for memory, since the machine has plenty?
+pub fn is_in_a_group(s: &Snapshot) -> bool {
+    let m = &s.model;
+    let waits = Level::of(s.machine.memory_pressure.as_ref()).is_short();
+    waits && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64
 }
 
 /// The same without how much, where that stands beside it.

@@ -84,6 +84,18 @@ fn an_agent_that_is_gone_is_said_and_its_decisions_stay() {
 }
 
 #[test]
+fn tasks_that_wait_for_their_groups_memory_are_not_taken_for_a_full_machine() {
+    let mut view = view(PLAIN, 1);
+    assert!(!text(&view, 80, 24).contains("in a group"));
+    let mut plenty = look(1);
+    plenty.snapshot.model.available = eke_core::units::Bytes::mib(3_000);
+    view.seen(Ok(plenty), 1_000);
+    assert!(
+        text(&view, 80, 24).contains("2.9 GiB of 3.8 GiB available; who waits is in a group with a limit")
+    );
+}
+
+#[test]
 fn scrolled_decisions_begin_with_an_older_one() {
     let mut view = view(PLAIN, 3);
     view.press(Key::Down);

@@ -27,6 +27,7 @@ pub fn run(context: &Context, print: bool) -> Outcome {
 
 /// Stops the agent and undoes everything.
 pub fn everything(context: &Context) -> Outcome<documents::Down> {
+    let _task = Task::begin(context.json, "putting everything back", swapped_back(context));
     agent::stop(&context.root)?;
     let mut document = documents::Down::default();
     if let Err(e) = cgroup::sweep(&context.root) {
@@ -36,10 +37,7 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
         document.blocked.push(format!("what a killed experiment left: {e}"));
     }
     let journal = Journal::open(&context.root)?;
-    let task = Task::begin(context.json, "putting everything back", swapped_back(context));
-    let undone = revert::all(&context.root, &journal)?;
-    drop(task);
-    for (entry, outcome) in undone {
+    for (entry, outcome) in revert::all(&context.root, &journal)? {
         match outcome {
             Undone::Restored(text) => document.restored.push(text),
             Undone::AsBefore => {}
@@ -55,7 +53,7 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
 }
 
 /// Swapping off is what takes long: how much of what eke's areas held is back in memory.
-fn swapped_back(context: &Context) -> Far {
+pub fn swapped_back(context: &Context) -> Far {
     let root = context.root.clone();
     let made: Vec<String> =
         journal::entries(&root).unwrap_or_default().into_iter().filter_map(|e| e.made).collect();

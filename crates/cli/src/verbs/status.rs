@@ -13,6 +13,7 @@ use crate::documents;
 use crate::exit::{Outcome, Status};
 use crate::put;
 use crate::show;
+use crate::show::task::{Task, unknown};
 
 /// Between two samples where no agent keeps any.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -26,6 +27,7 @@ pub fn run(context: &Context) -> Outcome {
 
 /// With the caches, which the agent knows nothing of.
 pub fn document(context: &Context) -> Outcome<documents::Status> {
+    let _task = Task::begin(context.json, "asking the agent and the mounts", unknown());
     Ok(with_caches(snapshot(context)?, &context.root))
 }
 

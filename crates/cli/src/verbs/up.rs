@@ -19,6 +19,7 @@ use crate::args::{AgentStart, Up};
 use crate::documents;
 use crate::exit::{Failure, Outcome, Status};
 use crate::show;
+use crate::show::task::Task;
 use crate::{put, say};
 
 /// The verb.
@@ -114,8 +115,11 @@ fn undo_leftovers(context: &Context) -> Outcome<()> {
             format!("another eke ({owner}) is at work on this machine; try again when it is done"),
         ));
     }
+    let task =
+        Task::begin(context.json, "undoing what an earlier eke left", super::down::swapped_back(context));
     let session = Session::open(root, decide::REMEDY)?;
     let outcomes = revert::all(root, session.journal())?;
+    drop(task);
     let blocked =
         outcomes.iter().find_map(|(_, o)| if let Undone::Blocked(why) = o { Some(why) } else { None });
     match blocked {

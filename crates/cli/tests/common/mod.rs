@@ -4,6 +4,7 @@
 
 pub mod clean;
 pub mod pdf;
+pub mod terminal;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -7,13 +7,14 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::paint::Paint;
 
-const TEXT: [&str; 16] = [
+const TEXT: [&str; 17] = [
     "short of    how long tasks waited, as the kernel says (PSI):",
     "            some: at least one task; all: every task at once",
     "            10s, 60s: share of the last 10 and 60 seconds",
     "            enough < 1 %, a little < 10 %, much < 40 %, badly",
     "memory      pool: compressed pages in RAM, and what they hold",
-    "swap        RAM gained; kswapd is who packs most of it",
+    "swap        RAM gained; cost: CPU of kswapd, who packs most,",
+    "            and of pages that come back (loads)",
     "cache       eke cache mount: hits need no disk",
     "prefetch    read before a program asked; not used: waste",
     "reads       how long the disks take for 99 of 100 reads",

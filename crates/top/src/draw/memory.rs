@@ -9,13 +9,15 @@ use super::{put, rows, title};
 use crate::bar::columns;
 use crate::gains::holds_something;
 use crate::look::Look;
+use crate::scarce::is_in_a_group;
 use crate::split::{POOL, Part, parts};
 
 /// Draws them.
 pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
     let [first, bar_row, names, traffic_row] = rows(at)[..] else { return };
     let m = &look.snapshot.model;
-    title::draw(buffer, first, &format!("memory: {} of {} available", m.available, m.ram), &[], paint);
+    let whose = if is_in_a_group(&look.snapshot) { "; who waits is in a group with a limit" } else { "" };
+    title::draw(buffer, first, &format!("memory: {} of {} available{whose}", m.available, m.ram), &[], paint);
     let parts = parts(&look.snapshot);
     put(buffer, bar_row, bar(&parts, usize::from(at.width), paint));
     put(buffer, names, legend(&parts, paint));

@@ -11,6 +11,7 @@ use crate::documents::{Cache, CacheState, CacheStatus};
 use crate::exit::{Outcome, Status};
 use crate::put;
 use crate::show;
+use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.
@@ -20,7 +21,9 @@ pub fn run(context: &Context, path: Option<&Path>) -> Outcome {
         None => all,
         Some(path) => vec![place::of(&all, path)?.clone()],
     };
+    let task = Task::begin(context.json, "asking the mounts", unknown());
     let document = CacheStatus { caches: asked.iter().map(one).collect() };
+    drop(task);
     context.print(&document, |d| put!("{}", show::cache::status(d)))?;
     let serves = |c: &Cache| matches!(c.state, CacheState::Serving | CacheState::NotYours);
     Ok(if document.caches.iter().all(serves) { Status::Done } else { Status::Failed })

@@ -1,0 +1,89 @@
+//! A terminal of a test's own (script(1)), and what is on its screen.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SIZE: (u16, u16) = (24, 80);
+/// A screen that has not come by then does not come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A command on a terminal of 80x24; what it writes goes to the screen.
+pub struct Terminal {
+    script: Child,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Terminal {
+    /// For a shell. `None`: this machine has no script(1).
+    pub fn start(command: &str) -> Option<Self> {
+        let command = format!("stty rows {} cols {}; {command}", SIZE.0, SIZE.1);
+        let mut script = Command::new("script");
+        script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+        script.env_remove("NO_COLOR").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = script.spawn().ok()?;
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
+        let (mut from, to) = (script.stdout.take().unwrap(), Arc::clone(&screen));
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = from.read(&mut bytes) {
+                to.lock().unwrap().process(&bytes[..n]);
+            }
+        });
+        Some(Self { script, screen })
+    }
+
+    /// What is on the screen.
+    pub fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until `what` is on the screen, and gives all of it.
+    pub fn shows(&self, what: &str) -> String {
+        let since = Instant::now();
+        loop {
+            let text = self.text();
+            if text.contains(what) {
+                return text;
+            }
+            assert!(since.elapsed() < PATIENCE, "no {what:?} on:\n{text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Types.
+    pub fn press(&mut self, keys: &[u8]) {
+        self.script.stdin.as_mut().unwrap().write_all(keys).unwrap();
+    }
+
+    /// Its exit status, once the screen of before is back with its cursor.
+    pub fn ended(&mut self) -> Option<i32> {
+        let status = self.script.wait().unwrap().code();
+        self.shows_nothing_of_it();
+        status
+    }
+
+    fn shows_nothing_of_it(&self) {
+        let since = Instant::now();
+        loop {
+            let (alternate, hidden) = {
+                let parser = self.screen.lock().unwrap();
+                (parser.screen().alternate_screen(), parser.screen().hide_cursor())
+            };
+            if !alternate && !hidden {
+                return;
+            }
+            assert!(since.elapsed() < PATIENCE, "alternate screen {alternate}, cursor hidden {hidden}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
