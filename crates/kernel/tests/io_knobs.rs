@@ -7,16 +7,19 @@ use eke_kernel::revert;
 use eke_kernel::{Root, journal};
 use eke_testkit::fake_kernel::FakeKernel;
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn set(root: &Root, knob: &str, target: &str, value: &str) -> Applied {
     let step = PlannedStep { step: Step::set_at(knob, target, value), reason: Reason::new("a test") };
     Session::open(root, "io").unwrap().apply(&step).unwrap()
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn down(root: &Root) -> Vec<revert::Outcome> {
     let journal = Journal::open(root).unwrap();
     revert::all(root, &journal).unwrap().into_iter().map(|(_, outcome)| outcome).collect()
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
 fn now(root: &Root, path: &str) -> String {
     root.read(path).unwrap().trim().to_owned()
 }

@@ -58,9 +58,9 @@ impl fmt::Display for Overhead {
         )?;
         writeln!(f, "The BPF programs took {:.0} ns for each, as the kernel counts it;", self.each_ns)?;
         writeln!(f, "reading the figures every 5 s took {:.3} % of one CPU.", 100.0 * self.reading_share)?;
-        write!(
+        writeln!(
             f,
-            "At {PER_SECOND:.0} requests a second that is {:.2} % of one CPU (promised: under {:.0} %).\n",
+            "At {PER_SECOND:.0} requests a second that is {:.2} % of one CPU (promised: under {:.0} %).",
             100.0 * self.share_at_10k,
             100.0 * MOST
         )

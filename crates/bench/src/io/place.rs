@@ -4,11 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use rustix::fs::{Advice, fadvise};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 
 use super::plan::Writer;
 use super::{Bench, Error};
@@ -18,6 +21,8 @@ use crate::web::random::Random;
 /// Its size: the reader's places and six files of 64 MiB.
 const SIZE: Bytes = Bytes::mib(1024);
 const WRITTEN: u64 = 64 << 20;
+const PATIENCE: u32 = 1_200;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A slow disk with a file system, mounted. In the order in which they must go: the disk unmounts what is on it.
 #[derive(Debug)]
@@ -57,7 +62,10 @@ impl Place {
                 command("mount", &["-o", "compress-force=zlib:9", &device, &at])?;
             }
             _ => {
-                command("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device])?;
+                command(
+                    "mkfs.ext4",
+                    &["-q", "-i", "1048576", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device],
+                )?;
                 command("mount", &[&device, &at])?;
             }
         }
@@ -100,11 +108,17 @@ impl Place {
         Ok(path)
     }
 
-    /// Takes it down.
+    /// Takes it down. A writer that was killed may wait for the disk still, and everything that is dirty is written.
     ///
     /// # Errors
-    /// It is in use.
+    /// It is in use, after two minutes.
     pub fn strike(mut self) -> Result<(), Error> {
+        for _ in 0..PATIENCE {
+            if !matches!(unmount(self.dir(), UnmountFlags::empty()), Err(Errno::BUSY)) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
         self.disk.take().map_or(Ok(()), |disk| Ok(disk.detach()?))
     }
 }

@@ -40,7 +40,7 @@ pub struct Watch {
     #[arg(long, value_enum)]
     pub by: Option<By>,
     /// Rows with commas between instead of text
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub csv: bool,
     /// Reads should be answered within this time, for the verdict; without it 10ms, on rotating disks 50ms
     #[arg(long, value_name = "TIME", value_parser = eke_record::span::every)]

@@ -21,6 +21,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The verb.
 pub fn run(context: &Context, options: &IoWatch) -> Outcome {
+    if options.csv && context.json {
+        return Err(Failure::new(
+            Status::Usage,
+            "--csv and --json are two forms of the same figures: say one of them",
+        ));
+    }
     let stop = crate::verbs::run::stop_flag()?;
     let wanted = Wanted { by: by(options.by), no_bpf: options.no_bpf };
     let (mut windows, mut missing) = sensor(context, wanted)?;
