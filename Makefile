@@ -21,7 +21,7 @@ setup-test:
 
 build: setup ## the programs, optimised
 	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-mount
-	$(CARGO) build --release -p eke-prefetch $$(./scripts/features)
+	$(CARGO) build --release -p eke-prefetch -p eke-io $$(./scripts/features)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
 	@./scripts/as-caller $(MAKE) --no-print-directory build
@@ -65,6 +65,7 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	install -Dm755 $(BIN)/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-agent
 	install -Dm755 $(BIN)/eke-cache $(DESTDIR)$(PREFIX)/bin/eke-cache
 	install -Dm755 $(BIN)/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-prefetch
+	install -Dm755 $(BIN)/eke-io $(DESTDIR)$(PREFIX)/bin/eke-io
 	install -Dm644 docs/eke.1 $(DESTDIR)$(PREFIX)/share/man/man1/eke.1
 	install -Dm644 crates/core/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
 	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
@@ -75,7 +76,7 @@ uninstall: ## undo all that eke changed, then remove what install put there
 	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/bin/eke ]; then \
 	  $(PREFIX)/bin/eke disable && $(PREFIX)/bin/eke swap boot-config --undo && $(PREFIX)/bin/eke down; fi
 	rm -f $(DESTDIR)$(PREFIX)/bin/eke $(DESTDIR)$(PREFIX)/bin/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-cache \
-	  $(DESTDIR)$(PREFIX)/bin/eke-prefetch $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
+	  $(DESTDIR)$(PREFIX)/bin/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-io $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
 	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
 	@if [ -z "$(DESTDIR)" ]; then rm -f /var/lib/eke/measured.json /var/lib/eke/wear.json /var/lib/eke/prefetch.db*; rmdir /var/lib/eke 2>/dev/null || true; fi
 

@@ -63,7 +63,10 @@ mod tests {
     fn what_the_command_line_said_binds_the_agent() {
         let settings = SwapSettings { pool_percent: 50, grow: true, ..SwapSettings::default() };
         let bounded = |pool_percent, fixed_size| {
-            let applied = Applied { bounds: Bounds { pool_percent, fixed_size }, ..Applied::default() };
+            let applied = Applied {
+                bounds: Bounds { pool_percent, fixed_size, ..Bounds::default() },
+                ..Applied::default()
+            };
             let s = Adopted { applied: Some(applied), changes: None }.bounded(&settings);
             (s.pool_percent, s.grow)
         };

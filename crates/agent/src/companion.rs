@@ -42,7 +42,7 @@ impl Companion {
             return match child.try_wait() {
                 Ok(Some(status)) => {
                     let ran_ms = now_ms.saturating_sub(*began_ms);
-                    Some(self.ended(status, ran_ms, now_ms))
+                    Some(self.ended(status, ran_ms, wanted, now_ms))
                 }
                 Ok(None) if !wanted => self.stop(),
                 Ok(None) => None,
@@ -70,15 +70,20 @@ impl Companion {
         }
     }
 
-    fn ended(&mut self, status: ExitStatus, ran_ms: u64, now_ms: u64) -> String {
+    fn ended(&mut self, status: ExitStatus, ran_ms: u64, wanted: bool, now_ms: u64) -> String {
         self.child = None;
+        let ran_s = ran_ms / 1_000;
+        if !wanted {
+            return format!(
+                "The process beside the agent ended ({status}) after {ran_s} s, as it was told to."
+            );
+        }
         if ran_ms >= STEADY_MS {
             self.pause_ms = FIRST_PAUSE_MS;
         }
         let next_s = self.postpone(now_ms) / 1_000;
         format!(
-            "The process beside the agent ended ({status}) after {} s; the next begins in {next_s} s.",
-            ran_ms / 1_000
+            "The process beside the agent ended ({status}) after {ran_s} s; the next begins in {next_s} s."
         )
     }
 
@@ -96,6 +101,22 @@ impl Companion {
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
         let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         asked.err().map(|e| format!("The process {} cannot be ended: {e}.", child.id()))
+    }
+}
+
+/// Those that run beside the agent.
+#[derive(Debug)]
+pub struct Companions {
+    /// `eke-prefetch`.
+    pub prefetch: Companion,
+    /// `eke-io govern`.
+    pub io: Companion,
+}
+
+impl From<Companion> for Companions {
+    /// Only what reads ahead.
+    fn from(prefetch: Companion) -> Self {
+        Self { prefetch, io: Companion::none() }
     }
 }
 
@@ -136,7 +157,8 @@ mod tests {
     fn it_ends_when_it_is_not_wanted() {
         let mut companion = sh("exec sleep 1000");
         next(&mut companion, true, 0);
-        assert!(next(&mut companion, false, 0).contains("signal: 15"));
+        let sentence = next(&mut companion, false, 0);
+        assert!(sentence.contains("signal: 15") && sentence.ends_with("as it was told to."), "{sentence}");
         assert!(companion.pid().is_none());
     }
 

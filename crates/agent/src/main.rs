@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use eke_agent::clock::SystemClock;
-use eke_agent::companion::Companion;
+use eke_agent::companion::{Companion, Companions};
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_kernel::{Root, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -71,21 +71,31 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     let listener = socket::listen(root)?;
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());
-    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load, companion(arguments));
+    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load, companions(arguments));
     socket::remove(root)?;
     ended
 }
 
-/// `eke-prefetch`, from where this program is. A directory that stands for `/` has no launches to see.
-fn companion(arguments: &Arguments) -> Companion {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("eke-prefetch")));
-    let Some(program) = beside.filter(|program| arguments.root.is_host() && program.exists()) else {
+fn companions(arguments: &Arguments) -> Companions {
+    Companions {
+        prefetch: companion(arguments, "eke-prefetch", "run"),
+        io: companion(arguments, "eke-io", "govern"),
+    }
+}
+
+/// A program from where this one is. A directory that stands for `/` has neither launches nor disks.
+fn companion(arguments: &Arguments, name: &str, verb: &str) -> Companion {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    let Some(program) = beside.filter(|_| arguments.root.is_host()) else {
         return Companion::none();
     };
     let config = arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]);
     Companion::of(
         program,
-        ["run".to_owned(), "--end-with-parent".to_owned()].into_iter().chain(config).collect(),
+        [verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()]
+            .into_iter()
+            .chain(config)
+            .collect(),
     )
 }
 

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::client::{Client, Incoming};
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::companion::Companion;
+use crate::companion::Companions;
 use crate::error::{Error, Result};
 use crate::pressure::{self, Trigger};
 use crate::request;
@@ -32,7 +32,7 @@ pub enum Ended {
 /// Where the settings come from, at the start and whenever root asks to reload.
 pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
 
-/// Runs the agent on `root`, with `companion` beside it while a plan is applied, until `shutdown` becomes readable or root asks it to stop.
+/// Runs the agent on `root`, with `companions` beside it while a plan is applied, until `shutdown` becomes readable or root asks it to stop.
 ///
 /// # Errors
 /// Settings that cannot be read at the start, and a `poll(2)` that fails.
@@ -42,11 +42,11 @@ pub fn run(
     clock: &dyn Clock,
     shutdown: BorrowedFd<'_>,
     load: LoadSettings<'_>,
-    companion: Companion,
+    companions: impl Into<Companions>,
 ) -> Result<Ended> {
     listener.set_nonblocking(true).map_err(Error::Wait)?;
     let mut agent = Agent {
-        watch: Watch::new(root, clock, load()?, companion),
+        watch: Watch::new(root, clock, load()?, companions),
         clients: Clients::default(),
         trigger: trigger(root),
         listener,

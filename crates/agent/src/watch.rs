@@ -3,7 +3,7 @@
 use eke_core::config::Settings;
 use eke_core::model::Model;
 use eke_core::sample::{Sample, SwapArea};
-use eke_core::snapshot::{AgentState, Machine, PrefetchState, Response, Snapshot};
+use eke_core::snapshot::{AgentState, IoState, Machine, PrefetchState, Response, Snapshot};
 use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::knob::Codec;
@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::adopt::{Adopted, adopt};
 use crate::check::Check;
 use crate::clock::Clock;
-use crate::companion::Companion;
+use crate::companion::Companions;
 use crate::events::Events;
 
 /// A status that is not older than this is answered again as it is.
@@ -41,13 +41,18 @@ pub struct Watch<'a> {
     events: Events,
     check: Check,
     live: Live,
-    companion: Companion,
+    companions: Companions,
     rendered: Option<Vec<u8>>,
 }
 
 impl<'a> Watch<'a> {
-    /// Adopts what is applied and takes the first sample. `companion` is what runs beside the agent while a plan is applied.
-    pub fn new(root: &'a Root, clock: &'a dyn Clock, settings: Settings, companion: Companion) -> Self {
+    /// Adopts what is applied and takes the first sample. `companions` are what runs beside the agent while a plan is applied.
+    pub fn new(
+        root: &'a Root,
+        clock: &'a dyn Clock,
+        settings: Settings,
+        companions: impl Into<Companions>,
+    ) -> Self {
         let mut watch = Self {
             root,
             clock,
@@ -65,7 +70,7 @@ impl<'a> Watch<'a> {
             events: Events::default(),
             check: Check::default(),
             live: Live::default(),
-            companion,
+            companions: companions.into(),
             rendered: None,
         };
         watch.adopt();
@@ -103,8 +108,17 @@ impl<'a> Watch<'a> {
             self.compare();
             self.maintain();
         }
-        let wanted = self.settings.prefetch.enabled && self.adopted.applied.is_some();
-        if let Some(sentence) = self.companion.tend(wanted, self.clock.monotonic_ms()) {
+        self.tend_companions();
+    }
+
+    fn tend_companions(&mut self) {
+        let now_ms = self.clock.monotonic_ms();
+        let applied = self.adopted.applied.as_ref();
+        let governs = self.settings.io.govern || applied.is_some_and(|a| a.bounds.govern_io);
+        let prefetch =
+            self.companions.prefetch.tend(self.settings.prefetch.enabled && applied.is_some(), now_ms);
+        let io = self.companions.io.tend(governs && applied.is_some(), now_ms);
+        for sentence in prefetch.into_iter().chain(io) {
             self.note(sentence);
         }
     }
@@ -177,7 +191,8 @@ impl<'a> Watch<'a> {
             unix_s: self.looked_unix_s,
             model: self.model.clone(),
             machine: self.machine,
-            prefetch: self.companion.pid().and_then(|pid| prefetch_state(self.root, pid)),
+            prefetch: self.companions.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
+            io: self.companions.io.pid().and_then(|pid| io_state(self.root, pid)),
             events: self.events.as_slice().to_vec(),
         }
     }
@@ -206,6 +221,11 @@ pub fn line(response: &Response) -> Vec<u8> {
 /// What `eke-prefetch` says of itself, if it is the process `pid` that says it.
 fn prefetch_state(root: &Root, pid: u32) -> Option<PrefetchState> {
     state::load::<PrefetchState>(root, state::PREFETCH).filter(|state| state.pid == pid)
+}
+
+/// What `eke-io` says of itself, if it is the process `pid` that says it.
+fn io_state(root: &Root, pid: u32) -> Option<IoState> {
+    state::load::<IoState>(root, state::IO).filter(|state| state.pid == pid)
 }
 
 /// The resident set of `/proc/PID/statm` (proc_pid_statm(5)): its second number, in pages.
@@ -243,6 +263,7 @@ mod tests {
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
+    use crate::companion::Companion;
 
     #[derive(Default)]
     struct Hand(Cell<u64>);

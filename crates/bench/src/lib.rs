@@ -12,10 +12,12 @@
 //! - [`tabs`]: pages of a local web server in a browser
 //! - [`web`]: files of a web server from a slow disk, in little memory
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
+//! - [`io`]: a reader beside writers on a slow disk
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
 //! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`reads`]: reads through a cache's mount, beside those of the files themselves
+//! - [`link`]: every cipher of ssh on links and CPUs of several kinds, and which one eke chooses
 //! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
 //! - [`agent`]: what the agent itself costs
 //! - [`process`]: what the kernel says of one process; text in, figures out
@@ -27,6 +29,8 @@ pub mod desktop;
 pub mod documents;
 pub mod experiment;
 pub mod guest;
+pub mod link;
+pub mod io;
 pub mod page;
 pub mod paging;
 pub mod peers;

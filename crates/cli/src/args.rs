@@ -2,9 +2,14 @@
 
 mod bench;
 mod bench_cache;
+mod bench_link;
+mod bench_io;
 mod bench_startup;
 mod bench_web;
 mod cache;
+mod dash;
+mod io;
+pub mod link;
 pub mod prefetch;
 mod top;
 
@@ -17,9 +22,13 @@ use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
+pub use bench_link::LinkBench;
+pub use bench_io::IoBench;
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
+pub use dash::{Dash, Metrics, MetricsFormat};
+pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;
 pub use top::Top;
 
@@ -85,6 +94,16 @@ pub enum Verb {
         after_help = "Example:\n  eke top                  q quits, ? explains the words; nothing on the machine is changed\n  eke top --every 5s       over a slow line"
     )]
     Top(Top),
+    /// The same live in a browser, with plots and the last day
+    #[command(
+        after_help = "Example:\n  eke dash                          http://127.0.0.1:7117\n  eke dash --listen 0.0.0.0:7117    for other machines, with a token\n\nIt needs no root and changes nothing. Ctrl-C ends it."
+    )]
+    Dash(Dash),
+    /// The same for Prometheus, as OpenMetrics text
+    #[command(
+        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\nThe metrics are in docs/metrics.md, alerts to begin with in docs/alerts.example.yml."
+    )]
+    Metrics(Metrics),
     /// What this kernel can and cannot do for eke, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {
@@ -138,6 +157,14 @@ pub enum Verb {
     Cache(Cache),
     /// What programs read at launch, and what was read before they asked
     Prefetch(Prefetch),
+    /// The fastest cipher of ssh that is still secure, measured on both ends
+    #[command(
+        after_help = "Example:\n  eke link web1                     measures it, and shows what would be written\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              puts the files back\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for passwords\nitself, once for each; a key spares that. Below sudo, ssh runs as the user who called it.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
+    )]
+    Link(link::Link),
+    /// Disk latency by class, and what a setting changes about it
+    #[command(subcommand)]
+    Io(Io),
     /// An experiment, measured, as a table
     #[command(subcommand)]
     Bench(Bench),
@@ -155,7 +182,7 @@ pub enum Verb {
     /// The JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, bench, record, report; all without it
+        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, io-watch, io-compare, bench, record, report; all without it
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)
@@ -192,6 +219,12 @@ pub enum Lab {
     Startup {
         /// What is to be done, as JSON
         task: String,
+    },
+    /// A moving picture on the display of the environment; frames and seconds as JSON
+    Picture {
+        /// Milliseconds
+        #[arg(value_name = "MS")]
+        time: u64,
     },
     /// Tabs of a browser with pages of a local web server, until one cannot be held
     Tabs {
@@ -328,6 +361,9 @@ pub struct Up {
     /// The wish
     #[command(flatten)]
     pub wish: Wish,
+    /// Hold writers back when reads wait for them for too long, whatever the configuration says
+    #[arg(long)]
+    pub govern_io: bool,
     /// At boot: use the figures of the last measurement, there is little to sample yet
     #[arg(long, hide = true)]
     pub boot: bool,

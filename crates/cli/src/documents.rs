@@ -1,5 +1,7 @@
 //! What `--json` prints, verb by verb; `docs/schemas.json` is generated from these types.
 
+pub mod io;
+pub mod link;
 pub mod prefetch;
 
 use std::path::PathBuf;

@@ -87,6 +87,12 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
     io.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)

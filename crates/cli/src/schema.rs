@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::{Schema, schema_for};
 
 use crate::documents;
-use crate::documents::prefetch;
+use crate::documents::{io, link, prefetch};
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
 
@@ -26,6 +26,10 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("prefetch-explain", schema_for!(prefetch::Explain)),
         ("prefetch-replay", schema_for!(prefetch::Replay)),
         ("prefetch-trace", schema_for!(prefetch::Trace)),
+        ("link", schema_for!(link::Link)),
+        ("link-undo", schema_for!(link::Undo)),
+        ("io-watch", schema_for!(io::Watch)),
+        ("io-compare", schema_for!(eke_io::compare::Outcome)),
         ("box", schema_for!(eke_lab::pen::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
         ("record", schema_for!(eke_record::recording::Ended)),

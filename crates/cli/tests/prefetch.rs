@@ -36,6 +36,7 @@ fn file(path: impl AsRef<OsStr>, kind: Kind, spans: &[(u64, u64)]) -> Touched {
         kind,
         stamp: Stamp { dev: 1, ino: 1, size: 0, mtime_ns: 0 },
         pages: spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect::<Pages>(),
+        stale: Pages::default(),
         weight: 0.75,
     }
 }

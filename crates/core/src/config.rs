@@ -37,6 +37,8 @@ pub struct Settings {
     pub swap: SwapSettings,
     /// What is read before it is asked for.
     pub prefetch: PrefetchSettings,
+    /// Latency of disks.
+    pub io: IoSettings,
     /// The agent.
     pub agent: AgentSettings,
 }
@@ -132,6 +134,16 @@ settings! {
 }
 
 settings! {
+    /// `[io]`.
+    IoSettings / PartialIo {
+        /// Hold writers back when reads starve.
+        govern: bool => bool,
+        /// Milliseconds within which reads should be answered; 0: by the kind of disk.
+        read_target_ms: u32 => Within<0, 60_000>,
+    }
+}
+
+settings! {
     /// `[agent]`.
     AgentSettings / PartialAgent {
         /// Seconds between two looks.
@@ -144,6 +156,7 @@ settings! {
 struct Partial {
     swap: PartialSwap,
     prefetch: PartialPrefetch,
+    io: PartialIo,
     agent: PartialAgent,
 }
 
@@ -188,6 +201,7 @@ impl Settings {
             let partial = parse(source)?;
             partial.swap.overlay(&mut settings.swap);
             partial.prefetch.overlay(&mut settings.prefetch);
+            partial.io.overlay(&mut settings.io);
             partial.agent.overlay(&mut settings.agent);
         }
         Ok(settings)
@@ -220,6 +234,7 @@ mod tests {
         assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, 100, 10));
         assert_eq!(s.swap.algorithm, "auto");
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
+        assert!(!s.io.govern && s.io.read_target_ms == 0);
         assert!(s.prefetch.ahead && s.prefetch.at_exec && !s.prefetch.on_battery);
     }
 

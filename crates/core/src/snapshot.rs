@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Model;
 use crate::sample::{Memory, Pressure, Sample, VmCounters};
 use crate::step::{Plan, Prediction};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// A client's question or wish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +115,44 @@ impl From<&Sample> for Machine {
     }
 }
 
+/// What `eke-io` does to keep reads alive under writers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct IoState {
+    /// Its process.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub up_s: u64,
+    /// How latencies are measured: `bpf` or `stat`.
+    pub source: String,
+    /// Changes that it made since it started.
+    pub changes: u64,
+    /// The last of them, with its reason.
+    pub last: Option<String>,
+    /// Half of the reads of all disks that somebody waited for, of late, took at most this.
+    pub reads_p50: Option<Nanos>,
+    /// And 99 of 100 this.
+    pub reads_p99: Option<Nanos>,
+    /// Disks that it governs.
+    pub disks: Vec<IoDisk>,
+}
+
+/// A disk that is governed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct IoDisk {
+    /// The kernel's name.
+    pub name: String,
+    /// Reads should be answered within this time.
+    pub target: Nanos,
+    /// What is turned now, with what it was.
+    pub turned: Vec<String>,
+    /// It gave up, and tries again in so many seconds.
+    pub rests_s: Option<u64>,
+}
+
 /// What is so now, for every client alike. It holds nothing of any user's.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,6 +176,9 @@ pub struct Snapshot {
     /// What is learned of launches and read before them; `None` where nothing does that.
     #[serde(default)]
     pub prefetch: Option<PrefetchState>,
+    /// What holds writers back when reads starve; `None` where nothing does that.
+    #[serde(default)]
+    pub io: Option<IoState>,
     /// What the agent did or noticed, newest last, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
 }
@@ -177,6 +218,8 @@ pub struct Bounds {
     pub pool_percent: Option<u32>,
     /// A size was given: no further device may be added.
     pub fixed_size: bool,
+    /// Hold writers back when reads starve, whatever the configuration says.
+    pub govern_io: bool,
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::knob::{self, Restore};
 use crate::read;
 use crate::revert::{self, Outcome};
 use crate::root::Root;
-use crate::write::{locate, read_value, write_value};
+use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
 
 /// The right to change the machine: the open journal and in whose name.
@@ -202,7 +202,7 @@ impl Session {
         if knob.restore != Restore::WriteOld {
             return Ok(Some(Undo::Nothing));
         }
-        let old = read_value(&self.root, name, target)?;
+        let old = read_for(&self.root, name, target, value)?;
         let had_it =
             if name == "vm.swappiness" { revert::groups_with(&self.root, value)? } else { Vec::new() };
         let undo = Undo::Write {
@@ -211,8 +211,17 @@ impl Session {
             old: old.clone(),
             new: value.into(),
             had_it,
+            beside: self.beside(name, target),
         };
         Ok((!knob.codec.same(&old, value)).then_some(undo))
+    }
+
+    /// What else changes with a setting, where it is there.
+    fn beside(&self, name: &str, target: &str) -> Vec<(String, String)> {
+        let others = knob::beside(name).iter();
+        others
+            .filter_map(|other| Some(((*other).to_owned(), read_value(&self.root, other, target).ok()?)))
+            .collect()
     }
 
     fn perform(&self, seq: u64, step: &Step) -> Result<Option<String>> {

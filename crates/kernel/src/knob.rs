@@ -13,6 +13,12 @@ pub enum Codec {
     Bracketed,
     /// Cannot be read, or reads as something else.
     WriteOnly,
+    /// A line for each disk, `MAJOR:MINOR KEY=VALUE...`; one that has none has no target.
+    LatencyOfDisk,
+    /// The same; a disk that has none is not controlled.
+    QosOfDisk,
+    /// The same; a disk that has none has the kernel's model.
+    ModelOfDisk,
 }
 
 impl Codec {
@@ -26,14 +32,47 @@ impl Codec {
                 other => other.into(),
             },
             Self::Bracketed => bracketed(text).unwrap_or(text).into(),
-            Self::Plain | Self::WriteOnly => text.into(),
+            _ => text.into(),
         }
     }
 
-    /// Do the two texts mean the same value?
-    pub fn same(self, a: &str, b: &str) -> bool {
-        self.decode(a) == self.decode(b)
+    /// What a line of a disk is that the kernel does not show, `None` where settings have no lines of disks.
+    fn of_disk(self) -> Option<&'static str> {
+        match self {
+            Self::LatencyOfDisk => Some("target=max"),
+            Self::QosOfDisk => Some("enable=0"),
+            Self::ModelOfDisk => Some("ctrl=auto"),
+            _ => None,
+        }
     }
+
+    /// The value in what the kernel shows, of the disk that `written` is about where there is a line for each.
+    pub fn decode_for(self, text: &str, written: &str) -> String {
+        let Some(otherwise) = self.of_disk() else { return self.decode(text) };
+        let disk = written.split_whitespace().next().unwrap_or_default();
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(disk));
+        line.map_or_else(|| format!("{disk} {otherwise}"), |line| line.trim().to_owned())
+    }
+
+    /// Do the two texts mean the same value? A disk's line may be written in part: the kernel shows all of it.
+    pub fn same(self, a: &str, b: &str) -> bool {
+        if self.of_disk().is_none() {
+            return self.decode(a) == self.decode(b);
+        }
+        let within = |part: &str, all: &str| {
+            part.split_whitespace().all(|word| all.split_whitespace().any(|other| same_word(word, other)))
+        };
+        within(a, b) || within(b, a)
+    }
+}
+
+/// `rpct=95` is shown as `rpct=95.00`.
+fn same_word(a: &str, b: &str) -> bool {
+    let number = |word: &str| {
+        let (key, value) = word.split_once('=')?;
+        Some((key.to_owned(), value.parse::<f64>().ok()?))
+    };
+    a == b || number(a).is_some_and(|a| number(b) == Some(a))
 }
 
 /// The bracketed word of a list such as `lzo [lz4] zstd`.
@@ -152,12 +191,62 @@ knobs! {
         "Gives the groups below a group that eke made a controller.";
     "group.cgroup.kill" "sys/fs/cgroup/*/cgroup.kill" WriteOnly "1" "5.14 (cgroup v2)" Nothing
         "Kills every process of a group that eke made.";
+    "queue.scheduler" "sys/block/*/queue/scheduler" Bracketed "name" "2.6.10" WriteOld
+        "Who orders a disk's requests: none, mq-deadline, kyber or bfq; changing it empties the queue first, and sets nr_requests anew.";
+    "queue.nr_requests" "sys/block/*/queue/nr_requests" Plain "requests" "2.6.10" WriteOld
+        "How many requests of a disk there may be at a time, of reads and of writes.";
+    "queue.max_sectors_kb" "sys/block/*/queue/max_sectors_kb" Plain "KiB" "2.6.10" WriteOld
+        "The largest request: a read waits for the one that is under way, so large writes are long waits on a slow disk.";
+    "queue.wbt_lat_usec" "sys/block/*/queue/wbt_lat_usec" Plain "µs, 0 off" "4.10" WriteOld
+        "Writeback is throttled while reads take longer than this; that it was the kernel's own value is not known after it comes back.";
+    "iosched.read_expire" "sys/block/*/queue/iosched/read_expire" Plain "ms" "2.6.10 (mq-deadline)" WriteOld
+        "A read that waited for so long goes first.";
+    "iosched.write_expire" "sys/block/*/queue/iosched/write_expire" Plain "ms" "2.6.10 (mq-deadline)" WriteOld
+        "A write that waited for so long goes first.";
+    "iosched.fifo_batch" "sys/block/*/queue/iosched/fifo_batch" Plain "requests" "2.6.10 (mq-deadline)" WriteOld
+        "How many requests of one direction are given to the disk in a row.";
+    "iosched.writes_starved" "sys/block/*/queue/iosched/writes_starved" Plain "batches" "2.6.10 (mq-deadline)" WriteOld
+        "How many batches of reads go before one of writes.";
+    "iosched.read_lat_nsec" "sys/block/*/queue/iosched/read_lat_nsec" Plain "ns" "4.12 (kyber)" WriteOld
+        "The latency that reads should have; others are held back for it.";
+    "iosched.write_lat_nsec" "sys/block/*/queue/iosched/write_lat_nsec" Plain "ns" "4.12 (kyber)" WriteOld
+        "The latency that synchronous writes should have.";
+    "iosched.low_latency" "sys/block/*/queue/iosched/low_latency" Plain "0 or 1" "4.12 (bfq)" WriteOld
+        "Programs that seem interactive go first.";
+    "iosched.slice_idle" "sys/block/*/queue/iosched/slice_idle" Plain "ms" "4.12 (bfq)" WriteOld
+        "How long the disk waits for the next request of the same program.";
+    "iosched.strict_guarantees" "sys/block/*/queue/iosched/strict_guarantees" Plain "0 or 1" "4.12 (bfq)" WriteOld
+        "One request at a time, for exact shares.";
+    "zfs.async_write_max_active" "sys/module/zfs/parameters/zfs_vdev_async_write_max_active" Plain "requests" "OpenZFS 0.6.4" WriteOld
+        "How many asynchronous writes each disk of each pool gets at a time; inert on disks for which OpenZFS does not queue (scheduler=auto, after 2.4).";
+    "zfs.async_write_min_active" "sys/module/zfs/parameters/zfs_vdev_async_write_min_active" Plain "requests" "OpenZFS 0.6.4" WriteOld
+        "The same while little is dirty; never above the other.";
+    "vm.dirty_bytes" "proc/sys/vm/dirty_bytes" Plain "bytes" "2.6.29" WriteOld
+        "From so much unwritten data on, writers write it themselves; 0 while vm.dirty_ratio counts, which comes back with it.";
+    "vm.dirty_background_bytes" "proc/sys/vm/dirty_background_bytes" Plain "bytes" "2.6.29" WriteOld
+        "From so much unwritten data on, it is written in the background; 0 while vm.dirty_background_ratio counts, which comes back with it.";
+    "vm.dirty_ratio" "proc/sys/vm/dirty_ratio" Plain "%" "2.6" WriteOld
+        "The same as vm.dirty_bytes, of the memory that could be had; 0 while that one counts.";
+    "vm.dirty_background_ratio" "proc/sys/vm/dirty_background_ratio" Plain "%" "2.6" WriteOld
+        "The same as vm.dirty_background_bytes, of the memory that could be had; 0 while that one counts.";
+    "io.latency" "sys/fs/cgroup/*/io.latency" LatencyOfDisk "MAJOR:MINOR target=µs" "4.19 (cgroup v2)" WriteOld
+        "The latency that a group's requests should have; groups with a higher target or none are held back for it.";
+    "io.cost.qos" "sys/fs/cgroup/io.cost.qos" QosOfDisk "MAJOR:MINOR enable=1 ..." "5.4 (cgroup v2)" WriteOld
+        "Shares a disk among groups by what their requests cost it, within these latencies.";
+    "io.cost.model" "sys/fs/cgroup/io.cost.model" ModelOfDisk "MAJOR:MINOR ctrl=user ..." "5.4 (cgroup v2)" WriteOld
+        "What requests cost a disk.";
     "group.cgroup.freeze" "sys/fs/cgroup/*/cgroup.freeze" Plain "0 or 1" "5.2 (cgroup v2)" WithObject
         "Stops a group that eke made for the moment in which its limit on cgroup v1 is lowered.";
     "group.memory.swap.max" "sys/fs/cgroup/*/memory.swap.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
         "The most swap of a group that eke made; 0 for an experiment without swap.";
     "group.memory.memsw.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.memsw.limit_in_bytes" WriteOnly "bytes" "2.6.34 (cgroup v1)" WithObject
         "The most memory and swap together of a group that eke made; equal to its memory limit for an experiment without swap.";
+    "group.cpu.cfs_period_us" "sys/fs/cgroup/cpu/*/cpu.cfs_period_us" Plain "µs" "3.2 (cgroup v1)" WithObject
+        "The time of which a group that eke made gets a part: the small CPU of an experiment.";
+    "group.cpu.cfs_quota_us" "sys/fs/cgroup/cpu/*/cpu.cfs_quota_us" Plain "µs" "3.2 (cgroup v1)" WithObject
+        "That part.";
+    "group.cpu.max" "sys/fs/cgroup/*/cpu.max" Plain "µs of µs" "4.15 (cgroup v2)" WithObject
+        "The same on cgroup v2.";
     "cgroup.subtree_control" "sys/fs/cgroup/cgroup.subtree_control" WriteOnly "+controller" "4.5 (cgroup v2)" WithObject
         "Turns the memory controller on for groups where it was off; the last group of eke turns it off again.";
 }
@@ -165,6 +254,95 @@ knobs! {
 /// The knob of that name.
 pub fn find(name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|k| k.name == name)
+}
+
+/// A setting that eke never changes, because data could be lost that is safe now.
+#[derive(Debug, Clone, Copy)]
+pub struct Denied {
+    /// What it is called, also by other systems.
+    pub names: &'static [&'static str],
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What is never in the table. A test holds it.
+pub static DENIED: &[Denied] = &[
+    Denied {
+        names: &["zfs_nocacheflush", "vfs.zfs.cache_flush_disable", "zfs.nocacheflush"],
+        why: "without cache flushes a power cut corrupts the pool, if a disk has a volatile write cache (zfs(4))",
+    },
+    Denied {
+        names: &["zil_nocacheflush", "vfs.zfs.zil_nocacheflush", "zfs.zil_nocacheflush"],
+        why: "what fsync(2) acknowledged could be lost in a power cut (zfs(4))",
+    },
+    Denied {
+        names: &["sync", "zil_replay_disable", "sync=disabled"],
+        why: "fsync(2) would acknowledge what is only in memory",
+    },
+    Denied {
+        names: &["zfs_txg_timeout", "vfs.zfs.txg.timeout"],
+        why: "a longer interval loses more of what was written in a crash",
+    },
+    Denied {
+        names: &["write_cache", "queue/write_cache", "queue.write_cache"],
+        why: "\"write through\" makes the kernel flush the disk's cache no more (Documentation/ABI/stable/sysfs-block)",
+    },
+    Denied {
+        names: &["fua", "queue/fua", "queue.fua"],
+        why: "the kernel would trust writes that are only in the disk's cache",
+    },
+    Denied {
+        names: &["dirty_writeback_centisecs", "vm.dirty_writeback_centisecs"],
+        why: "0 would leave what is written in memory until memory is short",
+    },
+    Denied {
+        names: &["dirty_expire_centisecs", "vm.dirty_expire_centisecs"],
+        why: "a longer time loses more of what was written in a crash",
+    },
+    Denied {
+        names: &["laptop_mode", "vm.laptop_mode"],
+        why: "what is written would stay in memory for longer",
+    },
+    Denied {
+        names: &["nobarrier", "barrier"],
+        why: "a file system without barriers is not whole after a power cut",
+    },
+];
+
+/// Why a setting of this name is never changed; `None` if it is not one of those.
+pub fn denied(name: &str) -> Option<&'static Denied> {
+    DENIED.iter().find(|d| d.names.contains(&name))
+}
+
+/// The settings that change with this one by themselves, and come back with it.
+pub fn beside(name: &str) -> &'static [&'static str] {
+    match name {
+        // writing one sets the other to 0 (Documentation/admin-guide/sysctl/vm.rst)
+        "vm.dirty_bytes" => &["vm.dirty_ratio"],
+        "vm.dirty_ratio" => &["vm.dirty_bytes"],
+        "vm.dirty_background_bytes" => &["vm.dirty_background_ratio"],
+        "vm.dirty_background_ratio" => &["vm.dirty_background_bytes"],
+        // each scheduler has its own (block/elevator.c, elevator_switch), and BFQ turns the throttle off
+        "queue.scheduler" => &[
+            "queue.nr_requests",
+            "queue.wbt_lat_usec",
+            "iosched.read_expire",
+            "iosched.write_expire",
+            "iosched.fifo_batch",
+            "iosched.writes_starved",
+            "iosched.read_lat_nsec",
+            "iosched.write_lat_nsec",
+            "iosched.low_latency",
+            "iosched.slice_idle",
+            "iosched.strict_guarantees",
+        ],
+        _ => &[],
+    }
+}
+
+/// Does 0 of this setting mean that the one beside it counts? It cannot be written then.
+pub fn yields_at_zero(name: &str) -> bool {
+    name.starts_with("vm.dirty_")
 }
 
 impl Knob {
@@ -227,6 +405,42 @@ mod tests {
         assert_eq!(Codec::Bracketed.decode("lzo-rle [lz4] zstd\n"), "lz4");
         assert_eq!(Codec::Bool.decode("Y\n"), Codec::Bool.decode("1"));
         assert!(Codec::Plain.same("60\n", "60"));
+    }
+
+    #[test]
+    fn what_weakens_durability_is_not_in_the_table() {
+        let words = |path: &str| path.split(['/', '.']).map(str::to_owned).collect::<Vec<_>>();
+        for name in DENIED.iter().flat_map(|d| d.names) {
+            assert!(find(name).is_none(), "{name}");
+            let last = words(name).pop().unwrap();
+            let same = KNOBS.iter().find(|k| words(k.path).last() == Some(&last));
+            assert!(same.is_none(), "{name} is {}", same.unwrap().name);
+            assert!(denied(name).is_some());
+        }
+        assert!(denied("queue.nr_requests").is_none());
+    }
+
+    #[test]
+    fn what_is_beside_a_setting_is_in_the_table_and_in_the_same_place() {
+        for knob in KNOBS {
+            for name in beside(knob.name) {
+                let other = find(name).unwrap();
+                assert_eq!(other.path.contains('*'), knob.path.contains('*'), "{name} beside {}", knob.name);
+                assert_eq!(other.restore, Restore::WriteOld);
+            }
+        }
+    }
+
+    #[test]
+    fn a_disks_line_is_found_and_compared() {
+        let codec = Codec::QosOfDisk;
+        let shown = "8:0 enable=1 ctrl=user rpct=95.00 rlat=5000\n8:16 enable=0 ctrl=auto\n";
+        let now = codec.decode_for(shown, "8:0 enable=1");
+        assert_eq!(now, "8:0 enable=1 ctrl=user rpct=95.00 rlat=5000");
+        assert!(codec.same(&now, "8:0 enable=1 rpct=95") && !codec.same(&now, "8:0 enable=0"));
+        assert_eq!(codec.decode_for(shown, "259:0 enable=1"), "259:0 enable=0");
+        assert_eq!(Codec::LatencyOfDisk.decode_for("", "8:0 target=10"), "8:0 target=max");
+        assert_eq!(Codec::Plain.decode_for("5\n", "7"), "5");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::journal::replay::Entry;
 use crate::knob;
 use crate::read;
 use crate::root::Root;
-use crate::write::{locate, read_value, write_value};
+use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
 
 /// What became of one change.
@@ -100,11 +100,11 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
 /// Undoes one change without writing it down.
 pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
-        Undo::Write { knob, target, old, new, had_it } => {
+        Undo::Write { knob, target, old, new, had_it, beside } => {
             if knob == "vm.swappiness" {
                 give_back_inherited(root, old, new, had_it)?;
             }
-            write_old(root, knob, target, old, new)
+            write_old(root, (knob, target), (old, new), beside)
         }
         Undo::UnloadModule { name } => Ok(unload(root, name)),
         Undo::RemoveZram { before, expected } => remove_zram(root, entry, before, expected),
@@ -114,9 +114,14 @@ pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     }
 }
 
-fn write_old(root: &Root, name: &str, target: &str, old: &str, new: &str) -> Result<Outcome> {
+fn write_old(
+    root: &Root,
+    (name, target): (&str, &str),
+    (old, new): (&str, &str),
+    beside: &[(String, String)],
+) -> Result<Outcome> {
     let (knob, path) = locate(root, name, target)?;
-    let now = match read_value(root, name, target) {
+    let now = match read_for(root, name, target, new) {
         Err(e) if e.is_absent() => return Ok(Outcome::AsBefore),
         other => other?,
     };
@@ -129,8 +134,25 @@ fn write_old(root: &Root, name: &str, target: &str, old: &str, new: &str) -> Res
             "{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since"
         )));
     }
-    write_value(root, name, target, old)?;
+    if !(old == "0" && knob::yields_at_zero(name)) {
+        write_value(root, name, target, old)?;
+    }
+    for (other, was) in beside {
+        write_beside(root, other, target, was)?;
+    }
     Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
+}
+
+/// What changed with a setting goes back with it; what is not there now (another scheduler's) is no matter.
+fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> {
+    if was == "0" && knob::yields_at_zero(name) {
+        return Ok(());
+    }
+    match read_value(root, name, target) {
+        Ok(now) if now != was => write_value(root, name, target, was),
+        Err(e) if !e.is_absent() => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// A module that something uses by now stays: that something is not eke's.
@@ -229,11 +251,16 @@ pub fn as_shell(entries: &[Entry]) -> String {
     for entry in entries.iter().rev() {
         let _ = writeln!(out, "# undo of: {}", entry.intent.step);
         let _ = match &entry.intent.undo {
-            Undo::Write { knob, target, old, .. } => {
-                match knob::find(knob).and_then(|k| k.path_for(target)) {
-                    Some(path) => writeln!(out, "echo '{old}' > /{path}"),
-                    None => Ok(()),
-                }
+            Undo::Write { knob, target, old, beside, .. } => {
+                let own = std::iter::once((knob, old));
+                own.chain(beside.iter().map(|(knob, was)| (knob, was))).try_for_each(|(knob, value)| {
+                    match knob::find(knob).and_then(|k| k.path_for(target)) {
+                        Some(path) if value != "0" || !knob::yields_at_zero(knob) => {
+                            writeln!(out, "echo '{value}' > /{path}")
+                        }
+                        _ => Ok(()),
+                    }
+                })
             }
             Undo::UnloadModule { name } => writeln!(out, "modprobe -r '{name}'"),
             Undo::RemoveZram { expected, .. } => {

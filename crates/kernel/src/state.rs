@@ -10,6 +10,8 @@ use crate::root::Root;
 pub const APPLIED: &str = "run/eke/applied.json";
 /// What `eke-prefetch` says of itself ([`eke_core::snapshot::PrefetchState`]), gone with the boot.
 pub const PREFETCH: &str = "run/eke/prefetch.json";
+/// What `eke-io` says of itself ([`eke_core::snapshot::IoState`]), gone with the boot.
+pub const IO: &str = "run/eke/io.json";
 /// The figures of the last measurement, for the next boot.
 pub const MEASURED: &str = "var/lib/eke/measured.json";
 

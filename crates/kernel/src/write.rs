@@ -36,6 +36,16 @@ pub fn read_value(root: &Root, name: &str, target: &str) -> Result<String> {
     Ok(knob.codec.decode(&String::from_utf8_lossy(&bytes)))
 }
 
+/// The same of the disk that `value` is about, where the setting has a line for each.
+///
+/// # Errors
+/// The kernel's answer, with the path.
+pub fn read_for(root: &Root, name: &str, target: &str, value: &str) -> Result<String> {
+    let (knob, path) = locate(root, name, target)?;
+    let bytes = root.sys().read(&path).map_err(|e| Error::io("read", &path, e))?;
+    Ok(knob.codec.decode_for(&String::from_utf8_lossy(&bytes), value))
+}
+
 /// Writes `value` (in the knob's unit) in one `write(2)` to a setting that exists, tries again for at most a second while
 /// the kernel says EBUSY, and reads it back.
 ///
@@ -47,7 +57,7 @@ pub fn write_value(root: &Root, name: &str, target: &str, value: &str) -> Result
     if knob.codec == Codec::WriteOnly {
         return Ok(());
     }
-    let found = read_value(root, name, target)?;
+    let found = read_for(root, name, target, value)?;
     if knob.codec.same(&found, value) {
         Ok(())
     } else {

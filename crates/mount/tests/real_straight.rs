@@ -83,7 +83,7 @@ impl Filesystem for OneFile {
         let worth = &self.shared.worth;
         let wish = || if self.shared.straight.load(SeqCst) { Way::Straight } else { Way::Cached };
         let refused = |e: io::Error| worth.no_passthrough(e.to_string());
-        match worth.opens.open(ino.0, &reply, self.below.as_fd(), wish, refused) {
+        match worth.opens.open(ino.0, &reply, Some(self.below.as_fd()), wish, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }

@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 
 use eke_core::units::Nanos;
 use eke_kernel::Root;
-use eke_kernel::parse::mountinfo;
+use eke_kernel::parse::mountinfo::{self, mount_of};
 use eke_lab::slow_disk::Profile;
-use eke_prefetch::disk::below::mount_of;
 use eke_prefetch::disk::{Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::order::{Piece, by_use};
 use eke_prefetch::fetch::read::Sink;

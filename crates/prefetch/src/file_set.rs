@@ -44,6 +44,8 @@ pub struct Touched {
     pub stamp: Stamp,
     /// The pages that were used; of a directory none.
     pub pages: Pages,
+    /// Of these, those that no launch has used since the file was reviewed last.
+    pub stale: Pages,
     /// The share of launches that used it, of late: 1 is all.
     pub weight: f32,
 }

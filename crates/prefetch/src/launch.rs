@@ -17,7 +17,7 @@ pub enum Ended {
     Exited,
     /// It was still busy when the time for it was over.
     Limit,
-    /// What it did was not seen whole: events were lost, or there was no room for more.
+    /// What it did was not seen whole: events were lost, there was no room for more, or the kernel tells only what came into memory.
     Lost,
 }
 

@@ -11,7 +11,7 @@
 //! - [`learn`]: what tracers see becomes launches and what is known of a program; pure
 //! - [`trace`]: what sees execs, exits and pages
 //! - [`disk`]: which disk is below a file system, and what it is like, measured
-//! - `io_class`: a thread's I/O class
+//! - `io_class`: a thread's I/O class; `random`: numbers of a seed
 //! - [`live`]: the process `eke-prefetch`, which has all of these
 //! - [`fetch`]: reads what is wished into the page cache, in the disk's order, and gives way to others
 //!
@@ -32,6 +32,7 @@ pub mod live;
 pub mod pages;
 pub mod predict;
 pub mod program;
+mod random;
 pub mod replay;
 pub mod trace;
 

@@ -6,19 +6,19 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use eke_kernel::{Root, settings};
+use eke_kernel::{Root, beside, settings};
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
 use eke_prefetch::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before.
 
-    eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with-parent]
+    eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
 
 run: until SIGTERM; a line of JSON for each thing worth one. `eke up` has the agent start it. --store: instead of /var/lib/eke;
---now-only: without telling the agent's status. ahead: reads the files of these programs (paths as `eke prefetch list` shows
+--now-only: without telling the agent's status; --end-with: SIGTERM when this process, its parent, ends. ahead: reads the files of these programs (paths as `eke prefetch list` shows
 them) now. source: how launches are seen here, and why not better.";
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Arguments {
     no_ahead: bool,
     no_exec: bool,
     now_only: bool,
-    end_with_parent: bool,
+    end_with: Option<String>,
     programs: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--no-ahead" => arguments.no_ahead = true,
             "--no-exec" => arguments.no_exec = true,
             "--now-only" => arguments.now_only = true,
-            "--end-with-parent" => arguments.end_with_parent = true,
+            "--end-with" => arguments.end_with = Some(value()?),
             "-h" | "--help" => return Ok(None),
             _ if arguments.verb == "ahead" && !word.starts_with("--") => arguments.programs.push(word),
             _ => return Err(format!("\"{word}\" is not an option")),
@@ -92,12 +92,8 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         return Ok(());
     }
     let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
-    if arguments.end_with_parent {
-        // The agent is never the OOM killer's choice, and what it starts has that from it: what can be done without may be.
-        let score = root.path("proc/self/oom_score_adj");
-        root.sys().write(&score, b"0").map_err(|e| (1, format!("cannot write {}: {e}", score.display())))?;
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-            .map_err(|e| (1, format!("cannot ask to end with the agent: {e}")))?;
+    if let Some(parent) = &arguments.end_with {
+        beside::end_with(&root, parent).map_err(|why| (1, why))?;
     }
     let settings = settings::load(&root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
     let mut options =

@@ -21,6 +21,7 @@ fn launch(number: u64) -> Launch {
         kind: Kind::File,
         stamp: Stamp { dev: 1, ino: n + 1, size: 1 << 30, mtime_ns: 0 },
         pages: Span::new(0, number).into_iter().collect::<Pages>(),
+        stale: Pages::default(),
         weight: 1.0,
     };
     Launch {

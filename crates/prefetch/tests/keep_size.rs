@@ -50,6 +50,7 @@ fn touched(path: String, number: u64, random: &mut Random) -> Touched {
             mtime_ns: 1_700_000_000_000_000_000 + number as i64 * 1_000_003,
         },
         pages: random.pages(),
+        stale: Pages::default(),
         weight: random.below(10_000) as f32 / 10_000.0,
     }
 }

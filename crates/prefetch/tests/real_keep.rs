@@ -46,6 +46,7 @@ fn launch(number: u64) -> Launch {
         kind: Kind::File,
         stamp: Stamp { ino: n, ..Stamp::default() },
         pages: Pages::default(),
+        stale: Pages::default(),
         weight: 1.0,
     };
     Launch {

@@ -212,6 +212,20 @@ fn a_broken_store_is_set_aside_and_said() {
 }
 
 #[test]
+fn a_store_has_one_process_and_that_ends_with_its_parent() {
+    let Some(place) = Place::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };
+    let (running, _) = Running::ready(&place, &["--end-with", &std::process::id().to_string()]);
+    let second = place.command("run").arg("--now-only").output().unwrap();
+    let text = String::from_utf8_lossy(&second.stderr);
+    let holder = format!("process {} learns into", running.child.id());
+    assert!(second.status.code() == Some(1) && text.contains(&holder), "{text}");
+    let orphan = place.command("run").args(["--now-only", "--end-with", "1"]).output().unwrap();
+    let text = String::from_utf8_lossy(&orphan.stderr);
+    assert!(orphan.status.code() == Some(1) && text.contains("process 1 is not the parent"), "{text}");
+    running.end();
+}
+
+#[test]
 fn who_may_not_and_what_is_wrong_is_said() {
     let said = |command: &mut Command| {
         let output = command.output().unwrap();

@@ -1,6 +1,6 @@
 //! What each remedy gained and what it costs.
 
-use eke_core::snapshot::{PrefetchState, Snapshot};
+use eke_core::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
 use eke_core::units::{Bytes, MIB, Nanos};
 
 use crate::look::{Cache, CacheFigures, Look};
@@ -143,10 +143,29 @@ fn prefetch_details(p: &PrefetchState) -> Vec<String> {
 }
 
 fn reads(look: &Look) -> Remedy {
-    match look.reads {
-        Some(r) => off("reads", format!("99 of 100 within {}, half within {}", r.p99, r.p50)),
-        None => off("reads", "how long the disks take (p99): not measured"),
-    }
+    let gained = match (look.reads, &look.snapshot.io) {
+        (Some(r), _) => format!("99 of 100 within {}, half within {}", r.p99, r.p50),
+        (None, Some(_)) => "none of late".into(),
+        (None, None) => "how long the disks take (p99): not measured".into(),
+    };
+    let io = look.snapshot.io.as_ref();
+    let cost =
+        io.filter(|io| io.changes > 0).map(|io| format!("{} changes that hold writers back", io.changes));
+    let details = io.map(governed).unwrap_or_default();
+    Remedy { name: "reads", gained, cost: cost.unwrap_or_default(), details }
+}
+
+/// What holds writers back, disk by disk.
+fn governed(io: &IoState) -> Vec<String> {
+    let disk = |disk: &IoDisk| {
+        let rests = disk.rests_s.map(|s| format!("gave up for {s} s more"));
+        let now: Vec<String> = disk.turned.iter().cloned().chain(rests).collect();
+        (!now.is_empty()).then(|| format!("{}: {}", disk.name, now.join(", ")))
+    };
+    let mut lines = vec![format!("{} disks governed, latencies by {}", io.disks.len(), io.source)];
+    lines.extend(io.last.iter().cloned());
+    lines.extend(io.disks.iter().filter_map(disk));
+    lines
 }
 
 /// Is enough held that figures about it mean something?
@@ -214,6 +233,21 @@ mod tests {
         let remedy = prefetch(Some(&state));
         assert_eq!(remedy.cost, "40 MiB not used (yet)");
         assert!(remedy.details[1].contains("the disk is fast"));
+    }
+
+    #[test]
+    fn what_holds_writers_back_is_said_beside_the_latencies() {
+        let disk =
+            IoDisk { name: "sda".into(), turned: vec!["nr_requests 8 (was 64)".into()], ..IoDisk::default() };
+        let io = IoState { changes: 2, source: "bpf".into(), disks: vec![disk], ..IoState::default() };
+        let snapshot = Snapshot { io: Some(io), ..Snapshot::default() };
+        let all = remedies(&Look { snapshot, ..Look::default() });
+        let reads = of(&all, "reads");
+        assert_eq!(
+            (reads.gained.as_str(), reads.cost.as_str()),
+            ("none of late", "2 changes that hold writers back")
+        );
+        assert_eq!(reads.details[1], "sda: nr_requests 8 (was 64)");
     }
 
     #[test]

@@ -33,22 +33,33 @@ impl Screen {
     /// # Errors
     /// In words: there is no X server, or it does not start.
     pub fn start() -> Result<Self, String> {
+        Self::start_below(&[], &["-nolisten", "tcp"])
+    }
+
+    /// The same through `before` (`ip netns exec NAME`), with these options about who may reach it.
+    ///
+    /// # Errors
+    /// As [`Screen::start`].
+    pub fn start_below(before: &[&str], listen: &[&str]) -> Result<Self, String> {
         let program =
             needs::find(&[SERVER]).ok_or("no X server here (Xvfb); Debian: apt-get install xvfb")?;
         let home = directory().map_err(|e| e.to_string())?;
         let key =
             Cookie::new().and_then(|c| c.write(home.path())).map_err(|e| format!("no key to it: {e}"))?;
-        let mut command = command(program, home.path());
-        command.arg("-auth").arg(key).args([
-            "-displayfd",
-            "1",
-            "-nolisten",
-            "tcp",
-            "-noreset",
-            "-screen",
-            "0",
-            SIZE,
-        ]);
+        let mut command = match before {
+            [] => command(program, home.path()),
+            [first, rest @ ..] => {
+                let wrapper = needs::find(&[first]).ok_or_else(|| format!("no {first} here"))?;
+                let mut wrapped = command(wrapper, home.path());
+                wrapped.args(rest).arg(program);
+                wrapped
+            }
+        };
+        command
+            .arg("-auth")
+            .arg(key)
+            .args(["-displayfd", "1", "-noreset", "-screen", "0", SIZE])
+            .args(listen);
         command.stdout(Stdio::piped());
         let mut server = Children::default();
         let child = server.start("X server", &mut command, Signal::TERM).map_err(|e| format!("{e:?}"))?;

@@ -5,6 +5,7 @@ use crate::report::groups::quantile;
 use crate::report::{Metric, median};
 
 use super::calls::Calls;
+use super::cost::Cost;
 use super::harm::Harm;
 use super::ten::Ten;
 use super::trial::Trial;
@@ -43,6 +44,9 @@ const BESIDE_AHEAD: &str = "another reader, beside reading ahead";
 const BESIDE_AHEAD_WORST: &str = "another reader, beside reading ahead, 95th percentile";
 const BESIDE_START: &str = "another reader, beside a start";
 const START_BESIDE: &str = "start beside another reader";
+
+const CPU: &str = "CPU time of a start";
+const CPU_LEARNED: &str = "CPU time of a start that is learned";
 
 /// One figure: metric, unit, value.
 pub type Figure = (&'static str, &'static str, f64);
@@ -121,6 +125,22 @@ pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Figure> {
     figures
 }
 
+/// Of seeing launches: of those that nobody sees, and of those that eke does.
+pub fn of_cost(cost: &Cost) -> (Vec<Figure>, Vec<Figure>) {
+    let figures =
+        |metric, seconds: &[f64]| seconds.iter().map(move |s| (metric, "s", *s)).collect::<Vec<_>>();
+    let unseen = [CPU, CPU_LEARNED].into_iter().flat_map(|metric| figures(metric, &cost.unseen_s));
+    let seen = [figures(CPU, &cost.known_s), figures(CPU_LEARNED, &cost.learned_s)].concat();
+    (unseen.collect(), seen)
+}
+
+/// By how many percent starts take more CPU time, by medians: known, learned.
+pub fn overhead_percent(cost: &Cost) -> Option<(f64, f64)> {
+    let unseen = Some(&cost.unseen_s).filter(|s| !s.is_empty()).map(|s| median(s)).filter(|s| *s > 0.0)?;
+    let more = |seconds: &[f64]| (!seconds.is_empty()).then(|| 100.0 * (median(seconds) / unseen - 1.0));
+    Some((more(&cost.known_s)?, more(&cost.learned_s)?))
+}
+
 /// Of another reader.
 pub fn of_harm(harm: &Harm) -> Vec<Figure> {
     let middle = |name, ms: &[f64]| (!ms.is_empty()).then(|| (name, "ms", median(ms)));
@@ -181,6 +201,11 @@ pub fn metrics() -> Vec<Metric> {
         less(BESIDE_AHEAD, "the same while something is read ahead, median"),
         less(BESIDE_AHEAD_WORST, "the same, all but the slowest twentieth"),
         less(BESIDE_START, "the same while the program starts, median"),
+        less(
+            CPU,
+            "of the program's processes and, for eke, of eke-prefetch, warm, of a program that is known",
+        ),
+        less(CPU_LEARNED, "the same while eke learns the start, until it is kept"),
     ]
 }
 
@@ -188,6 +213,16 @@ pub fn metrics() -> Vec<Metric> {
 mod tests {
     use super::*;
     use crate::startup::place::Reads;
+
+    #[test]
+    fn what_seeing_costs_is_a_share_of_what_starts_take_unseen() {
+        let cost = Cost { unseen_s: vec![2.0, 2.0, 9.0], known_s: vec![2.02], learned_s: vec![2.1, 2.1] };
+        let (known, learned) = overhead_percent(&cost).unwrap();
+        assert!((known - 1.0).abs() < 1e-9 && (learned - 5.0).abs() < 1e-9, "{known} {learned}");
+        assert_eq!(overhead_percent(&Cost { unseen_s: Vec::new(), ..cost.clone() }), None);
+        let (unseen, seen) = of_cost(&cost);
+        assert_eq!((unseen.len(), seen.len()), (6, 3));
+    }
 
     fn value(figures: &[Figure], metric: &str) -> Option<f64> {
         figures.iter().find(|f| f.0 == metric).map(|f| f.2)
@@ -244,6 +279,7 @@ mod tests {
             vec![of_faults(Times::default(), Times::default())],
             of_ten(&Ten::default(), Some(1.0)),
             of_harm(&harm),
+            of_cost(&Cost { unseen_s: vec![1.0], ..Cost::default() }).0,
         ];
         let metrics = metrics();
         for (name, ..) in all.concat() {

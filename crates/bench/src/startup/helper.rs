@@ -116,6 +116,24 @@ impl Helper {
         }
     }
 
+    /// The CPU time of all its threads since it began, those that ended too, in seconds.
+    ///
+    /// # Errors
+    /// The kernel's answer: it has ended.
+    #[expect(unsafe_code, reason = "clock_getcpuclockid(3) has no safe wrapper in the crates that are here")]
+    pub fn cpu_s(&self) -> Result<f64> {
+        let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+        let pid = i32::try_from(self.child.id()).unwrap_or(-1);
+        // SAFETY: the pointer is to a value that lives through the call.
+        let failed = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
+        // SAFETY: likewise; any number is a clock, or an error.
+        let told = failed == 0 && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
+        if told {
+            return Ok(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9);
+        }
+        Err(Error::Launch { program: self.name.clone(), why: "its CPU time cannot be read".to_owned() })
+    }
+
     /// Has it ended by itself?
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))

@@ -13,7 +13,7 @@ use super::prefetcher::preload::Preload;
 use super::programs::{DOCUMENT, PROGRAMS, Program};
 use super::report::{self, Held};
 use super::scene::{Home, How, Scene};
-use super::{Bench, harm, launcher, ten, tree, trial};
+use super::{Bench, cost, harm, launcher, ten, tree, trial};
 use crate::desktop::bare::Screen;
 use crate::desktop::find;
 use crate::report::Report;
@@ -206,6 +206,9 @@ impl Field<'_> {
         if options.ten {
             self.ten()?;
         }
+        if options.cost && self.disk + 1 == options.disks.len() {
+            self.cost()?;
+        }
         Ok(())
     }
 
@@ -335,6 +338,19 @@ impl Field<'_> {
             }
         }
         ten::hold(self.scene, &mut prefetcher, row, variant)
+    }
+
+    /// What it costs to see launches. Last, since what is learned is forgotten.
+    fn cost(&mut self) -> Result<()> {
+        for program in self.programs().into_iter().filter(|p| cost::can(p)) {
+            self.bench().progress.doing(&self.named(&format!("{}, CPU time", program.name)));
+            let Some(eke) = &mut self.prefetchers.eke else { return Ok(()) };
+            let held = cost::hold(self.scene, eke, program);
+            if let Some(cost) = self.note(held, || format!("{}, CPU time", program.name))? {
+                self.held.cost.push((self.disk, program, cost));
+            }
+        }
+        Ok(())
     }
 
     fn named(&self, run: &str) -> String {

@@ -72,6 +72,9 @@ pub struct Started {
     pub seconds: f64,
     /// Faults that had to wait for a disk, of it and of what it started (`majflt`, proc_pid_stat(5)).
     pub major_faults: u64,
+    /// CPU seconds of it and of what it waited for, if it ended by itself; else 0.
+    #[serde(default)]
+    pub cpu_s: f64,
     /// Maps with files behind them; where they were looked at.
     pub maps: usize,
     /// Their lengths.
@@ -147,7 +150,7 @@ impl Scene {
         if spec.until == Until::Exit {
             self.check_status()?;
         }
-        Ok(Started { seconds, major_faults, maps, map_bytes })
+        Ok(Started { seconds, major_faults, cpu_s: ended_cpu_s(), maps, map_bytes })
     }
 
     /// Seconds until the launch is over.
@@ -240,6 +243,17 @@ impl Scene {
     }
 }
 
+/// What the processes that this one has waited for took, and those that they waited for (getrusage(2)).
+#[expect(unsafe_code, reason = "getrusage(2) has no safe wrapper in the crates that are here")]
+fn ended_cpu_s() -> f64 {
+    // SAFETY: all-zero bytes are a valid `rusage`, which is integers only.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a value that lives through the call.
+    let answer = unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    if answer == 0 { seconds(usage.ru_utime) + seconds(usage.ru_stime) } else { 0.0 }
+}
+
 /// A connection that is told of new windows.
 fn watch(display: &str) -> Result<RustConnection, String> {
     let failed = |e: &dyn std::fmt::Display| format!("no connection to the X server {display}: {e}");
@@ -306,9 +320,13 @@ mod tests {
 
     #[test]
     fn events_are_lines_of_json() {
-        let event = Event::Started(Started { seconds: 0.5, major_faults: 3, maps: 2, map_bytes: 10 });
+        let event =
+            Event::Started(Started { seconds: 0.5, major_faults: 3, cpu_s: 0.25, maps: 2, map_bytes: 10 });
         let text = serde_json::to_string(&event).unwrap();
-        assert_eq!(text, r#"{"started":{"seconds":0.5,"major_faults":3,"maps":2,"map_bytes":10}}"#);
+        assert_eq!(
+            text,
+            r#"{"started":{"seconds":0.5,"major_faults":3,"cpu_s":0.25,"maps":2,"map_bytes":10}}"#
+        );
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         assert_eq!(serde_json::to_string(&Event::Ready {}).unwrap(), r#"{"ready":{}}"#);
     }

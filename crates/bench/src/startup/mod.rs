@@ -13,13 +13,15 @@
 //! - [`place`]: that disk, mounted anew for each run, and what was read from it
 //! - [`launch`]: one launch, in a process of its own; [`launcher`]: its other end; [`maps`], [`calls`]: what a launch used (pure)
 //! - [`prefetcher`]: who reads ahead: preload's daemon, eke's
-//! - [`trial`]: one run; [`ten`]: ten programs in a row; [`harm`], [`reader`]: another program on the same disk
+//! - [`trial`]: one run; [`ten`]: ten programs in a row; [`harm`], [`reader`]: another program on the same disk;
+//!   [`cost`]: CPU time
 //! - [`figures`], [`report`]: what runs come to (pure)
 //!
 //! Nothing stays: the launcher, the prefetcher and the X server end with this process; the stage's name says its owner, and the next
 //! experiment or `eke down` sweeps what is left.
 
 pub mod calls;
+pub mod cost;
 pub mod error;
 pub mod figures;
 pub mod harm;
@@ -77,6 +79,8 @@ pub struct Options {
     pub calls: bool,
     /// Also ten programs in a row.
     pub ten: bool,
+    /// Also the CPU time that it takes to see launches.
+    pub cost: bool,
 }
 
 /// The experiment's surroundings.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::calls::Calls;
+use super::cost::Cost;
 use super::figures::{self, Figure};
 use super::harm::Harm;
 use super::plan::{Run, Variant};
@@ -30,6 +31,8 @@ pub struct Held {
     pub ten: Vec<(Disk, Variant, Vec<&'static Program>, Ten)>,
     /// Another reader beside a program.
     pub harm: Vec<(Disk, &'static Program, Variant, Harm)>,
+    /// The CPU time of starts that are seen.
+    pub cost: Vec<(Disk, &'static Program, Cost)>,
     /// What was left out, and what failed.
     pub notes: Vec<String>,
 }
@@ -44,6 +47,7 @@ pub fn report(bench: &Bench<'_>, variants: &[Variant], held: Held) -> Report {
     let options = &bench.options;
     let rows = rows(options, &held);
     let mut notes = tables(options, &held);
+    notes.extend(held.cost.iter().filter_map(|(_, program, cost)| cost_line(program, cost)));
     notes.extend(about(options));
     notes.extend(held.notes);
     Report {
@@ -109,6 +113,11 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
     for (disk, program, variant, harm) in &held.harm {
         add(*variant, &at(*disk, program.name), figures::of_harm(harm));
     }
+    for (disk, program, cost) in &held.cost {
+        let (unseen, seen) = figures::of_cost(cost);
+        add(Variant::Warm, &at(*disk, program.name), unseen);
+        add(Variant::AtExec, &at(*disk, program.name), seen);
+    }
     rows.done()
 }
 
@@ -173,6 +182,14 @@ fn thesis(program: &str) -> Option<&'static str> {
         "xterm" => Some("gnome-terminal cold 4 s, warm 0.4, preload 3 (gain 25 %); 184 maps, 27 MB"),
         _ => None,
     }
+}
+
+fn cost_line(program: &Program, cost: &Cost) -> Option<String> {
+    let (known, learned) = figures::overhead_percent(cost)?;
+    Some(format!(
+        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with eke-prefetch's own).",
+        program.name
+    ))
 }
 
 fn about(options: &Options) -> Vec<String> {
@@ -241,6 +258,7 @@ mod tests {
             harm: true,
             calls: true,
             ten: false,
+            cost: false,
         }
     }
 

@@ -8,6 +8,8 @@ use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
 use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
+use super::bench_link::LinkBench;
+use super::bench_io::IoBench;
 use super::bench_startup::StartupBench;
 use super::bench_web::WebBench;
 
@@ -61,6 +63,23 @@ pub enum Bench {
         after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs is kept in ~/.cache/eke-bench/startup for the next time; with all of them it takes 2 GB.\nWithout --quick it takes hours. What cannot be set up here is left out, and the result says why."
     )]
     Startup(Box<StartupBench>),
+    /// The ciphers of ssh on links and CPUs of several kinds, each measured, and the one that `eke link` chooses
+    #[command(
+        after_help = "Example:\n  sudo eke bench link --quick\n  sudo eke bench link --output link.json --html link.html\n  sudo eke bench link --links 1g --cpus atom\n\nTwo network namespaces with a veth pair between them, an ssh server in one. The Atom-like CPU is a part of this one,\ncalibrated so that AES128-CTR does 30 MB/s."
+    )]
+    Link(LinkBench),
+    /// A reader and a program's start beside writers on a slow disk: the kernel's default, schedulers, and eke's governor
+    #[command(
+        after_help = "Example:\n  sudo eke bench io --quick\n  sudo eke bench io --output io.json --html io.html\n  sudo eke bench io --writers btrfs --variants default,bfq,eke\n\nWithout --quick it takes two hours. What cannot be set up here is left out, and the result says why."
+    )]
+    Io(Box<IoBench>),
+    /// What measuring disk latencies costs, at 10,000 requests a second
+    #[command(after_help = "Example:\n  sudo eke bench io-overhead")]
+    IoOverhead {
+        /// Seconds
+        #[arg(long, default_value_t = 15, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
+        seconds: u64,
+    },
     /// A saved result as a table, or as a page with plots
     #[command(
         after_help = "Example:\n  eke bench show capacity.json\n  eke bench show capacity.json --html capacity.html"

@@ -46,6 +46,9 @@ pub struct StartupBench {
     /// Without ten programs in a row
     #[arg(long)]
     pub no_ten: bool,
+    /// Without the CPU time that it takes to see launches
+    #[arg(long)]
+    pub no_cost: bool,
     /// Where the result goes
     #[command(flatten)]
     pub files: Files,

@@ -1,7 +1,7 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
 use eke_mount::status::Figures;
-use eke_top::look::{Cache as Mount, CacheFigures, Look};
+use eke_top::look::{Cache as Mount, CacheFigures, Look, Reads};
 
 use crate::documents::{Cache, Status};
 
@@ -10,9 +10,14 @@ pub fn look(document: &Status) -> Look {
     Look {
         snapshot: document.snapshot.clone(),
         caches: document.caches.iter().map(mount).collect(),
-        // Nobody measures them yet.
-        reads: None,
+        reads: reads(document),
     }
+}
+
+/// Where the governor runs, it measures them.
+fn reads(document: &Status) -> Option<Reads> {
+    let io = document.snapshot.io.as_ref()?;
+    Some(Reads { p50: io.reads_p50?, p99: io.reads_p99? })
 }
 
 fn mount(cache: &Cache) -> Mount {

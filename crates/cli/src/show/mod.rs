@@ -1,6 +1,8 @@
 //! Figures and plans as text: pure, one file for each thing that is shown.
 
 pub mod cache;
+pub mod io;
+pub mod link;
 pub mod look;
 pub mod overview;
 pub mod plan;

@@ -208,6 +208,7 @@ mod tests {
                 off: Some("the disk is fast".into()),
                 ..PrefetchState::default()
             }),
+            io: None,
             events: vec![Event { unix_s: 1_000_000, text: "Added zram2: zram1 is 86 % full.".into() }],
         }
     }

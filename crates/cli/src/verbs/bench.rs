@@ -28,7 +28,10 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
         Bench::Reads(options) => super::bench_cache::reads(context, options),
         Bench::Trace(options) => super::bench_cache::trace(context, options),
         Bench::Web(options) => super::bench_web::run(context, options),
+        Bench::Link(options) => super::bench_link::run(context, options),
         Bench::Startup(options) => super::bench_startup::run(context, options),
+        Bench::Io(options) => super::bench_io::run(context, options),
+        Bench::IoOverhead { seconds } => super::bench_io::overhead(context, *seconds),
         Bench::Paging(options) => hold(context, bench, options),
         Bench::Switch(options) => hold(context, bench, options),
         Bench::Capacity(options) => hold(context, bench, &options.experiment),
@@ -175,6 +178,9 @@ fn command(bench: &Bench) -> String {
         | Bench::Reads(_)
         | Bench::Trace(_)
         | Bench::Web(_)
+        | Bench::Link(_)
+        | Bench::Io(_)
+        | Bench::IoOverhead { .. }
         | Bench::Startup(_) => {
             return String::new();
         }

@@ -54,6 +54,7 @@ fn asked(options: &StartupBench) -> Options {
         harm: !options.no_harm,
         calls: !options.no_calls && !options.quick,
         ten: !options.no_ten && !options.quick,
+        cost: !options.no_cost && !options.quick,
     }
 }
 
@@ -85,8 +86,12 @@ fn command(options: &StartupBench) -> String {
     }
     words.push(format!("--preload-cycle {} --patience {}", options.preload_cycle, options.patience));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
-    let without =
-        [("--no-harm", options.no_harm), ("--no-calls", options.no_calls), ("--no-ten", options.no_ten)];
+    let without = [
+        ("--no-harm", options.no_harm),
+        ("--no-calls", options.no_calls),
+        ("--no-ten", options.no_ten),
+        ("--no-cost", options.no_cost),
+    ];
     words.extend(without.iter().filter(|(_, is)| *is).map(|(word, _)| (*word).to_owned()));
     words.join(" ")
 }
@@ -110,7 +115,7 @@ mod tests {
         for line in [
             "eke bench startup",
             "eke bench startup --quick --documents /a/b",
-            "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --repeats 2",
+            "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --no-cost --repeats 2",
         ] {
             let first = options(line);
             let command = command(&first);

@@ -45,6 +45,7 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
             Undone::Blocked(why) => document.blocked.push(format!("{}: {why}", entry.intent.step)),
         }
     }
+    super::link::undo_all(context, &mut document);
     disk_file::sweep(&context.root, &disk_file::default_dir());
     state::save(&context.root, up::DOWN_MARK, &())?;
     state::forget(&context.root, state::APPLIED)?;

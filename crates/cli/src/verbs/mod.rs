@@ -3,15 +3,21 @@
 mod advise;
 mod bench;
 mod bench_cache;
+mod bench_link;
+mod bench_io;
 mod bench_startup;
 mod bench_web;
 mod boot_config;
 mod cache;
+mod dash;
 mod demo;
 mod doctor;
 mod down;
 mod enable;
 mod files;
+mod io;
+mod link;
+mod metrics;
 mod overview;
 mod pages;
 mod pen;
@@ -49,6 +55,16 @@ pub struct Context {
 }
 
 impl Context {
+    /// A copy for a thread that outlives the verb's own frame.
+    pub fn to_own(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            json: self.json,
+            settings: self.settings.clone(),
+            config: self.config.clone(),
+        }
+    }
+
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
         say!("{}", serde_json::to_string_pretty(value)?);
@@ -98,6 +114,8 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Disable) => enable::disable(&context),
         Some(Verb::Status) => status::run(&context),
         Some(Verb::Top(options)) => top::run(&context, &options),
+        Some(Verb::Dash(options)) => dash::run(&context, &options),
+        Some(Verb::Metrics(options)) => metrics::run(&context, &options),
         Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
         Some(Verb::Advise { most }) => advise::run(&context, most),
         Some(Verb::Box { memory, command }) => pen::run(&context, memory, command),
@@ -107,6 +125,8 @@ pub fn run(args: Args) -> Outcome {
         }
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
+        Some(Verb::Link(options)) => link::run(&context, &options),
+        Some(Verb::Io(io)) => io::run(&context, &io),
         Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
@@ -118,6 +138,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Lab(Lab::Startup { task })) => startup::run(&task),
         Some(Verb::Lab(Lab::Pages { tabs, weight, documents })) => tabs::pages(tabs, weight, documents),
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
+        Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
     }
 }

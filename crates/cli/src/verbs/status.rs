@@ -94,6 +94,7 @@ impl Reader {
             model: Model::new(&now, Some(&before)),
             machine: Machine::from(&now),
             prefetch: None,
+            io: None,
             events: Vec::new(),
         };
         self.before = Some(now);

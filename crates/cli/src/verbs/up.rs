@@ -31,6 +31,7 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     }
     if is_up(context)? {
         say!("eke is up already. `eke status` shows it, `eke down` puts everything back.");
+        govern_from_now_on(context, up)?;
         ensure_agent(context, up)?;
         return Ok(Status::Done);
     }
@@ -44,6 +45,17 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         }
     }
     Ok(Status::Done)
+}
+
+/// `--govern-io` may be said later, too; only `down` takes it back.
+fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<()> {
+    let applied = state::load::<Applied>(&context.root, state::APPLIED);
+    if let Some(mut applied) = applied.filter(|applied| up.govern_io && !applied.bounds.govern_io) {
+        applied.bounds.govern_io = true;
+        state::save(&context.root, state::APPLIED, &applied)?;
+        say!("From now on writers are held back when reads wait for them.");
+    }
+    Ok(())
 }
 
 /// `down` leaves it until the next `up` or boot, so that a service that is restarted does not apply again.
@@ -126,7 +138,11 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
         return Err(up_already());
     }
     session.apply_plan(&document.decision.plan)?;
-    let bounds = Bounds { pool_percent: up.wish.pool_percent, fixed_size: up.wish.size.is_some() };
+    let bounds = Bounds {
+        pool_percent: up.wish.pool_percent,
+        fixed_size: up.wish.size.is_some(),
+        govern_io: up.govern_io,
+    };
     let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()], bounds };
     if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
         revert::all(&context.root, session.journal())?;

@@ -4,6 +4,7 @@
 //! - [`place`]: where groups can be made on this machine, as root or in a delegated part of cgroup v2
 //! - [`name`]: a group's name says who made it, so that what a dead owner left can be told from what is in use
 //! - [`figures`]: what a group uses
+//! - [`quota`]: groups with a part of a CPU
 //! - [`sweep`](fn@sweep): removes the groups of dead owners
 //!
 //! A group on cgroup v1 has a twin in the unified hierarchy of a hybrid machine: it has no limits there, but the
@@ -15,6 +16,7 @@
 pub mod figures;
 pub mod name;
 pub mod place;
+pub mod quota;
 mod sweep;
 #[cfg(test)]
 mod tests;

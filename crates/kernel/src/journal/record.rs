@@ -83,6 +83,10 @@ pub enum Undo {
         /// For the machine's swappiness: the groups of cgroup v1 that had the new value already, and keep it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         had_it: Vec<String>,
+        /// What else changes with it by itself, with what that was. An older eke does not know it: where it matters, the kernel
+        /// refuses that one's write, and the change stays in the journal.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<(String, String)>,
     },
     /// Unload the module that was loaded.
     UnloadModule {

@@ -57,6 +57,7 @@ mod tests {
             old: "60".into(),
             new: "180".into(),
             had_it: vec![],
+            beside: Vec::new(),
         };
         Phase::Intent(Box::new(Intent {
             owner: "swap".into(),

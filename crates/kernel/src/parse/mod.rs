@@ -2,6 +2,7 @@
 //! or zero, as in a kernel that lacks it, and nothing here can panic on any input.
 
 pub mod escape;
+pub mod file_system;
 pub mod groups;
 pub mod meminfo;
 pub mod mountinfo;

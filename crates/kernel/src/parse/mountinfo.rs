@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::escape::unescape;
 
@@ -36,6 +36,13 @@ impl Mount {
 /// The mounts in the kernel's order, which is that of mounting; lines that make no sense are left out.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|b| *b == b'\n').filter_map(line).collect()
+}
+
+/// The mount that a path is on: of those whose place begins it, the deepest, and of these the last, which covers the others.
+/// Paths are taken as they are: symbolic links are not followed, since nothing is opened.
+pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
+    let over = mounts.iter().filter(|mount| path.starts_with(&mount.place));
+    over.max_by_key(|mount| mount.place.components().count())
 }
 
 fn line(line: &[u8]) -> Option<Mount> {
@@ -84,6 +91,19 @@ x 28 0:21 / /sys rw - sysfs sysfs rw
         assert_eq!(mounts[1].place.as_os_str().as_encoded_bytes(), b"/mnt\xff");
         assert_eq!(mounts[1].source, PathBuf::from("server:/x"));
         assert!(mounts[1].has_option("vers=4.2") && !mounts[1].has_option("vers"));
+    }
+
+    #[test]
+    fn the_mount_that_covers_others_has_the_path() {
+        let text = "1 0 8:0 / / rw - ext4 /dev/a rw\n2 1 8:1 / /usr rw - ext4 /dev/b rw\n\
+            3 2 8:2 / /usr rw - ext4 /dev/c rw\n4 1 8:3 / /usrx rw - ext4 /dev/d rw\n";
+        let mounts = parse(text.as_bytes());
+        let id = |path: &str| mount_of(Path::new(path), &mounts).map(|mount| mount.id);
+        assert_eq!(
+            [id("/usr/bin/x"), id("/usrx"), id("/etc"), id("/usr")],
+            [Some(3), Some(4), Some(1), Some(3)]
+        );
+        assert_eq!(mount_of(Path::new("relative"), &mounts), None);
     }
 
     proptest::proptest! {

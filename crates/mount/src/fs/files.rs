@@ -61,17 +61,19 @@ impl Fs {
         Ok(fopen(access, seen))
     }
 
-    /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself.
+    /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself. It is counted
+    /// in any case, since its release will be.
     pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
         let node = self.nodes.get(number).ok()?;
-        let (file, _) = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok()?;
+        let opened = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write));
+        let file = opened.ok().map(|(file, _)| file);
         let id = self.id(&node);
         // Nobody asks for its blocks here any more, and the kernel's cache has use for the memory; also while it is still open the
         // other way. What later probes leave stays: if it is asked for again, that counts.
-        if self.worth.judge_open(id, file.stamp().ok()?.size) == Judged::TurnedStraight {
+        if self.worth.judge_open(id, || Some(file.as_ref()?.stamp().ok()?.size)) == Judged::TurnedStraight {
             self.tier.let_go(id);
         }
-        self.worth.open(number, id, reply, file.as_fd())
+        self.worth.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
     }
 
     /// Makes and opens a file, or opens the one that somebody made meanwhile.

@@ -119,12 +119,12 @@ impl<I: Keep> Opens<I> {
     }
 
     /// Counts an open of `node`, to be answered with `opened_passthrough` and this id if there is one, with `opened` if not.
-    /// `wish` is asked only if the node is not open otherwise. Why it could not be granted goes to `refused`.
+    /// `wish` is asked only if the node is not open otherwise, and without a file `below` it cannot be granted. Why it could not be granted goes to `refused`.
     pub fn open<R: Register<Id = I>>(
         &self,
         node: u64,
         reply: &R,
-        below: BorrowedFd<'_>,
+        below: Option<BorrowedFd<'_>>,
         wish: impl FnOnce() -> Way,
         refused: impl FnOnce(io::Error),
     ) -> Option<Arc<I>> {
@@ -136,9 +136,9 @@ impl<I: Keep> Opens<I> {
             return Some(Arc::clone(id));
         }
         inside.remove(node);
-        let straight = match wish() {
-            Way::Cached => None,
-            Way::Straight => inside.register(node, reply, below).unwrap_or_else(|e| {
+        let straight = match (wish(), below) {
+            (Way::Cached, _) | (_, None) => None,
+            (Way::Straight, Some(below)) => inside.register(node, reply, below).unwrap_or_else(|e| {
                 refused(e);
                 None
             }),

@@ -57,7 +57,7 @@ impl Register for Reply {
 
 fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: Way) -> Option<u32> {
     let file = tempfile::tempfile().unwrap();
-    opens.open(node, reply, file.as_fd(), || way, |_| {}).map(|id| id.number)
+    opens.open(node, reply, Some(file.as_fd()), || way, |_| {}).map(|id| id.number)
 }
 
 #[test]
@@ -97,7 +97,8 @@ fn a_refusal_is_told_and_the_open_is_cached() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
     reply.0.borrow_mut().refuses = true;
     let (file, told) = (tempfile::tempfile().unwrap(), RefCell::new(None));
-    let id = opens.open(5, &reply, file.as_fd(), || Way::Straight, |e| *told.borrow_mut() = Some(e.kind()));
+    let id =
+        opens.open(5, &reply, Some(file.as_fd()), || Way::Straight, |e| *told.borrow_mut() = Some(e.kind()));
     assert!(id.is_none());
     assert_eq!(*told.borrow(), Some(io::ErrorKind::PermissionDenied));
     reply.0.borrow_mut().refuses = false;
@@ -134,4 +135,16 @@ proptest! {
             prop_assert!(modes.values().filter_map(|m| m.1).all(|id| reply.0.borrow().live.contains(&id)));
         }
     }
+}
+
+#[test]
+fn an_open_without_a_file_below_is_cached_and_counted() {
+    let (reply, opens) = (Reply::default(), Opens::new(None));
+    assert!(opens.open(5, &reply, None, || Way::Straight, |_| {}).is_none());
+    assert_eq!(open(&opens, 5, &reply, Way::Straight), None, "the node has its way until the last release");
+    opens.release(5);
+    assert_eq!(open(&opens, 5, &reply, Way::Straight), None, "one is open still");
+    opens.release(5);
+    opens.release(5);
+    assert_eq!(open(&opens, 5, &reply, Way::Straight), Some(1));
 }

@@ -143,7 +143,8 @@ impl Worth {
         self.busy.store(busy, Ordering::Relaxed);
     }
 
-    /// Counts an open of `node`, which is `file`; `below` is open for reading at least. With an id it is to be
+    /// Counts an open of `node`, which is `file`; `below` is open for reading at least; without it the
+    /// open is cached. With an id it is to be
     /// answered by `opened_passthrough`, and without any flag but `FOPEN_NOFLUSH`; with `None` by `opened`. Each open
     /// that was answered must be counted, and each release told to [`Self::opens`].
     pub fn open<R: backing::Register<Id = BackingId>>(
@@ -151,7 +152,7 @@ impl Worth {
         node: u64,
         file: FileId,
         reply: &R,
-        below: BorrowedFd<'_>,
+        below: Option<BorrowedFd<'_>>,
     ) -> Option<Arc<BackingId>> {
         self.opens.open(node, reply, below, || self.way(file), |e| self.refused(&e))
     }
@@ -200,12 +201,14 @@ impl Worth {
         }
     }
 
-    /// To be called at each open of `file`, which has `size` bytes, before its [`Self::open`], also while it is open otherwise: a
-    /// file that is never closed must not be held for ever by a way that does not pay.
-    pub fn judge_open(&self, file: FileId, size: u64) -> Judged {
+    /// To be called at each open of `file` before its [`Self::open`], also while it is open otherwise: a file that is never closed
+    /// must not be held for ever by a way that does not pay. `size` tells its bytes, and is asked only where that decides
+    /// something; of a file without one nothing is decided.
+    pub fn judge_open(&self, file: FileId, size: impl FnOnce() -> Option<u64>) -> Judged {
         if self.asked != Straight::Auto || lock(&self.no_passthrough).is_some() {
             return Judged::AsBefore;
         }
+        let Some(size) = size() else { return Judged::AsBefore };
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let before = row.verdict();

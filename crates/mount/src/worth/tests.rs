@@ -4,7 +4,7 @@ const FILE: FileId = FileId(7);
 
 /// An open of a file that is not open otherwise.
 fn opened(worth: &Worth, file: FileId, size: u64) -> Way {
-    worth.judge_open(file, size);
+    worth.judge_open(file, || Some(size));
     worth.way(file)
 }
 
@@ -49,6 +49,15 @@ fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
 }
 
 #[test]
+fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
+    Worth::new(Straight::Never, None).judge_open(FILE, || panic!("asked"));
+    let worth = Worth::new(Straight::Auto, None);
+    assert_eq!(worth.judge_open(FILE, || None), Judged::AsBefore);
+    worth.no_passthrough("no root".into());
+    worth.judge_open(FILE, || panic!("asked"));
+}
+
+#[test]
 fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
     let worth = Worth::new(Straight::Auto, None);
     worth.has_room_for(Bytes::mib(64));
@@ -61,8 +70,12 @@ fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
 fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
     let worth = Worth::new(Straight::Auto, None);
     read(&worth, 512, 3, 30, true);
-    assert_eq!(worth.judge_open(FILE, 512 << 16), Judged::TurnedStraight, "what is held of it is let go");
-    assert_eq!(worth.judge_open(FILE, 512 << 16), Judged::AsBefore);
+    assert_eq!(
+        worth.judge_open(FILE, || Some(512 << 16)),
+        Judged::TurnedStraight,
+        "what is held of it is let go"
+    );
+    assert_eq!(worth.judge_open(FILE, || Some(512 << 16)), Judged::AsBefore);
     let ways: Vec<Way> = (0..32).map(|_| opened(&worth, FILE, 512 << 16)).collect();
     assert_eq!(ways.iter().filter(|way| **way == Way::Cached).count(), 2, "{ways:?} {:?}", worth.report());
     let others: Vec<Way> = (100..132).map(|n| opened(&worth, FileId(n), 512 << 16)).collect();

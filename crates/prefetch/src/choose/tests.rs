@@ -42,7 +42,14 @@ fn pages(spans: &[(u64, u64)]) -> Pages {
 }
 
 fn file(path: &str, spans: &[(u64, u64)]) -> Touched {
-    Touched { path: path.into(), kind: Kind::File, stamp: Stamp::default(), pages: pages(spans), weight: 1.0 }
+    Touched {
+        path: path.into(),
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: pages(spans),
+        stale: Pages::default(),
+        weight: 1.0,
+    }
 }
 
 fn set(files: &[Touched]) -> FileSet {

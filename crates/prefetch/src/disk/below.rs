@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::Mount;
+use eke_kernel::parse::file_system::{Nature, nature};
+use eke_kernel::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Nature, nature};
 use super::number;
 
 /// Loops over files on loops, and so on: nobody has more, and what has cannot make this go on for ever.
@@ -61,13 +61,6 @@ pub struct Below {
     pub cached_between: bool,
 }
 
-/// The mount that a path is on: of those whose place begins it, the longest, and of these the last, which covers the others.
-/// Paths are taken as they are: symbolic links are not followed, since nothing is opened.
-pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
-    let over = mounts.iter().filter(|mount| path.starts_with(&mount.place));
-    over.max_by_key(|mount| mount.place.components().count())
-}
-
 /// What is below a mount. `mounts` are all of mountinfo; sysfs is read below `root`; nothing else is opened, so a server that
 /// does not answer holds up nobody.
 pub fn below(root: &Root, mount: &Mount, mounts: &[Mount]) -> Below {
@@ -94,7 +87,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn mount(&mut self, mount: &Mount, depth: u32) -> Bottom {
         match nature(&mount.kind) {
-            Nature::Network => Bottom::Network,
+            Nature::Network | Nature::Trigger => Bottom::Network,
             Nature::Memory => Bottom::Memory,
             Nature::Opaque => Bottom::Unknown(format!("{} does not tell its devices", mount.kind)),
             Nature::Overlay => self.overlay(mount, depth),

@@ -173,13 +173,3 @@ fn what_has_no_disk_says_so() {
         assert!(matches!(below.bottom, Bottom::Unknown(_)), "{below:?}");
     }
 }
-
-#[test]
-fn the_mount_that_covers_others_has_the_path() {
-    let text = "1 0 8:0 / / rw - ext4 /dev/a rw\n2 1 8:1 / /usr rw - ext4 /dev/b rw\n\
-        3 2 8:2 / /usr rw - ext4 /dev/c rw\n4 1 8:3 / /usrx rw - ext4 /dev/d rw\n";
-    let mounts = mountinfo::parse(text.as_bytes());
-    let id = |path: &str| mount_of(Path::new(path), &mounts).map(|mount| mount.id);
-    assert_eq!([id("/usr/bin/x"), id("/usrx"), id("/etc"), id("/usr")], [Some(3), Some(4), Some(1), Some(3)]);
-    assert_eq!(mount_of(Path::new("relative"), &mounts), None);
-}

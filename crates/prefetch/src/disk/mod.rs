@@ -3,7 +3,6 @@
 //! # Layout
 //! - [`number`]: `MAJOR:MINOR` as a number and back (pure)
 //! - [`counters`]: `/proc/diskstats` as data (pure)
-//! - [`kinds`]: which file systems have no block device (pure)
 //! - [`below`](mod@below): through partitions, dm, md, loop, btrfs and overlay down to the disks, by mountinfo and sysfs
 //! - [`plan`]: where a measurement reads (pure)
 //! - [`measure`](mod@measure): a measurement, at most a second and 8 MiB
@@ -13,7 +12,6 @@ pub mod below;
 pub mod counters;
 pub mod decide;
 mod direct;
-pub mod kinds;
 pub mod measure;
 pub mod number;
 pub mod plan;

@@ -1,5 +1,7 @@
 //! Where a measurement reads.
 
+use crate::random::Random;
+
 /// Bytes of a random read, and what offsets and lengths of direct I/O are multiples of: no disk has larger sectors.
 pub const SMALL_BYTES: u64 = 4096;
 /// Bytes of a read in a row.
@@ -39,7 +41,7 @@ pub fn offsets(size_bytes: u64, seed: u64) -> Option<Offsets> {
     if size_bytes < 16 << 20 {
         return None;
     }
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut anywhere = |count: usize| {
         // One in each of `count` equal parts, and these in a random order: few reads, and still evenly spread.
         let part = size_bytes / count as u64;
@@ -59,30 +61,6 @@ pub fn offsets(size_bytes: u64, seed: u64) -> Option<Offsets> {
 
 fn align(offset: u64) -> u64 {
     offset / SMALL_BYTES * SMALL_BYTES
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-
-    fn shuffle(&mut self, items: &mut [u64]) {
-        for at in (1..items.len()).rev() {
-            let other = self.below(at as u64 + 1) as usize;
-            items.swap(at, other);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,9 @@ const DISKS_PATIENCE: u32 = 3;
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long others are listened for where we may be in their way.
 const LISTEN: Duration = Duration::from_millis(5);
+/// At exec the arm would go back and forth between what the program reads and what is read for it, half of the time each. With so many
+/// reads under way it goes over the disk once, and the program finds what it wants there.
+const AT_EXEC_BY_PLACE: u32 = 16;
 /// How often it begins anew after memory was short.
 const MOST_ANEW: u32 = 3;
 
@@ -107,7 +110,9 @@ impl LaneRun {
     }
 
     fn streams(&self) -> u32 {
-        u32::try_from(self.queue.lane.figures.way.streams).unwrap_or(1)
+        let streams = u32::try_from(self.queue.lane.figures.way.streams).unwrap_or(1);
+        let at_exec = self.common.haste == Haste::AtExec && self.by_place();
+        if at_exec { streams.max(AT_EXEC_BY_PLACE) } else { streams }
     }
 
     fn hire(&mut self, up_to: u32) {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use eke_kernel::parse::mountinfo::Mount;
+use eke_kernel::parse::file_system::keeps_metadata_in_device;
+use eke_kernel::parse::mountinfo::{Mount, mount_of};
 
 use super::Want;
-use crate::disk::below::{Bottom, mount_of};
-use crate::disk::kinds::keeps_metadata_in_device;
+use crate::disk::below::Bottom;
 use crate::disk::{DiskKind, Figures, number};
 use crate::file_set::Kind;
 

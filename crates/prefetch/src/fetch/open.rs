@@ -26,14 +26,34 @@ pub(super) struct Opened {
     pub(super) bytes: u64,
 }
 
+/// Why something was not opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// A sentence.
+    pub(super) why: String,
+    /// It is not what was learned: to be learned anew. Otherwise it may be read another time.
+    pub(super) changed: bool,
+}
+
+impl Refusal {
+    /// It cannot be read now.
+    pub(super) fn now(why: String) -> Self {
+        Self { why, changed: false }
+    }
+
+    fn changed(why: impl Into<String>) -> Self {
+        Self { why: why.into(), changed: true }
+    }
+}
+
 /// Opens a want below `root`.
 ///
 /// # Errors
-/// A sentence: what is there instead, or the kernel's answer.
-pub(super) fn open(root: &OwnedFd, want: &Want) -> Result<Opened, String> {
+/// What is there instead, or the kernel's answer.
+pub(super) fn open(root: &OwnedFd, want: &Want) -> Result<Opened, Refusal> {
     let path = look_up(root, &want.path).map_err(refusal)?;
     let stat = fstat(&path).map_err(refusal)?;
-    compare(want, &stat)?;
+    compare(want, &stat).map_err(Refusal::changed)?;
     let fd = reopen(&path).map_err(refusal)?;
     let bytes = match want.kind {
         Kind::File => stamp(&stat).size,
@@ -123,12 +143,12 @@ fn reopen(path: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-fn refusal(errno: Errno) -> String {
+fn refusal(errno: Errno) -> Refusal {
     match errno {
-        Errno::NOENT | Errno::NOTDIR => "it is gone".to_owned(),
-        Errno::LOOP => "a symbolic link is in its path now".to_owned(),
-        Errno::AGAIN => "another process holds a lease on it".to_owned(),
-        errno => format!("it cannot be opened: {}", io::Error::from(errno)),
+        Errno::NOENT | Errno::NOTDIR => Refusal::changed("it is gone"),
+        Errno::LOOP => Refusal::changed("a symbolic link is in its path now"),
+        Errno::AGAIN => Refusal::now("another process holds a lease on it".to_owned()),
+        errno => Refusal::now(format!("it cannot be opened: {}", io::Error::from(errno))),
     }
 }
 

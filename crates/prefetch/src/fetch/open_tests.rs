@@ -30,7 +30,7 @@ impl Place {
     }
 
     fn why_not(&self, want: &Want) -> String {
-        open(&self.root, want).map(|opened| opened.bytes).unwrap_err()
+        open(&self.root, want).map(|opened| opened.bytes).unwrap_err().why
     }
 }
 

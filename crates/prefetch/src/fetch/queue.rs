@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::jobs::Job;
 use super::lanes::Lane;
+use super::open::Refusal;
 use super::order::Extent;
 use super::report::{Ended, Report};
 
@@ -37,7 +38,7 @@ pub(super) enum Outcome {
     /// A file's places, unless its file system does not tell.
     Located(Option<Vec<Extent>>),
     /// The want is not what was learned, or cannot be opened: nothing of it is tried again.
-    Refused(String),
+    Refused(Refusal),
     /// The kernel could not bring `left` bytes; what it brought counts.
     Failed { why: String, fetched: u64, there: u64, left: u64 },
 }
@@ -309,8 +310,9 @@ impl State {
                 report.located += 1;
                 self.located.extend(extents.map(|extents| (job.want(), extents)));
             }
-            Outcome::Refused(why) => {
+            Outcome::Refused(Refusal { why, changed }) => {
                 report.left_bytes += job.bytes();
+                report.changed += u64::from(changed);
                 report.fail(path(), why);
                 self.refused.insert(job.want());
             }

@@ -46,10 +46,10 @@ fn jobs_are_given_out_in_order_and_then_nobody_waits() {
 fn of_what_was_refused_nothing_is_tried_again() {
     let queue = queue(vec![read(0), read(0), read(2)]);
     queue.take(1);
-    assert!(queue.done(1, read(0), Outcome::Refused("it is gone".into())));
+    assert!(queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed: true })));
     assert_eq!(queue.take(1), Some(read(2)));
     let report = queue.report();
-    assert_eq!((report.left_bytes, report.failed), (2 * 4096, 1));
+    assert_eq!((report.left_bytes, report.failed, report.changed), (2 * 4096, 1, 1));
 }
 
 #[test]

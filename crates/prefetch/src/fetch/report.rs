@@ -61,6 +61,8 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// How many there were in all.
     pub failed: u64,
+    /// Of these, those of files that are not what was learned any more.
+    pub changed: u64,
     /// What could not be had here and was done otherwise.
     pub notes: Vec<String>,
     /// Why it ended; `None` while it goes on.
@@ -101,6 +103,7 @@ impl Report {
         self.waits_for_memory += other.waits_for_memory;
         self.left_behind += other.left_behind;
         self.failed += other.failed;
+        self.changed += other.changed;
         let room = MOST_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.iter().take(room).cloned());
         other.notes.iter().for_each(|note| self.note(note));

@@ -13,7 +13,7 @@ use super::extents::extents;
 use super::jobs::Job;
 use super::lanes::Lane;
 use super::left_behind::LeftBehind;
-use super::open::{Opened, open};
+use super::open::{Opened, Refusal, open};
 use super::order::Piece;
 use super::queue::{Number, Outcome, Queue};
 use super::read::{Sink, list};
@@ -81,7 +81,7 @@ impl Hands {
     fn work(&mut self, lane: &Lane, job: Job) -> Outcome {
         let opened = match self.files.get(lane, job.want()) {
             Ok(opened) => opened,
-            Err(why) => return Outcome::Refused(why),
+            Err(refusal) => return Outcome::Refused(refusal),
         };
         match job {
             Job::List(_) => listed(opened),
@@ -94,7 +94,7 @@ impl Hands {
 fn listed(opened: &Opened) -> Outcome {
     match list(&opened.fd) {
         Ok(_) => Outcome::Listed,
-        Err(e) => Outcome::Refused(format!("it cannot be listed: {e}")),
+        Err(e) => Outcome::Refused(Refusal::now(format!("it cannot be listed: {e}"))),
     }
 }
 
@@ -137,12 +137,12 @@ impl Files {
         }
     }
 
-    fn get(&mut self, lane: &Lane, want: usize) -> Result<&Opened, String> {
+    fn get(&mut self, lane: &Lane, want: usize) -> Result<&Opened, Refusal> {
         if !self.open.contains_key(&want) {
-            let opened = open(self.top()?, &lane.wants[want].want)?;
+            let opened = open(self.top().map_err(Refusal::now)?, &lane.wants[want].want)?;
             self.keep(want, opened);
         }
-        self.open.get(&want).ok_or_else(|| "it is not open".to_owned())
+        self.open.get(&want).ok_or_else(|| Refusal::now("it is not open".to_owned()))
     }
 
     fn keep(&mut self, want: usize, opened: Opened) {

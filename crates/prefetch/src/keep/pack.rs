@@ -1,6 +1,7 @@
 //! What a program touches, as bytes. For each file, in order of first use, as LEB128 integers ([`spans`]): the file's key less that of
 //! the one before (0 before the first), folded so that small differences of either sign are small numbers (0, -1, 1, -2 ... are 0, 1, 2,
-//! 3 ...); the file's version; its weight in parts of 10,000; the number of bytes of its pages; these.
+//! 3 ...); the file's version; its weight in parts of 10,000; the number of bytes of its pages; these; the same of its stale
+//! pages.
 
 use super::spans::{self, put, take};
 use crate::pages::Pages;
@@ -19,15 +20,22 @@ pub(super) struct Packed {
     pub weight: f32,
     /// Which pages.
     pub pages: Pages,
+    /// Of these, those not used of late.
+    pub stale: Pages,
 }
 
 /// Appends one, after the one with the key `before`.
 pub(super) fn pack(bytes: &mut Vec<u8>, before: i64, packed: &Packed) {
     let weight = if packed.weight.is_nan() { 0.0 } else { packed.weight.clamp(0.0, 1.0) };
-    let pages = spans::encode(&packed.pages);
     put(bytes, folded(packed.file.wrapping_sub(before)));
     put(bytes, packed.version);
     put(bytes, (weight * WEIGHT_PARTS).round() as u64);
+    put_pages(bytes, &packed.pages);
+    put_pages(bytes, &packed.stale);
+}
+
+fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {
+    let pages = spans::encode(pages);
     put(bytes, pages.len() as u64);
     bytes.extend(pages);
 }
@@ -45,10 +53,15 @@ fn one(bytes: &mut &[u8], before: i64) -> Option<Packed> {
     let file = before.wrapping_add(unfolded(take(bytes)?));
     let version = take(bytes)?;
     let weight = take(bytes)?.min(WEIGHT_PARTS as u64) as f32 / WEIGHT_PARTS;
+    let (pages, stale) = (pages(bytes)?, pages(bytes)?);
+    Some(Packed { file, version, weight, pages, stale })
+}
+
+fn pages(bytes: &mut &[u8]) -> Option<Pages> {
     let length = usize::try_from(take(bytes)?).ok()?;
     let (pages, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    Some(Packed { file, version, weight, pages: spans::decode(pages)? })
+    spans::decode(pages)
 }
 
 fn folded(value: i64) -> u64 {
@@ -67,21 +80,27 @@ mod tests {
     use crate::pages::Span;
 
     fn packed() -> impl Strategy<Value = Packed> {
-        let pages = proptest::collection::vec((0u64..1000, 1u64..50), 0..6);
-        (any::<i64>(), any::<u64>(), 0u16..=10_000, pages).prop_map(|(file, version, weight, spans)| Packed {
-            file,
-            version,
-            weight: f32::from(weight) / WEIGHT_PARTS,
-            pages: spans.into_iter().filter_map(|(first, count)| Span::new(first, first + count)).collect(),
-        })
+        let spans = || proptest::collection::vec((0u64..1000, 1u64..50), 0..6);
+        let pages = |spans: Vec<(u64, u64)>| {
+            spans.into_iter().filter_map(|(first, count)| Span::new(first, first + count)).collect()
+        };
+        (any::<i64>(), any::<u64>(), 0u16..=10_000, spans(), spans()).prop_map(
+            move |(file, version, weight, used, stale)| Packed {
+                file,
+                version,
+                weight: f32::from(weight) / WEIGHT_PARTS,
+                pages: pages(used),
+                stale: pages(stale),
+            },
+        )
     }
 
     #[test]
     fn neighbours_take_few_bytes() {
         let pages: Pages = Span::new(0, 16).into_iter().collect();
         let mut bytes = Vec::new();
-        pack(&mut bytes, 7, &Packed { file: 8, version: 0, weight: 1.0, pages });
-        assert_eq!(bytes, [2, 0, 0x90, 0x4e, 2, 0, 15]);
+        pack(&mut bytes, 7, &Packed { file: 8, version: 0, weight: 1.0, pages, stale: Pages::default() });
+        assert_eq!(bytes, [2, 0, 0x90, 0x4e, 2, 0, 15, 0]);
         assert_eq!([0, -1, 1, -2, i64::MIN].map(folded), [0, 1, 2, 3, u64::MAX]);
     }
 

@@ -52,10 +52,10 @@ pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusql
         "SELECT path, kind, dev, ino, size, mtime_ns, boot FROM file WHERE key = ? AND version = ?",
     )?;
     let mut files = Vec::new();
-    for Packed { file: key, version, weight, pages } in pack::unpack(&packed.unwrap_or_default()) {
+    for Packed { file: key, version, weight, pages, stale } in pack::unpack(&packed.unwrap_or_default()) {
         let touched = file.query_row((key, record::signed(version)), |row| {
             let path = path(&row.get::<_, Vec<u8>>(0)?);
-            Ok(Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, weight })
+            Ok(Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, stale, weight })
         });
         files.extend(touched.optional()?);
     }
@@ -192,7 +192,8 @@ pub(super) fn put_set(
         let is_now = seen_now.contains(&(&file.path, file.kind));
         if let Some((key, version)) = put_file(transaction, file, is_now, boot)? {
             let version = record::unsigned(version);
-            let packed = Packed { file: key, version, weight: file.weight, pages: file.pages.clone() };
+            let (pages, stale) = (file.pages.clone(), file.stale.clone());
+            let packed = Packed { file: key, version, weight: file.weight, pages, stale };
             pack::pack(&mut bytes, before, &packed);
             before = key;
         }

@@ -42,6 +42,7 @@ fn file(path: impl AsRef<OsStr>, ino: u64) -> Touched {
         kind: Kind::File,
         stamp: Stamp { dev: 0xfd01, ino, size: 90_000, mtime_ns: -5 },
         pages: pages(&[(0, 4), (9, 20)]),
+        stale: Pages::default(),
         weight: 1.0,
     }
 }

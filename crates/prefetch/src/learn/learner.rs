@@ -39,10 +39,11 @@ impl Learner {
         self.live.len()
     }
 
-    /// An exec: should its launch be learned? Not those inside of one that is being learned, nor those without a path; and not too
+    /// An exec: should its launch be learned? Not those inside of one that is being learned, nor of a program that runs already, nor those
+    /// without a path; and not too
     /// many. The tracer must be told of the number that comes back.
     pub fn begin(&mut self, exec: &Exec, known: Known, now: Now) -> Option<LaunchId> {
-        let program = exec.program.clone().filter(|_| exec.launch.is_none())?;
+        let program = exec.program.clone().filter(|_| exec.launch.is_none() && !known.runs)?;
         let is_due = self.tried.is_due(program.id(), known, &self.settings);
         if !is_due || !self.has_room(exec.uid) || !self.begins.take(exec.uid, &self.settings, now.mono) {
             return None;
@@ -229,6 +230,7 @@ mod tests {
         learner.see(&pages(id, FILE, 0, 32, How::Added), at(1));
         let launch = learner.over(at(60_000)).remove(0).launch;
         assert_eq!(launch.set.files[0].pages, Pages::from_iter(Span::new(0, 32)));
+        assert_eq!(launch.ended, Ended::Lost, "what was there before was not seen");
     }
 
     #[test]
@@ -248,6 +250,8 @@ mod tests {
         assert_eq!(learner.launch_of(&Exec { parent: 5, ..exec(7, "c") }), Some(id));
         assert_eq!(learner.launch_of(&exec(5, "c")), Some(id));
         assert_eq!(learner.launch_of(&exec(8, "c")), None);
+        let running = Known { runs: true, ..Known::default() };
+        assert_eq!(learner.begin(&exec(10, "e"), running, at(1)), None);
         let nameless = Exec { program: None, ..exec(9, "") };
         assert_eq!(learner.begin(&nameless, Known::default(), at(1)), None);
     }

@@ -139,13 +139,15 @@ impl Live {
     /// What was seen of it in all.
     pub(super) fn finish(self, ended: Ended) -> Launch {
         let has_touched = self.has_touched;
+        // Then what was in memory already was not seen.
+        let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
         let cold_pages: u64 = self.files.iter().map(|file| file.cold_pages(has_touched)).sum();
         Launch {
             program: self.program,
             uid: self.uid,
             began_ns: self.began.real_ns,
             took: self.last_new.saturating_sub(self.began.mono),
-            ended: if self.is_lost { Ended::Lost } else { ended },
+            ended: if self.is_lost || sees_no_use { Ended::Lost } else { ended },
             set: FileSet {
                 files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect(),
             },
@@ -173,6 +175,7 @@ impl File {
             kind: self.found.kind,
             stamp: self.found.stamp,
             pages,
+            stale: Pages::default(),
             weight: 1.0,
         })
     }

@@ -71,68 +71,14 @@ pub struct Known {
     pub learned: u32,
     /// Files of its set were changed since: learn it again.
     pub changed: bool,
+    /// A process of it runs already. Then an exec of it is that one's child (browsers start themselves again for each tab), or hands over to
+    /// it: it shows a part of what a launch uses.
+    pub runs: bool,
 }
 
 /// Is this launch worth keeping? One of a program that is known already is; of others those that found something cold.
 pub fn is_worth(launch: &Launch, known: Known, settings: &Settings) -> bool {
     !launch.set.files.is_empty() && (known.learned > 0 || launch.cold_bytes > settings.worth_bytes)
-}
-
-/// File systems without files that could be read before: of the kernel, or in memory already.
-const NOT_ON_DISKS: [&str; 23] = [
-    "autofs",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "efivarfs",
-    "fusectl",
-    "hugetlbfs",
-    "mqueue",
-    "nsfs",
-    "pipefs",
-    "proc",
-    "pstore",
-    "ramfs",
-    "rpc_pipefs",
-    "securityfs",
-    "sysfs",
-    "tmpfs",
-    "tracefs",
-];
-
-/// Can files of this type of file system be on a disk, here or elsewhere?
-pub fn is_on_disk(kind: &str) -> bool {
-    !NOT_ON_DISKS.contains(&kind)
-}
-
-/// File systems whose answers come from another machine or another process, and may never come.
-const MAY_HANG: [&str; 16] = [
-    "9p",
-    "afs",
-    "afuse",
-    "ceph",
-    "cifs",
-    "coda",
-    "davfs",
-    "gfs2",
-    "glusterfs",
-    "lustre",
-    "ncpfs",
-    "nfs",
-    "nfs4",
-    "ocfs2",
-    "smb3",
-    "virtiofs",
-];
-
-/// May looking at a file of this type of file system hang?
-pub fn may_hang(kind: &str) -> bool {
-    MAY_HANG.contains(&kind) || kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.")
 }
 
 /// Users whose begins are counted apart.
@@ -231,13 +177,13 @@ mod tests {
     #[test]
     fn the_first_three_are_learned_and_then_each_eighth() {
         assert_eq!(learned(30, Known::default(), true), [0, 1, 2, 10, 18, 26]);
-        let known = Known { learned: 9, changed: false };
+        let known = Known { learned: 9, ..Known::default() };
         assert_eq!(learned(20, known, true), [7, 15]);
     }
 
     #[test]
     fn what_changed_is_learned_at_once() {
-        let changed = Known { learned: 9, changed: true };
+        let changed = Known { learned: 9, changed: true, ..Known::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
     }
 
@@ -266,11 +212,5 @@ mod tests {
         assert!(begins.take(8, &settings, Duration::ZERO), "another user is not held up");
         (0..10_000).for_each(|user| _ = begins.take(user, &settings, Duration::ZERO));
         assert!(begins.0.len() <= USERS);
-    }
-
-    #[test]
-    fn file_systems_are_told_apart() {
-        assert!(is_on_disk("ext4") && is_on_disk("nfs4") && !is_on_disk("proc") && !is_on_disk("tmpfs"));
-        assert!(may_hang("fuse.sshfs") && may_hang("nfs4") && !may_hang("btrfs") && !may_hang("overlay"));
     }
 }

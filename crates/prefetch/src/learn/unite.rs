@@ -6,10 +6,11 @@ use std::path::Path;
 
 use crate::file_set::{FileSet, Kind, Touched};
 use crate::launch::{Ended, Launch};
+use crate::pages::Pages;
 use crate::program::ProgramId;
 
-/// Pages that were used in none of so many launches in a row are dropped.
-pub const REVIEW_LAUNCHES: u32 = 5;
+/// Each file is reviewed once in so many launches: pages that were used in none between two reviews are dropped.
+pub const REVIEW_LAUNCHES: u32 = 3;
 
 /// The share of the newest launch in a file's weight, once there are `1/FADING` of them; before that all count alike.
 const FADING: f32 = 0.2;
@@ -24,9 +25,9 @@ const ORDER_LAUNCHES: u32 = 4;
 ///
 /// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of
 ///   1/(launches + 1) and 0.2.
-/// - Pages are united. There is no memory of each page, so each file is reviewed in one of [`REVIEW_LAUNCHES`] launches (in which is by
-///   its name): pages that this one does not use are dropped then. So what is not used in five launches in a row is certainly gone, and what
-///   is used now and then goes at times and comes back.
+/// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches (in which is by its name): pages that are stale are
+///   dropped then, and all that this launch does not use are stale until one uses them. So what is used in one of three launches stays,
+///   what is not used in six is gone, and one launch that used little (a program that hands over to one that runs) takes nothing away.
 /// - A file that changed (size, time or inode; not the device's number, which is good for one boot) has the new pages only.
 /// - Metadata and directories are only seen when they are cold: a warm launch says nothing against them.
 /// - A launch that was not seen whole adds, and takes nothing away.
@@ -93,10 +94,23 @@ impl Seen {
 
     fn used(&self, file: &Touched, new: &Touched) -> Touched {
         let is_same = file.kind == new.kind && is_same_content(file, new);
-        let only_new = !is_same || self.says_of(file) && self.is_reviewed(file);
-        let pages = if only_new { new.pages.clone() } else { file.pages.union(&new.pages) };
         let weight = file.weight + self.share * (1.0 - file.weight);
-        Touched { pages, weight, ..new.clone() }
+        if !is_same {
+            return Touched { weight, ..new.clone() };
+        }
+        let (pages, stale) = self.reviewed(file, &new.pages);
+        Touched { pages, stale, weight, ..new.clone() }
+    }
+
+    /// Its pages and the stale ones after a launch that used these.
+    fn reviewed(&self, file: &Touched, used: &Pages) -> (Pages, Pages) {
+        let stale = file.stale.without(used);
+        if !(self.says_of(file) && self.is_reviewed(file)) {
+            return (file.pages.union(used), stale);
+        }
+        let pages = file.pages.without(&stale).union(used);
+        let stale = pages.without(used);
+        (pages, stale)
     }
 
     fn unused(&self, file: &Touched) -> Option<Touched> {
@@ -104,8 +118,12 @@ impl Seen {
             return Some(file.clone());
         }
         let weight = file.weight * (1.0 - self.share);
-        let is_gone = weight < LEAST_WEIGHT || file.kind == Kind::File && self.is_reviewed(file);
-        (!is_gone).then(|| Touched { weight, ..file.clone() })
+        let (pages, stale) = match file.kind {
+            Kind::File => self.reviewed(file, &Pages::default()),
+            Kind::Directory | Kind::Device => (file.pages.clone(), file.stale.clone()),
+        };
+        let is_gone = weight < LEAST_WEIGHT || file.kind == Kind::File && pages.is_empty();
+        (!is_gone).then(|| Touched { pages, stale, weight, ..file.clone() })
     }
 
     fn new_file(&self, file: &Touched) -> Touched {
@@ -126,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::file_set::Stamp;
-    use crate::pages::{Pages, Span};
+    use crate::pages::Span;
     use crate::program::Program;
 
     fn pages(spans: &[(u64, u64)]) -> Pages {
@@ -135,7 +153,14 @@ mod tests {
 
     fn file(name: &str, spans: &[(u64, u64)]) -> Touched {
         let stamp = Stamp { dev: 1, ino: 2, size: 1 << 20, mtime_ns: 3 };
-        Touched { path: name.into(), kind: Kind::File, stamp, pages: pages(spans), weight: 1.0 }
+        Touched {
+            path: name.into(),
+            kind: Kind::File,
+            stamp,
+            pages: pages(spans),
+            stale: Pages::default(),
+            weight: 1.0,
+        }
     }
 
     fn launch(files: Vec<Touched>) -> Launch {
@@ -181,13 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn what_five_launches_do_not_use_is_gone() {
+    fn what_is_used_now_and_then_stays_and_what_six_launches_do_not_use_is_gone() {
         for name in ["a", "b", "c", "d", "e", "f", "g"] {
             let mut launches = vec![launch(vec![file(name, &[(0, 100)])])];
-            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 5]);
+            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 2]);
+            assert_eq!(all(&launches).files[0].pages, pages(&[(0, 100)]), "{name}");
+            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 4]);
             assert_eq!(all(&launches).files[0].pages, pages(&[(0, 10)]), "{name}");
             launches.truncate(1);
-            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 5]);
+            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 2]);
+            assert_eq!(all(&launches).files.len(), 2, "{name}");
+            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 4]);
             assert_eq!(names(&all(&launches)), ["z"], "{name}");
         }
     }
@@ -260,6 +289,7 @@ mod tests {
                 prop_assert!((0.0..=1.0).contains(&file.weight));
                 let ever = launches.iter().filter_map(|l| of(&l.set.files, &file.path)).fold(Pages::default(), |a, b| a.union(&b));
                 prop_assert!(file.pages.without(&ever).is_empty());
+                prop_assert!(file.stale.without(&file.pages).is_empty());
             }
             let mut paths: Vec<_> = set.files.iter().map(|f| &f.path).collect();
             paths.sort();

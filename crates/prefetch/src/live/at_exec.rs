@@ -37,8 +37,8 @@ struct Going {
     began: Duration,
     /// What is read if the look finds something missing.
     rest: Vec<Want>,
-    /// What the look read.
-    looked: Option<Report>,
+    /// What the look read, and when it was over.
+    looked: Option<(Report, Duration)>,
 }
 
 /// All of them.
@@ -57,7 +57,7 @@ impl AtExec {
             && !self.last.iter().any(|(id, _)| *id == program)
     }
 
-    /// Begins with a look.
+    /// Begins with a look at what a process executed at `now`.
     ///
     /// # Errors
     /// The kernel's answer if there is no descriptor or thread for it.
@@ -89,13 +89,13 @@ impl AtExec {
             if now.saturating_sub(going.began) > LONGEST {
                 going.fetch.stop();
             }
-            if !going.fetch.is_over() {
+            if !going.fetch.is_over() && !going.is_cold() {
                 kept.push(going);
                 continue;
             }
-            match going.next(fetcher) {
+            match going.next(fetcher, now) {
                 Some(next) => kept.push(next),
-                None => done.extend(going.said()),
+                None => done.extend(going.said(now)),
             }
         }
         self.going = kept;
@@ -109,8 +109,13 @@ impl AtExec {
 }
 
 impl Going {
+    /// The look has found something missing: it need not go on.
+    fn is_cold(&self) -> bool {
+        !self.rest.is_empty() && self.fetch.report().fetched_bytes > 0
+    }
+
     /// The rest, if the look found something missing and nobody stopped it.
-    fn next(&mut self, fetcher: &Fetcher) -> Option<Self> {
+    fn next(&mut self, fetcher: &Fetcher, now: Duration) -> Option<Self> {
         let report = self.fetch.report();
         let stopped = report.ended == Some(crate::fetch::Ended::Stopped);
         if self.rest.is_empty() || report.fetched_bytes == 0 || stopped {
@@ -118,16 +123,20 @@ impl Going {
         }
         let rest = std::mem::take(&mut self.rest);
         let fetch = fetcher.start(rest, Haste::AtExec).ok()?;
-        let (name, looked) = (std::mem::take(&mut self.name), Some(report));
+        let (name, looked) = (std::mem::take(&mut self.name), Some((report, now)));
         Some(Self { fetch, pid: self.pid, name, began: self.began, rest: Vec::new(), looked })
     }
 
     /// What is said; nothing of a warm launch.
-    fn said(self) -> Option<(Report, Said)> {
+    fn said(self, now: Duration) -> Option<(Report, Said)> {
         let mut report = self.fetch.report();
-        report.fetched_bytes += self.looked.as_ref().map_or(0, |looked| looked.fetched_bytes);
+        let (looked_bytes, looked) = self.looked.map_or((0, now), |(report, at)| (report.fetched_bytes, at));
+        report.fetched_bytes += looked_bytes;
         let (bytes, there_bytes) = (report.fetched_bytes, report.there_bytes);
-        (bytes > 0).then_some((report, Said::AtExec { program: self.name, bytes, there_bytes }))
+        let since = |at: Duration| at.saturating_sub(self.began).as_secs_f64();
+        let (looked_s, took_s) = (since(looked), since(now));
+        let said = Said::AtExec { program: self.name, bytes, there_bytes, looked_s, took_s };
+        (bytes > 0).then_some((report, said))
     }
 }
 

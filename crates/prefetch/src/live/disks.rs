@@ -7,13 +7,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::{self, Mount};
+use eke_kernel::parse::mountinfo::{self, Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
 use super::say::Said;
 use crate::choose::{Ground, Resident};
 use crate::cost::DiskCost;
-use crate::disk::below::mount_of;
 use crate::disk::{Block, Figures, Measured, Target, below, decide, measure};
 use crate::file_set::{Kind, Touched};
 

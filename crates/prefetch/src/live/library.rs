@@ -67,7 +67,7 @@ impl Library {
         let records = self.with(|keep| keep.records(unix_s(now))).unwrap_or_default();
         self.programs = records
             .iter()
-            .map(|record| (record.id(), learn::Known { learned: record.learned, changed: false }))
+            .map(|record| (record.id(), learn::Known { learned: record.learned, ..learn::Known::default() }))
             .collect();
         self.version = self.with(|keep| keep.version_of_others()).unwrap_or_default();
     }
@@ -122,7 +122,7 @@ impl Library {
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         self.with(|keep| keep.learned(launch, &set, unix_s(now)))?;
-        self.programs.insert(id, learn::Known { learned: learned + 1, changed: false });
+        self.programs.insert(id, learn::Known { learned: learned + 1, ..learn::Known::default() });
         Some((set.files.len(), set.bytes()))
     }
 

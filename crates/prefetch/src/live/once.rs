@@ -12,7 +12,7 @@ use super::clock::{Clock, unix_s};
 use super::disks::Disks;
 use super::memory::Looks;
 use super::options::Options;
-use super::process::Error;
+use super::process::{DISKS, Error};
 use super::say::{Say, name};
 use crate::choose::Occasion;
 use crate::fetch::{Fetcher, Haste, Limits};
@@ -36,9 +36,9 @@ pub fn ahead(
     say: Say<'_>,
 ) -> Result<(), Error> {
     let now = clock.now();
-    let known = find(options, programs, unix_s(now))?;
-    let weighed = Weighed::certain(known);
-    let mut disks = Disks::new(root, None);
+    let keep = Keep::existing(&options.store, Access::Read)?;
+    let weighed = Weighed::certain(find(&keep, programs, unix_s(now))?);
+    let mut disks = Disks::new(root, keep.state(DISKS.0, DISKS.1)?.as_deref());
     let allowance = Looks::default().allowance(root, &options.settings, Occasion::Exec, now);
     weighed.choose(&disks, allowance.budget);
     measure(root, &mut disks, clock, say);
@@ -53,8 +53,7 @@ pub fn ahead(
     Ok(())
 }
 
-fn find(options: &Options, programs: &[String], now_s: i64) -> Result<Vec<Known>, Error> {
-    let keep = Keep::existing(&options.store, Access::Read)?;
+fn find(keep: &Keep, programs: &[String], now_s: i64) -> Result<Vec<Known>, Error> {
     let records = keep.records(now_s)?;
     let mut found = Vec::new();
     for wanted in programs {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::mem::Discriminant;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_core::snapshot::PrefetchState;
 use eke_core::units::Bytes;
+use eke_kernel::lock::{self, Lock, Refused};
 use eke_kernel::{Root, state};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -41,6 +43,9 @@ const KEEP_STATE: Duration = Duration::from_secs(300);
 const PREDICTOR: (&str, u32) = ("eke", 1);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
+/// The lock's file in the store's directory.
+const LOCK: &str = "prefetch.lock";
+
 /// Why it does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -53,6 +58,17 @@ pub enum Error {
     /// Nothing is known of it.
     #[error("nothing is known of {0}: `eke prefetch list` shows what was learned, by its path")]
     Unknown(String),
+    /// One process learns into a store.
+    #[error(
+        "process {pid} learns into {} already; `eke down` ends what the agent started, and --store takes another directory",
+        store.display()
+    )]
+    AlreadyRuns {
+        /// That process, or `unknown`.
+        pid: String,
+        /// The directory.
+        store: PathBuf,
+    },
     /// There is no descriptor or thread.
     #[error("cannot begin to read: {0}")]
     Begin(#[source] std::io::Error),
@@ -69,6 +85,9 @@ pub fn run(
     shutdown: BorrowedFd<'_>,
     say: Say<'_>,
 ) -> Result<(), Error> {
+    let mut said = None;
+    let _lock = lock(root, options, &mut said)?;
+    said.into_iter().for_each(&mut *say);
     let mut watch = Watch::start(root, Settings::default());
     let mut process = Process::new(root, options, clock, watch.source().to_string());
     process.find_running();
@@ -80,6 +99,18 @@ pub fn run(
             process.end();
             process.said.drain(..).for_each(&mut *say);
             return Ok(());
+        }
+    }
+}
+
+/// One process a store. Where no lock can be had the store cannot be written either, and something else is done instead.
+fn lock(root: &Root, options: &Options, said: &mut Option<Said>) -> Result<Option<Lock>, Error> {
+    match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(Refused::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),
+        Err(e) => {
+            *said = Some(Said::Trouble { what: e.to_string() });
+            Ok(None)
         }
     }
 }
@@ -222,7 +253,7 @@ impl<'a> Process<'a> {
         }
         // What is part of another program's launch is in that one's set.
         if exec.launch.is_none() {
-            self.read_at_exec(program, exec.pid, now);
+            self.read_at_exec(program, exec, now);
         }
     }
 
@@ -305,6 +336,10 @@ impl<'a> Process<'a> {
         self.ahead = None;
         self.flush(now);
         self.keep_predictor();
+        if self.options.tells_agent {
+            let forgotten = state::forget(self.root, state::PREFETCH);
+            self.said.extend(forgotten.err().map(|e| Said::Trouble { what: e.to_string() }));
+        }
         self.said.extend(self.library.take_said());
     }
 
@@ -316,7 +351,8 @@ impl<'a> Process<'a> {
 /// An exec is heard before the tracers of pages are attached for it: what it will read can be asked for meanwhile.
 impl Listen for Process<'_> {
     fn known(&mut self, program: &Program) -> Known {
-        self.library.known(program.id()).unwrap_or_default()
+        let id = program.id();
+        Known { runs: self.running.runs(id), ..self.library.known(id).unwrap_or_default() }
     }
 
     fn hear(&mut self, news: News) {

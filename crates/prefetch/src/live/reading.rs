@@ -12,13 +12,13 @@ use super::say::{Said, name};
 use crate::choose::{Limit, Occasion};
 use crate::fetch::Haste;
 use crate::keep::{Decision, DecisionId};
-use crate::learn::Now;
+use crate::learn::{Exec, Now};
 use crate::predict::Predictor;
 use crate::predict::eke::HORIZONS_S;
 use crate::program::{Program, ProgramId};
 
 impl Process<'_> {
-    pub(super) fn read_at_exec(&mut self, program: &Program, pid: u32, now: Now) {
+    pub(super) fn read_at_exec(&mut self, program: &Program, exec: &Exec, now: Now) {
         let id = program.id();
         if !self.options.settings.at_exec || !self.at_exec.may_begin(id, now.mono) {
             return;
@@ -31,7 +31,9 @@ impl Process<'_> {
         let wants = ahead::wants(&choice);
         if wants.is_empty() {
             self.decided(weighed.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
-        } else if let Err(e) = self.at_exec.begin(&self.fetcher, (id, name(program), pid), wants, now.mono) {
+        } else if let Err(e) =
+            self.at_exec.begin(&self.fetcher, (id, name(program), exec.pid), wants, exec.at.min(now.mono))
+        {
             self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
         }
     }
@@ -49,7 +51,7 @@ impl Process<'_> {
     pub(super) fn read_ahead(&mut self, going: &Going, now: Now) {
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
-        if report.failed > 0 {
+        if report.changed > 0 {
             going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
         }
         self.said.push(ahead::said(going));

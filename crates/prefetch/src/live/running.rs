@@ -68,6 +68,11 @@ impl Running {
         process.program.filter(|program| less(&mut self.programs, *program)).map(Event::Stop)
     }
 
+    /// Does a process of this program run?
+    pub fn runs(&self, program: ProgramId) -> bool {
+        self.programs.contains_key(&program)
+    }
+
     /// The user of a process.
     pub fn user(&self, pid: u32) -> Option<u32> {
         self.by_pid.get(&pid).map(|process| process.uid)
@@ -103,6 +108,7 @@ mod tests {
         running.found_user(1000);
         assert_eq!(running.executed(10, 1000, Some(A)), [Event::Start(A)]);
         assert_eq!(running.executed(11, 1000, Some(A)), []);
+        assert!(running.runs(A) && !running.runs(ProgramId(2)));
         assert_eq!(running.ended(10), []);
         assert_eq!(running.ended(10), [], "told twice");
         assert_eq!(running.executed(11, 1000, None), [Event::Stop(A)], "it became another program");

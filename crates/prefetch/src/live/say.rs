@@ -45,6 +45,10 @@ pub enum Said {
         bytes: u64,
         /// In memory already.
         there_bytes: u64,
+        /// Seconds from the exec until it was known whether something is missing.
+        looked_s: f64,
+        /// Seconds until all was read, or its program ended.
+        took_s: f64,
     },
     /// What may be wanted soon was read.
     Ahead {

@@ -8,7 +8,6 @@
 pub mod generate;
 pub mod measure;
 pub mod purdue;
-pub mod random;
 pub mod trace;
 
 pub use measure::{Row, Settings, replay, replay_told};

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use eke_kernel::Root;
+use eke_kernel::parse::file_system::is_on_disk;
 
 use super::maps::{self, Mapping};
 use super::mounts::Mounts;
 use crate::PAGE_BYTES;
 use crate::file_set::{Kind, Stamp};
-use crate::learn::rules;
 use crate::learn::{Found, How, Inode, LaunchId, Seen};
 use crate::pages::Span;
 
@@ -68,7 +68,7 @@ fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
     let kind = mounts.kind(mapping.device)?;
     // a container's path may lead elsewhere here, also to what never answers
     let is_here = mounts.shows(mapping.device, &mapping.path);
-    if mapping.is_deleted || !is_here || !rules::is_on_disk(kind) {
+    if mapping.is_deleted || !is_here || !is_on_disk(kind) {
         return None;
     }
     let file = std::fs::symlink_metadata(&mapping.path).ok()?;

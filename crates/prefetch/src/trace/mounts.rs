@@ -6,13 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use eke_kernel::Root;
+use eke_kernel::parse::file_system::is_on_disk;
 use eke_kernel::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::places::{Device, Place, Places};
 use crate::file_set::{Kind, Stamp};
 use crate::learn::Found;
-use crate::learn::rules;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -72,7 +72,7 @@ impl Mounts {
     /// A file by its file system, the path in it and its state; `None` if it is none that could be read before. btrfs gives each subvolume a
     /// number of its own in `st_dev`, which only stat(2) tells.
     pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<Found> {
-        let place = self.find(device, inside).filter(|place| rules::is_on_disk(place.kind))?;
+        let place = self.find(device, inside).filter(|place| is_on_disk(place.kind))?;
         let dev = match place.kind {
             "btrfs" | "bcachefs" if self.places.answers(&place.path) => {
                 std::fs::symlink_metadata(&place.path).map_or(stamp.dev, |m| m.dev())

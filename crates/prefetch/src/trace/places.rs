@@ -5,9 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::mountinfo::Mount;
-
-use crate::learn::rules;
+use eke_kernel::parse::file_system::may_hang;
+use eke_kernel::parse::mountinfo::{Mount, mount_of};
 
 /// A file system's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,27 +85,18 @@ impl Places {
             let mount = &self.mounts[*at];
             let rest = inside.strip_prefix(&mount.top).ok()?;
             let path = if rest.as_os_str().is_empty() { mount.place.clone() } else { mount.place.join(rest) };
-            (self.shown_by(&path) == Some(*at)).then_some(Place { path, kind: &mount.kind })
+            (mount_of(&path, &self.mounts)?.id == mount.id).then_some(Place { path, kind: &mount.kind })
         })
     }
 
     /// The file system that a path leads to, by the mounts alone.
     pub fn device_at(&self, path: &Path) -> Option<Device> {
-        Device::parse(&self.mounts[self.shown_by(path)?].device, 10)
+        Device::parse(&mount_of(path, &self.mounts)?.device, 10)
     }
 
     /// May a path be looked up without waiting for others? Not below any mount, shown or hidden, that may never answer or mounts others.
     pub fn answers(&self, path: &Path) -> bool {
-        let waits = |mount: &Mount| rules::may_hang(&mount.kind) || mount.kind == "autofs";
-        !self.mounts.iter().any(|mount| waits(mount) && path.starts_with(&mount.place))
-    }
-
-    /// The mount that a path leads to: the deepest, and of those at one place the last.
-    fn shown_by(&self, path: &Path) -> Option<usize> {
-        let depth = |mount: &Mount| mount.place.components().count();
-        (0..self.mounts.len())
-            .filter(|at| path.starts_with(&self.mounts[*at].place))
-            .max_by_key(|at| (depth(&self.mounts[*at]), *at))
+        !self.mounts.iter().any(|mount| may_hang(&mount.kind) && path.starts_with(&mount.place))
     }
 }
 

@@ -41,22 +41,6 @@ pub trait Listen {
     fn hear(&mut self, news: News);
 }
 
-/// One who keeps the news.
-struct Kept<'a> {
-    known: &'a mut dyn FnMut(&Program) -> Known,
-    news: Vec<News>,
-}
-
-impl Listen for Kept<'_> {
-    fn known(&mut self, program: &Program) -> Known {
-        (self.known)(program)
-    }
-
-    fn hear(&mut self, news: News) {
-        self.news.push(news);
-    }
-}
-
 /// A tracer and what it is used for.
 #[derive(Debug)]
 pub struct Watch {
@@ -85,18 +69,6 @@ impl Watch {
     /// How many launches are being learned.
     pub fn learning(&self) -> usize {
         self.learner.live()
-    }
-
-    /// As [`Watch::turn_to`], with the news in the end.
-    pub fn turn(
-        &mut self,
-        at_most: Duration,
-        known: &mut dyn FnMut(&Program) -> Known,
-        now: &dyn Fn() -> Now,
-    ) -> Vec<News> {
-        let mut kept = Kept { known, news: Vec::new() };
-        self.turn_to(at_most, now, &mut kept);
-        kept.news
     }
 
     /// Waits until something happens, at most so long, and less while something is learned; tells what happened. An exec is told before the

@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use eke_kernel::Root;
-use eke_kernel::parse::mountinfo;
+use eke_kernel::parse::mountinfo::{self, mount_of};
 use eke_lab::slow_disk::Profile;
-use eke_prefetch::disk::below::mount_of;
 use eke_prefetch::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::{Ended, Fetcher, Haste, Limits, Want};
 use eke_prefetch::{Kind, PAGE_BYTES, Pages, Span, Stamp};

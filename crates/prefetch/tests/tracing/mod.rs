@@ -132,7 +132,7 @@ struct Told {
 impl Listen for Told {
     fn known(&mut self, program: &Program) -> Known {
         let learned = if program.exe.starts_with(&self.place) { 0 } else { 100 };
-        Known { learned, changed: false }
+        Known { learned, ..Known::default() }
     }
 
     fn hear(&mut self, news: News) {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use eke_core::sample::SwapArea;
 use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::{self, Mount};
+use eke_kernel::parse::file_system::{Nature, nature};
+use eke_kernel::parse::mountinfo::{self, Mount, mount_of};
 
-use super::parse;
 use crate::facts::{DiskArea, DiskKind, Hibernation};
 
 /// A mapping of a mapping of a mapping, and then it is enough.
@@ -51,10 +51,10 @@ impl Place {
         if path.starts_with("/dev/") {
             return Self { block: block_name(root, path), network: false };
         }
-        let mount = parse::mount_of(mounts, path);
+        let mount = mount_of(Path::new(path), mounts);
         Self {
             block: mount.and_then(|m| block_name(root, m.source.to_str()?)),
-            network: mount.is_some_and(|m| parse::is_network(&m.kind)),
+            network: mount.is_some_and(|m| nature(&m.kind) == Nature::Network),
         }
     }
 }

@@ -1,9 +1,5 @@
 //! Text of kernel and configuration files as data. Takes text, never paths.
 
-use std::path::Path;
-
-use eke_kernel::parse::mountinfo::Mount;
-
 /// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
 pub(crate) fn cpu_count(text: &str) -> usize {
     let count = |part: &str| {
@@ -12,18 +8,6 @@ pub(crate) fn cpu_count(text: &str) -> usize {
         Some(last.checked_sub(first)?.saturating_add(1))
     };
     text.split(',').filter_map(count).fold(0, usize::saturating_add)
-}
-
-/// The mount that holds `path`: the longest mount point above it, the last of equals.
-pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
-    let holding = mounts.iter().filter(|m| Path::new(path).starts_with(&m.place));
-    holding.max_by_key(|m| m.place.as_os_str().len())
-}
-
-/// Does a network lie below this kind of file system?
-pub(crate) fn is_network(kind: &str) -> bool {
-    ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs", "virtiofs"]
-        .contains(&kind)
 }
 
 /// The value of `key=` on the kernel's command line, the last of several; blanks in quotes are not honoured.
@@ -98,19 +82,21 @@ pub(crate) fn is_root(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_kernel::parse::mountinfo;
+    use eke_kernel::parse::file_system::{Nature, nature};
+    use eke_kernel::parse::mountinfo::{self, mount_of};
     use proptest::prelude::*;
+    use std::path::Path;
 
     const MOUNTS: &str = "22 27 0:21 / /proc rw,relatime - proc proc rw\n27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n30 27 8:1 / /home rw shared:2 - btrfs /dev/sda1 rw\n31 27 0:40 / /mnt/my\\040disk rw - nfs4 server:/x rw\n";
 
     #[test]
     fn the_longest_mount_point_holds_a_path() {
         let m = mountinfo::parse(MOUNTS.as_bytes());
-        let source = |path| mount_of(&m, path).and_then(|m| m.source.to_str());
+        let source = |path| mount_of(Path::new(path), &m).and_then(|m| m.source.to_str());
         assert_eq!(source("/home/swapfile"), Some("/dev/sda1"));
         assert_eq!(source("/homework"), Some("/dev/vda"));
         assert_eq!(source("/mnt/my disk/swap"), Some("server:/x"));
-        assert!(is_network(&mount_of(&m, "/mnt/my disk").unwrap().kind));
+        assert_eq!(nature(&mount_of(Path::new("/mnt/my disk"), &m).unwrap().kind), Nature::Network);
     }
 
     #[test]

@@ -99,6 +99,7 @@ pub fn snapshot(step: u64) -> Snapshot {
             at_exec: Bytes::mib(64),
             ..PrefetchState::default()
         }),
+        io: None,
         events: events(unix_s),
     }
 }

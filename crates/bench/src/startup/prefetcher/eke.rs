@@ -29,6 +29,8 @@ const LEARNED_WITHIN: Duration = Duration::from_secs(40);
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const MEASURES_WITHIN: Duration = Duration::from_secs(3);
 const QUIET_WITHIN: Duration = Duration::from_secs(60);
+/// It does not look after a program that was started so shortly before: its files are in memory, but where an experiment made them cold.
+const FORGETS_WITHIN: Duration = Duration::from_secs(11);
 const READ_WITHIN: Duration = Duration::from_secs(300);
 
 /// See the module.
@@ -94,9 +96,37 @@ impl Eke {
         }
     }
 
+    /// Ends it, and forgets all that it learned.
+    ///
+    /// # Errors
+    /// It had to be killed; the system's answer.
+    pub fn forget_all(&mut self) -> Result<()> {
+        self.rest()?;
+        self.forget()
+    }
+
+    /// From now on it sees starts, learns them, and looks after those that are known.
+    ///
+    /// # Errors
+    /// It is not there, or ended.
+    pub fn watch_starts(&mut self, scene: &Scene<'_>) -> Result<()> {
+        self.run(scene, &["--no-ahead"])
+    }
+
+    /// The CPU time that it has taken since it began, in seconds; 0 if it does not run.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn cpu_s(&self) -> Result<f64> {
+        self.daemon.as_ref().map_or(Ok(0.0), Helper::cpu_s)
+    }
+
     /// Waits until it has dealt with a launch of the program with this path in the tree. Its name, if it was learned: a launch that reads
     /// next to nothing is not.
-    fn wait_learned(&mut self, scene: &Scene<'_>, inside: &str) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// It ended, or does not say so in time.
+    pub fn wait_learned(&mut self, scene: &Scene<'_>, inside: &str) -> Result<Option<String>> {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
@@ -201,6 +231,7 @@ impl Prefetcher for Eke {
 /// has long done so.
 fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
     scene.place.cold()?;
+    let began = Instant::now();
     scene.launch(program, How::default())?.running.end()?;
     // What it wanted for this launch may come late, and must not come to the next one.
     let (mut last, longest) = (scene.place.reads(), Instant::now() + QUIET_WITHIN);
@@ -212,7 +243,7 @@ fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
         }
         last = now;
     }
-    Ok(())
+    scene.sleep(FORGETS_WITHIN.saturating_sub(began.elapsed()))
 }
 
 fn failed(why: impl Into<String>) -> Error {

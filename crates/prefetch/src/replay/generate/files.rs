@@ -7,10 +7,10 @@
 //!
 //! The reference's measured launches have 56 to 459 files and 10 to 346 MiB; these lie in the lower half of that.
 
-use super::super::random::Random;
 use crate::pages::{PAGE_BYTES, Span};
 use crate::predict::{Maps, MapsBuilder};
 use crate::program::ProgramId;
+use crate::random::Random;
 
 const KIB: f64 = 1024.0;
 

@@ -16,11 +16,11 @@ pub use files::used_by;
 
 use self::files::{Desktop, Disk};
 use self::people::{Person, Session};
-use super::random::Random;
 use super::trace::Trace;
 use crate::happened::{Event, Happened};
 use crate::predict::MapsBuilder;
 use crate::program::ProgramId;
+use crate::random::Random;
 
 const DAY_S: f64 = 86_400.0;
 

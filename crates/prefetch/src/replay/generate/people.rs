@@ -9,11 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::random::Random;
 use super::files::{Desktop, WITH_SESSION};
 use super::{DAY_S, Happened};
 use crate::happened::Event;
 use crate::program::ProgramId;
+use crate::random::Random;
 
 /// The most a session may last: from when to when.
 pub struct Session {

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same on every machine, in every run and with every version of any library: a scenario is its seed.
+//! Numbers that look random and are the same on every machine, in every run and with every version of any library.
 
 /// A stream of numbers (splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]
@@ -19,6 +19,19 @@ impl Random {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// One from 0 on below `end`; 0 where that is 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.number() % end.max(1)
+    }
+
+    /// Another order of the same.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            let other = self.below(at as u64 + 1) as usize;
+            items.swap(at, other);
+        }
     }
 
     /// A share, 0 (included) to 1 (not).

@@ -1,0 +1,146 @@
+//! One run.
+
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use eke_io::sense::Windows;
+use eke_io::sense::local::Wanted;
+use eke_io::sense::remote::Remote;
+use eke_io::{Device, Operation};
+
+use super::load::Load;
+use super::place::Place;
+use super::plan::{Run, Variant};
+use super::setting::InForce;
+use super::{Bench, Error};
+use crate::startup::reader::{self, Read, Spec};
+
+/// From the begin of one program start to the begin of the next.
+const BETWEEN_STARTS: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trial {
+    /// Each read's time, in milliseconds.
+    pub reads_ms: Vec<f64>,
+    /// Each start's, in seconds.
+    pub starts_s: Vec<f64>,
+    /// How long it was, in seconds.
+    pub seconds: f64,
+    /// What the disk did meanwhile.
+    pub device: Device,
+    /// Where the disk's figures are from.
+    pub source: String,
+}
+
+/// Makes the disk, the load and the setting, waits, measures, and takes everything down.
+///
+/// # Errors
+/// See [`Error`]; nothing is left then.
+pub fn hold(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
+    let place = Place::make(bench, run.writer)?;
+    let device = place.device();
+    let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let in_force = InForce::put(bench, run.variant, &name)?;
+    let load = Load::start(run.writer, &place.written(), &place.dir(), run.variant == Variant::Idle)?;
+    let made = beside(bench, &place, &name, load);
+    drop(in_force);
+    let struck = place.strike();
+    let trial = made?;
+    struck?;
+    Ok(trial)
+}
+
+/// The reader is a thread: it ends when its input does, which is dropped here.
+fn beside(bench: &Bench<'_>, place: &Place, name: &str, load: Load) -> Result<Trial, Error> {
+    let failed = |why: String| Error::Program { program: "the reader".to_owned(), why };
+    let (end, input) = UnixStream::pair().map_err(|e| failed(e.to_string()))?;
+    let spec = Spec {
+        device: place.device(),
+        bytes: place.bytes(),
+        every_ms: u64::from(1_000 / bench.options.rate.clamp(1, 1_000)),
+        seed: 11,
+    };
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut lines = Vec::new();
+            reader::run(&spec, &input, &mut lines).map(|()| lines)
+        });
+        let measured = measure(bench, place, name, load);
+        drop(end);
+        let lines = reading.join().map_err(|_| failed("ended".to_owned()))?.map_err(failed)?;
+        let (mut trial, from_s, to_s) = measured?;
+        let reads =
+            lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Read>(line).ok());
+        trial.reads_ms = reads.filter(|r| r.at_s >= from_s && r.at_s <= to_s).map(|r| r.ms).collect();
+        Ok(trial)
+    })
+}
+
+fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Result<(Trial, f64, f64), Error> {
+    let mut windows = Remote::start(&bench.sensor, Wanted::default())?;
+    bench.progress.doing("warming up");
+    wait(bench, Duration::from_secs(bench.options.warm_up_s))?;
+    bench.progress.doing("measuring");
+    windows.window()?;
+    let (begun, from_s) = (Instant::now(), reader::now_s());
+    let mut starts_s = Vec::new();
+    let time = Duration::from_secs(bench.options.measured_s);
+    while begun.elapsed() < time {
+        load.check()?;
+        let next = Instant::now() + BETWEEN_STARTS;
+        starts_s.push(start(place)?);
+        wait(
+            bench,
+            next.saturating_duration_since(Instant::now()).min(time.saturating_sub(begun.elapsed())),
+        )?;
+    }
+    let window = windows.window()?;
+    let device = window.device(name).cloned().unwrap_or_default();
+    let trial =
+        Trial { starts_s, seconds: window.seconds, device, source: window.source, ..Trial::default() };
+    Ok((trial, from_s, reader::now_s()))
+}
+
+/// Starts the program and waits for its end, in seconds.
+fn start(place: &Place) -> Result<f64, Error> {
+    let failed = |e: std::io::Error| Error::Program {
+        program: "the program on the disk".to_owned(),
+        why: e.to_string(),
+    };
+    let program = place.cold_program().map_err(failed)?;
+    let begun = Instant::now();
+    let mut command = Command::new(program);
+    let status =
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status().map_err(failed)?;
+    if status.success() {
+        return Ok(begun.elapsed().as_secs_f64());
+    }
+    Err(Error::Program { program: "the program on the disk".to_owned(), why: format!("failed ({status})") })
+}
+
+fn wait(bench: &Bench<'_>, time: Duration) -> Result<(), Error> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        if bench.shutdown.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(PAUSE.min(until.saturating_duration_since(Instant::now())));
+    }
+    Ok(())
+}
+
+impl Trial {
+    /// Bytes that the disk wrote in a second.
+    pub fn written_per_s(&self) -> f64 {
+        self.device.of(Operation::Write).bytes.0 as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Its flushes' average, in milliseconds.
+    pub fn flush_ms(&self) -> Option<f64> {
+        self.device.of(Operation::Flush).whole.mean_ns().map(|ns| ns / 1e6)
+    }
+}

@@ -1,0 +1,56 @@
+//! Why the experiment could not be held.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// See the module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// eke's own layer below refused.
+    #[error(transparent)]
+    Kernel(#[from] eke_kernel::Error),
+    /// A measurement.
+    #[error(transparent)]
+    Link(#[from] eke_link::Error),
+    /// The system's answer about a file or a program.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A program that the experiment needs.
+    #[error("{program} is not installed, and the experiment needs it (Debian: apt install {package})")]
+    Missing {
+        /// Its name.
+        program: &'static str,
+        /// Debian's package.
+        package: &'static str,
+    },
+    /// `ip`, `tc` or `ssh-keygen` refused.
+    #[error("`{command}` failed: {said}")]
+    Command {
+        /// The whole line.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// The server does not come up, or the CPU cannot be made small.
+    #[error("{0}")]
+    Place(String),
+    /// A signal came.
+    #[error("interrupted; everything is as it was before")]
+    Interrupted,
+}
+
+/// The result of everything in [`crate::link`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Makes an [`Error::Io`]: for `map_err`.
+pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
+    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
+}

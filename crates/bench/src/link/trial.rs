@@ -1,0 +1,258 @@
+//! One setting: every allowed cipher exhaustively, then what eke chooses.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use eke_link::Suite;
+use eke_link::decide::Limit;
+use eke_link::figures::{both_ways, median, net_seconds};
+use eke_link::measure::channel::{Channel, Opening};
+use eke_link::measure::{self, Asked, Ssh};
+use eke_link::policy::{Offers, Policy};
+
+use super::Bench;
+use super::error::{Error, Result};
+use super::plan::study;
+use super::server::HOST;
+use super::x11::Session;
+
+/// How long slices are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lengths {
+    /// The time of one.
+    pub slice: Duration,
+    /// The most bytes of one.
+    pub most: u64,
+    /// Those that count.
+    pub rounds: usize,
+}
+
+impl Lengths {
+    /// Until the quota is found.
+    pub const CALIBRATION: Self = Self { slice: Duration::from_millis(400), most: 64_000_000, rounds: 3 };
+}
+
+/// A cipher, measured exhaustively.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// Which.
+    pub suite: Suite,
+    /// May eke choose it?
+    pub is_allowed: bool,
+    /// MB/s of each slice to here.
+    pub to_here: Vec<f64>,
+    /// MB/s of each slice to the far end.
+    pub to_there: Vec<f64>,
+    /// CPU seconds per MB of the end that needs more, of each round; empty where an end does not show it. It hardly depends on what else
+    /// the machine does.
+    pub bound_per_mb: Vec<f64>,
+}
+
+impl Sampled {
+    /// MB/s both ways in equal parts, of each round.
+    pub fn rates(&self) -> Vec<f64> {
+        self.to_here.iter().zip(&self.to_there).map(|(a, b)| both_ways(*a, *b)).collect()
+    }
+
+    /// Their median.
+    pub fn rate(&self) -> f64 {
+        median(&self.rates())
+    }
+}
+
+/// What eke found out and chose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// Which.
+    pub suite: Suite,
+    /// What it says of the limit.
+    pub limit: Limit,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// And what it moved.
+    pub bytes: u64,
+}
+
+/// A setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Every cipher.
+    pub sampled: Vec<Sampled>,
+    /// eke, as often as it was asked.
+    pub chosen: Vec<Chosen>,
+    /// Frames a second of an X session through some of the ciphers; the last one without ssh.
+    pub frames: Vec<(Option<Suite>, f64)>,
+}
+
+/// Every cipher that is allowed and the study's, in turn, then eke.
+///
+/// # Errors
+/// A connection's, or a signal.
+pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
+    let suites = suites(bench, ssh)?;
+    let lengths = if bench.options.quick {
+        Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: bench.options.rounds }
+    } else {
+        Lengths { slice: Duration::from_millis(400), most: 64_000_000, rounds: bench.options.rounds }
+    };
+    let sampled = exhaustive(bench, ssh, &suites, lengths)?;
+    let mut chosen = Vec::new();
+    for _ in 0..bench.options.repeats {
+        bench.progress.doing("eke link");
+        let link = measure::run(ssh, &Asked::new(HOST), bench.shutdown, &|_| {})?;
+        chosen.push(Chosen {
+            suite: link.decision.chosen,
+            limit: link.decision.limit,
+            seconds: link.seconds,
+            bytes: link.bytes,
+        });
+    }
+    let frames = session.map(|s| frames(bench, ssh, s, &chosen)).transpose()?.unwrap_or_default();
+    Ok(Trial { sampled, chosen, frames })
+}
+
+/// The study's cipher, one of each family, what eke chose, and no ssh at all.
+fn frames(
+    bench: &Bench<'_>,
+    ssh: &Ssh,
+    session: &Session<'_>,
+    chosen: &[Chosen],
+) -> Result<Vec<(Option<Suite>, f64)>> {
+    let mut suites = vec![study()];
+    let families = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"].map(|c| Suite::new(c, None));
+    for suite in families.iter().chain(chosen.iter().map(|c| &c.suite)) {
+        if !suites.contains(suite) {
+            suites.push(suite.clone());
+        }
+    }
+    let mut frames = Vec::new();
+    for suite in suites {
+        bench.progress.doing(&format!("X through {suite}"));
+        frames.push((Some(suite.clone()), session.through(bench, ssh, &suite)?.per_s()));
+    }
+    bench.progress.doing("X without ssh");
+    frames.push((None, session.direct(bench)?.per_s()));
+    Ok(frames)
+}
+
+/// What the policy allows of what both ends have, and the study's.
+fn suites(bench: &Bench<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
+    let met = measure::meet::meet(ssh, &Asked::new(HOST), bench.shutdown)?;
+    let offers = Offers { ciphers: met.ciphers, macs: met.macs, is_strict: met.is_strict };
+    let allowed = Policy::Modern.allowed(&offers).into_iter().map(|s| (s, true));
+    Ok(std::iter::once((study(), false)).chain(allowed).collect())
+}
+
+/// A cipher's connection and what it did so far.
+struct Lane<'a> {
+    channel: Channel<'a>,
+    sizes: (u64, u64),
+    idle: (Duration, Duration),
+    sampled: Sampled,
+}
+
+fn exhaustive(
+    bench: &Bench<'_>,
+    ssh: &Ssh,
+    suites: &[(Suite, bool)],
+    lengths: Lengths,
+) -> Result<Vec<Sampled>> {
+    let mut here = local(bench)?;
+    let mut lanes = Vec::new();
+    for (suite, is_allowed) in suites {
+        bench.progress.doing(&suite.to_string());
+        lanes.push(Lane::open(bench, ssh, suite, *is_allowed, lengths)?);
+    }
+    for round in 0..lengths.rounds {
+        bench.progress.doing(&format!("round {} of {}", round + 1, lengths.rounds));
+        for n in 0..lanes.len() {
+            if bench.shutdown.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            // another one begins each round
+            let n = (n + round * 5) % lanes.len();
+            lanes[n].round(&mut here)?;
+        }
+    }
+    Ok(lanes.into_iter().map(|lane| lane.sampled).collect())
+}
+
+/// MB/s of one cipher to here, and the CPU seconds of the near end for each MB of both ways.
+///
+/// # Errors
+/// The connection's, or a near end that does not show its CPU time.
+pub fn to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) -> Result<(f64, f64)> {
+    let mut here = local(bench)?;
+    let mut lane = Lane::open(bench, ssh, suite, false, lengths)?;
+    let pid = Some(lane.channel.pid());
+    let before = here.sample(pid)?;
+    for _ in 0..lengths.rounds {
+        lane.round(&mut here)?;
+    }
+    let mb = lengths.rounds as f64 * (lane.sizes.0 + lane.sizes.1) as f64 / 1e6;
+    let cpu_s = here.sample(pid)?.since(&before).used().cpu_s;
+    let cpu_s =
+        cpu_s.ok_or_else(|| Error::Place("the kernel does not show the CPU time of ssh".to_owned()))?;
+    Ok((median(&lane.sampled.to_here), cpu_s / mb))
+}
+
+fn local<'a>(bench: &Bench<'a>) -> Result<Channel<'a>> {
+    let opening = Opening { name: "this machine", may_ask: false, shutdown: bench.shutdown };
+    Ok(Channel::open(std::process::Command::new("sh"), opening)?)
+}
+
+impl<'a> Lane<'a> {
+    fn open(bench: &Bench<'a>, ssh: &Ssh, suite: &Suite, is_allowed: bool, lengths: Lengths) -> Result<Self> {
+        let opening = Opening { name: HOST, may_ask: false, shutdown: bench.shutdown };
+        let mut channel = Channel::open(ssh.connection(HOST, Some(suite), &["-T"], "exec sh"), opening)?;
+        let to_here = size(lengths, |bytes| Ok(channel.get(bytes)?))?;
+        let to_there = size(lengths, |bytes| Ok(channel.put(bytes)?))?;
+        let sampled = Sampled {
+            suite: suite.clone(),
+            is_allowed,
+            to_here: Vec::new(),
+            to_there: Vec::new(),
+            bound_per_mb: Vec::new(),
+        };
+        let (sizes, idle) = ((to_here.0, to_there.0), (to_here.1, to_there.1));
+        Ok(Self { channel, sizes, idle, sampled })
+    }
+
+    fn round(&mut self, here: &mut Channel<'_>) -> Result<()> {
+        let pid = Some(self.channel.pid());
+        let before = (here.sample(pid)?, self.channel.sample(None)?);
+        let took = self.channel.get(self.sizes.0)?;
+        self.sampled.to_here.push(rate(self.sizes.0, took, self.idle.0));
+        let took = self.channel.put(self.sizes.1)?;
+        self.sampled.to_there.push(rate(self.sizes.1, took, self.idle.1));
+        let there = self.channel.sample(None)?.since(&before.1).used();
+        let here = here.sample(pid)?.since(&before.0).used();
+        let mb = (self.sizes.0 + self.sizes.1) as f64 / 1e6;
+        self.sampled.bound_per_mb.extend(here.cpu_s.zip(there.cpu_s).map(|(a, b)| a.max(b) / mb));
+        Ok(())
+    }
+}
+
+fn rate(bytes: u64, took: Duration, idle: Duration) -> f64 {
+    bytes as f64 / 1e6 / net_seconds(took, idle)
+}
+
+/// Bytes of a slice, and the time of a request for nothing. The last of the slices that it takes to find out is as long as those that
+/// count, so that the connection has its pace.
+fn size(lengths: Lengths, mut go: impl FnMut(u64) -> Result<Duration>) -> Result<(u64, Duration)> {
+    let mut idle = Duration::MAX;
+    for _ in 0..3 {
+        idle = idle.min(go(1)?);
+    }
+    let mut bytes = 64 << 10;
+    for _ in 0..8 {
+        let took = net_seconds(go(bytes)?, idle);
+        let wanted = (bytes as f64 / took * lengths.slice.as_secs_f64()) as u64;
+        let next = wanted.min(bytes * 8).clamp(16 << 10, lengths.most);
+        if next <= bytes + bytes / 4 {
+            return Ok((next, idle));
+        }
+        bytes = next;
+    }
+    Ok((bytes, idle))
+}

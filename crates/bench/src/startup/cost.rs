@@ -1,0 +1,79 @@
+//! What seeing launches costs: the CPU time of warm starts, with that of `eke-prefetch`, beside starts of which nobody knows.
+
+use std::time::Duration;
+
+use super::error::Result;
+use super::prefetcher::eke::Eke;
+use super::programs::{Program, Until};
+use super::scene::{How, Scene};
+
+/// All again so often, each time with a store that knows nothing.
+const ROUNDS: usize = 4;
+/// Starts in a round while nobody watches, while each is learned, and of a program that is known. The first of a program is learned cold,
+/// or it would not be kept, and is not counted; of the next only two are learned.
+const UNSEEN: usize = 4;
+const LEARNED: usize = 2;
+const KNOWN: usize = 3;
+/// A start so soon after another of the same program is not looked after, and would cost too little.
+const BETWEEN_KNOWN: Duration = Duration::from_secs(11);
+/// What is done for a start is done by then.
+const SETTLES: Duration = Duration::from_secs(3);
+
+/// CPU seconds of starts, each with what `eke-prefetch` took for it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cost {
+    /// Nobody watches.
+    pub unseen_s: Vec<f64>,
+    /// The program is known: its files are looked at.
+    pub known_s: Vec<f64>,
+    /// The start is learned.
+    pub learned_s: Vec<f64>,
+}
+
+/// Can it be told of this program? What is killed when its window is there has no end to count by.
+pub fn can(program: &Program) -> bool {
+    program.until == Until::Exit
+}
+
+/// Measures it. `eke` knows nothing afterwards.
+///
+/// # Errors
+/// A launch came to nothing, or `eke-prefetch`.
+pub fn hold(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
+    let mut cost = Cost::default();
+    let done = (0..ROUNDS).try_for_each(|_| round(scene, eke, program, &mut cost));
+    done.and(eke.forget_all()).map(|()| cost)
+}
+
+fn round(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program, cost: &mut Cost) -> Result<()> {
+    eke.forget_all()?;
+    for _ in 0..UNSEEN {
+        cost.unseen_s.push(start(scene, program)?);
+    }
+    scene.place.cold()?;
+    eke.watch_starts(scene)?;
+    start(scene, program)?;
+    eke.wait_learned(scene, &scene.inside(program))?;
+    for _ in 0..LEARNED {
+        let before = eke.cpu_s()?;
+        let seconds = start(scene, program)?;
+        eke.wait_learned(scene, &scene.inside(program))?;
+        cost.learned_s.push(seconds + eke.cpu_s()? - before);
+    }
+    for _ in 0..KNOWN {
+        scene.sleep(BETWEEN_KNOWN)?;
+        let before = eke.cpu_s()?;
+        let seconds = start(scene, program)?;
+        scene.sleep(SETTLES)?;
+        cost.known_s.push(seconds + eke.cpu_s()? - before);
+    }
+    Ok(())
+}
+
+/// The CPU time of one.
+fn start(scene: &Scene<'_>, program: &'static Program) -> Result<f64> {
+    let launched = scene.launch(program, How::default())?;
+    let seconds = launched.running.started.cpu_s;
+    launched.running.end()?;
+    Ok(seconds)
+}

@@ -1,0 +1,40 @@
+//! `eke dash` and `eke metrics`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `eke dash`.
+#[derive(Debug, Clone, Args)]
+pub struct Dash {
+    /// Where to listen; on an address that others can reach, the printed address has a token, without which nothing is shown
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7117")]
+    pub listen: SocketAddr,
+    /// The history of the last hour and day; without it history.db in $XDG_STATE_HOME/eke or ~/.local/state/eke
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+}
+
+/// `eke metrics`.
+#[derive(Debug, Clone, Args)]
+pub struct Metrics {
+    /// Serve them at /metrics until Ctrl-C, instead of printing them once; whoever can reach the address may read them
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "format")]
+    pub listen: Option<SocketAddr>,
+    /// How they are printed; who scrapes gets what it asks for
+    #[arg(long, value_enum, default_value = "openmetrics")]
+    pub format: MetricsFormat,
+    /// Print the table of all metrics (docs/metrics.md)
+    #[arg(long, conflicts_with_all = ["listen", "format"])]
+    pub table: bool,
+}
+
+/// Text formats of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MetricsFormat {
+    /// OpenMetrics 1.0
+    Openmetrics,
+    /// The older format, for promtool and node_exporter's text files
+    Prometheus,
+}

@@ -1,0 +1,113 @@
+//! `eke bench io` and `eke bench io-overhead`.
+
+use std::sync::atomic::Ordering;
+
+use eke_bench::io::plan::{Variant, Writer};
+use eke_bench::io::{self, Bench, Error, Options};
+
+use super::Context;
+use super::bench::{finish, refuse_existing};
+use crate::agent;
+use crate::args::IoBench;
+use crate::exit::{Failure, Outcome, Status};
+use crate::put;
+use crate::show::progress::Shown;
+
+const SENSOR: &str = "eke-io";
+
+/// `eke bench io`.
+pub fn run(context: &Context, options: &IoBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    context.need_root("an experiment makes slow disks and sets how they are used, which needs root")?;
+    let stop = super::run::stop_flag()?;
+    let progress = Shown::on_terminal(context.json);
+    let held = io::run(&Bench {
+        root: &context.root,
+        sensor: agent::program(SENSOR),
+        options: asked(options),
+        command: command(options),
+        progress: &progress,
+        shutdown: &stop,
+    });
+    progress.end();
+    let held = held.map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e });
+    finish(context, &held.map_err(|e| failure(&e))?, &options.files)
+}
+
+/// `eke bench io-overhead`: fails where it is more than was promised.
+pub fn overhead(context: &Context, seconds: u64) -> Outcome {
+    context.need_root("BPF programs and loop devices need root")?;
+    let overhead = io::overhead(&agent::program(SENSOR), seconds).map_err(|e| failure(&e))?;
+    context.print(&overhead, |o| put!("{o}"))?;
+    Ok(if overhead.is_too_much() { Status::Failed } else { Status::Done })
+}
+
+fn failure(error: &Error) -> Failure {
+    let status = if matches!(error, Error::Usage(_)) { Status::Usage } else { Status::Failed };
+    Failure::new(status, error.to_string())
+}
+
+fn asked(options: &IoBench) -> Options {
+    let variants: &[Variant] = if options.quick { &Variant::QUICK } else { &Variant::ALL };
+    let writers: &[Writer] = if options.quick { &Writer::ALL[..1] } else { &Writer::ALL };
+    let chosen = |own: &[Variant]| if own.is_empty() { variants.to_vec() } else { own.to_vec() };
+    Options {
+        disk: options.disk.clone(),
+        repeats: repeats(options) as usize,
+        variants: chosen(&options.variants),
+        writers: if options.writers.is_empty() { writers.to_vec() } else { options.writers.clone() },
+        warm_up_s: options.warm_up,
+        measured_s: options.seconds,
+        rate: options.rate,
+    }
+}
+
+fn repeats(options: &IoBench) -> u32 {
+    options.repeats.unwrap_or(if options.quick { 1 } else { 3 })
+}
+
+/// The command line that makes a result again, with its defaults, which may change.
+fn command(options: &IoBench) -> String {
+    let Options { disk, repeats, variants, writers, warm_up_s, measured_s, rate } = asked(options);
+    let list = |words: Vec<&str>| words.join(",");
+    format!(
+        "sudo eke bench io --repeats {repeats} --disk {disk} --variants {} --writers {} --warm-up {warm_up_s} --seconds {measured_s} --rate {rate}",
+        list(variants.into_iter().map(Variant::word).collect()),
+        list(writers.into_iter().map(Writer::word).collect())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Bench as Which, Verb};
+
+    fn options(line: &str) -> IoBench {
+        match Args::try_parse_from(line.split(' ')).unwrap().verb {
+            Some(Verb::Bench(Which::Io(options))) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_same_again() {
+        for line in [
+            "eke bench io",
+            "eke bench io --quick",
+            "eke bench io --variants eke,default --writers btrfs --disk laptop --rate 10",
+        ] {
+            let first = options(line);
+            let again = options(command(&first).strip_prefix("sudo ").unwrap());
+            assert_eq!(asked(&again), asked(&first), "{line}");
+        }
+        assert_eq!(
+            (
+                asked(&options("eke bench io --quick")).variants.len(),
+                asked(&options("eke bench io")).writers.len()
+            ),
+            (4, 3)
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! `eke dash`: the web page, with a history of its own recorder's.
+
+mod source;
+
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use eke_dash::history::{History, file};
+use eke_dash::live::Live;
+use eke_dash::recorder::{Moment, Recorder};
+use eke_dash::server::guard::Guard;
+use eke_dash::server::token::Token;
+use eke_dash::server::{listen, page};
+use eke_kernel::read::monotonic_ms;
+
+use super::{Context, up};
+use crate::args::Dash;
+use crate::exit::{Failure, Outcome, Status};
+use crate::say;
+use source::Machine;
+
+/// The verb; it ends by a signal.
+pub fn run(context: &Context, options: &Dash) -> Outcome {
+    let shutdown = signals()?;
+    let listener = listen(options.listen).map_err(failure)?;
+    let address = listener.local_addr()?;
+    let (recorder, notes) = recorder(options)?;
+    let token = Token::random()?;
+    let guard = Guard::for_address(address, token.clone());
+    announce(context, address, &guard, &token);
+    notes.iter().for_each(|note| eprintln!("eke dash: {note}"));
+    let source = Box::new(Machine::new(context.to_own(), notes));
+    let running = Live::start(source, recorder, now)?;
+    page::run(listener, guard, running.live(), shutdown).map_err(failure)?;
+    Ok(Status::Done)
+}
+
+fn now() -> Moment {
+    Moment { unix_s: up::unix_s(), monotonic_ms: monotonic_ms() }
+}
+
+fn announce(context: &Context, address: SocketAddr, guard: &Guard, token: &Token) {
+    match guard {
+        Guard::Loopback => {
+            say!("The page is at http://{address}/ for everybody on this machine; Ctrl-C ends it.")
+        }
+        Guard::Token { .. } => {
+            let host = if address.ip().is_unspecified() {
+                format!("{}:{}", source::host(&context.root), address.port())
+            } else {
+                address.to_string()
+            };
+            say!(
+                "The page is at http://{host}/?token={} for whoever has this address; Ctrl-C ends it.",
+                token.text()
+            );
+            say!(
+                "It is not encrypted: across a network that others share, use a tunnel (ssh -L 7117:localhost:7117)."
+            );
+        }
+    }
+}
+
+/// With the history, and what is to be said of it. A file that was named must be usable; the usual one may be another's.
+fn recorder(options: &Dash) -> Outcome<(Recorder, Vec<String>)> {
+    let Some(path) = options.history.clone().or_else(usual_file) else {
+        let note = "neither XDG_STATE_HOME nor HOME says where to keep the history: it is in memory only";
+        return Ok((Recorder::default(), vec![note.to_owned()]));
+    };
+    match file::open(&path, up::unix_s()) {
+        Ok(opened) => {
+            let notes = opened.set_aside.iter().map(ToString::to_string).collect();
+            Ok((Recorder::new(opened.history, Some(opened.file)), notes))
+        }
+        Err(e) if options.history.is_some() => Err(failure(e)),
+        Err(e) => {
+            let note = format!("{e}; the history is in memory only");
+            Ok((Recorder::new(History::default(), None), vec![note]))
+        }
+    }
+}
+
+/// By the XDG base directory specification: a path there must be absolute.
+fn usual_file() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
+    Some(state.join("eke/history.db"))
+}
+
+/// A descriptor that a signal makes readable.
+pub fn signals() -> Outcome<UnixStream> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let (readable, written) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
+    }
+    Ok(readable)
+}
+
+/// For `dash` and `metrics`.
+pub fn failure(error: eke_dash::Error) -> Failure {
+    use eke_dash::Error;
+    let denied = |source: &std::io::Error| source.kind() == std::io::ErrorKind::PermissionDenied;
+    let status = match &error {
+        Error::Listen { source, .. } | Error::File { source, .. } if denied(source) => Status::NotPermitted,
+        _ => Status::Failed,
+    };
+    Failure::new(status, error.to_string())
+}

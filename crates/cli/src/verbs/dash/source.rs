@@ -1,0 +1,116 @@
+//! What the page is told: the agent's snapshot or one's own, and what `eke up` left for everybody to read.
+
+use eke_core::snapshot::Applied;
+use eke_core::step::Step;
+use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
+use eke_kernel::journal::replay::Entry;
+use eke_kernel::{Root, journal, revert, state};
+use eke_metrics::Cache;
+use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
+
+use crate::verbs::{Context, metrics};
+
+/// This machine.
+pub struct Machine {
+    context: Context,
+    notes: Vec<String>,
+}
+
+impl Machine {
+    /// `notes` are said on the page as long as it is there.
+    pub fn new(context: Context, notes: Vec<String>) -> Self {
+        Self { context, notes }
+    }
+}
+
+impl Source for Machine {
+    fn view(&mut self) -> Result<View, String> {
+        let reading = metrics::reading(&self.context).map_err(|failure| failure.to_string())?;
+        let root = &self.context.root;
+        let applied: Option<Applied> = state::load(root, state::APPLIED);
+        let measured: Option<Measured> = state::load(root, state::MEASURED);
+        Ok(View {
+            host: host(root),
+            version: env!("CARGO_PKG_VERSION"),
+            caches: together(&reading.caches),
+            latencies: measured.iter().flat_map(|m| latencies(m, applied.as_ref())).collect(),
+            applied: applied.as_ref().map(AppliedView::from),
+            journal: in_force(root),
+            notes: self.notes.clone(),
+            snapshot: reading.snapshot,
+        })
+    }
+}
+
+/// The machine's name.
+pub fn host(root: &Root) -> String {
+    root.read("proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// Without the names of directories, which are their user's.
+fn together(caches: &[Cache]) -> Option<Caches> {
+    let mut all = Caches::default();
+    for cache in caches {
+        all.mounts += 1;
+        all.serving += u64::from(cache.serving);
+        all.memory = all.memory + cache.memory;
+        all.files = all.files + cache.raw;
+        all.hits += cache.hits;
+        all.misses += cache.misses;
+        all.from_store = all.from_store + cache.from_store;
+        all.from_below = all.from_below + cache.from_below;
+    }
+    (all.mounts > 0).then_some(all)
+}
+
+fn in_force(root: &Root) -> Journal {
+    match journal::entries(root) {
+        Ok(entries) => Journal { changes: entries.iter().map(change).collect(), hidden: None },
+        Err(e) if e.is_permission() => Journal {
+            hidden: Some(
+                "The journal of single changes is for root alone; as a script, which changes nothing:".into(),
+            ),
+            ..Journal::default()
+        },
+        Err(e) => Journal { hidden: Some(format!("The journal cannot be read: {e}.")), ..Journal::default() },
+    }
+}
+
+fn change(entry: &Entry) -> Change {
+    let script = revert::as_shell(std::slice::from_ref(entry));
+    let lines: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
+    Change { what: entry.intent.step.to_string(), why: entry.intent.reason.clone(), undo: lines.join("\n") }
+}
+
+/// What `eke up` measured: each algorithm, and the disks beside it.
+fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
+    let chosen = applied.and_then(algorithm);
+    let usable = measured.algorithms.iter().filter(|a| a.unusable.is_none());
+    let of_algorithm = |a: &AlgorithmFigures| Latency {
+        what: if a.estimated { format!("{} (estimated)", a.label()) } else { a.label() },
+        chosen: chosen.as_ref().is_some_and(|(name, params)| (name, params) == (&a.name, &a.params)),
+        p50_ns: a.load_p50.0,
+        p99_ns: Some(a.load_p99.0),
+    };
+    let disk = |what: &str, figures: &DiskFigures| Latency {
+        what: what.to_owned(),
+        chosen: false,
+        p50_ns: figures.p50.0,
+        p99_ns: Some(figures.p99.0),
+    };
+    let disks = [
+        measured.file_read.as_ref().map(|d| disk("a page of a file", d)),
+        measured.swap_disk.as_ref().map(|d| disk("the swap disk", d)),
+    ];
+    usable.map(of_algorithm).chain(disks.into_iter().flatten()).collect()
+}
+
+/// The algorithm that was applied, and its parameters.
+fn algorithm(applied: &Applied) -> Option<(String, Option<String>)> {
+    let mut steps = applied.plans.iter().flat_map(|plan| &plan.steps);
+    steps.find_map(|planned| match &planned.step {
+        Step::AddZram(zram) => Some((zram.algorithm.clone(), zram.params.clone())),
+        Step::Set { knob, value, .. } if knob == "zswap.compressor" => Some((value.clone(), None)),
+        _ => None,
+    })
+}

@@ -1,0 +1,63 @@
+//! `eke io compare` and `eke io sweep`.
+
+use eke_io::compare::setting::Setting;
+use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
+use eke_io::knobs;
+use eke_io::sense::local::Wanted;
+
+use super::{Context, device, sensor};
+use crate::args::{IoCompare, IoLoad, IoSweep};
+use crate::exit::{Failure, Outcome, Status};
+use crate::put;
+use crate::show::io::compare as text;
+
+/// `eke io compare`.
+pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
+    let values = [options.a.clone(), options.b.clone()];
+    let compared = hold(context, &options.knob, &values, options.pairs, &options.load)?;
+    context.print(&compared, |c| put!("{}", text::pair(c)))?;
+    Ok(Status::Done)
+}
+
+/// `eke io sweep`.
+pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
+    let compared = hold(context, &options.knob, &options.values, options.rounds, &options.load)?;
+    context.print(&compared, |c| put!("{}", text::sweep(c)))?;
+    Ok(Status::Done)
+}
+
+fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoLoad) -> Outcome<Compared> {
+    let knob = knobs::named(knob).map_err(|why| Failure::new(Status::Usage, why))?;
+    context.need_root("comparing sets a kernel setting, which needs root; it comes back at the end")?;
+    let only = load.device.as_deref().map(|text| device(context, text)).transpose()?;
+    let target = match (knobs::is_of_disk(knob), &only) {
+        (false, _) => String::new(),
+        (true, Some(device)) => eke_io::sense::devices::directory(device),
+        (true, None) => {
+            let why = format!("{} is a setting of each disk: --device says of which", knob.name);
+            return Err(Failure::new(Status::Usage, why));
+        }
+    };
+    let stop = crate::verbs::run::stop_flag()?;
+    let setting = Setting::new(&context.root, knob, &target).map_err(failure)?;
+    let (mut windows, missing) = sensor(context, Wanted::default())?;
+    missing.iter().for_each(|what| eprintln!("missing: {what}"));
+    let bench = Bench {
+        setting: &setting,
+        values,
+        rounds: rounds as usize,
+        device: only,
+        command: &load.command,
+        seed: load.seed,
+        stop: &stop,
+    };
+    let mut tell = |Told::Begins(run, of, value): Told| eprintln!("Run {run} of {of}: {value}");
+    compare::run(&bench, windows.as_mut(), &mut tell).map_err(failure)
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Kernel(e) => Failure::from(e),
+        other => Failure::new(Status::Failed, other.to_string()),
+    }
+}

@@ -1,0 +1,51 @@
+//! `eke io ...`.
+
+mod compare;
+mod watch;
+
+use eke_io::sense::local::{Local, Wanted};
+use eke_io::sense::remote::Remote;
+use eke_io::sense::{Refused, Windows, devices};
+
+use super::Context;
+use crate::agent;
+use crate::args::Io;
+use crate::exit::{Failure, Outcome, Status};
+
+/// The sensor's program.
+const PROGRAM: &str = "eke-io";
+
+/// The verb.
+pub fn run(context: &Context, io: &Io) -> Outcome {
+    match io {
+        Io::Watch(options) => watch::run(context, options),
+        Io::Compare(options) => compare::compare(context, options),
+        Io::Sweep(options) => compare::sweep(context, options),
+    }
+}
+
+/// A sensor in the process `eke-io`, so that this one needs no libbpf; without that program, or on a directory that stands for `/`, in this one.
+fn sensor(context: &Context, wanted: Wanted) -> Outcome<(Box<dyn Windows>, Vec<String>)> {
+    let program = agent::program(PROGRAM);
+    if context.root.is_host() {
+        match Remote::start(&program, wanted) {
+            Ok(remote) => return Ok((Box::new(remote), Vec::new())),
+            Err(refused) => {
+                let local =
+                    Local::start(&context.root, Wanted { no_bpf: true, ..wanted }).map_err(failure)?;
+                return Ok((Box::new(local), vec![refused.to_string()]));
+            }
+        }
+    }
+    let local = Local::start(&context.root, wanted).map_err(failure)?;
+    Ok((Box::new(local), Vec::new()))
+}
+
+fn failure(refused: Refused) -> Failure {
+    Failure::new(Status::Failed, refused.to_string())
+}
+
+/// The disk that a text names.
+fn device(context: &Context, text: &str) -> Outcome<String> {
+    devices::named(&context.root, text).map_err(|why| Failure::new(Status::Usage, why))
+}

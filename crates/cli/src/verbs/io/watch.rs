@@ -1,0 +1,154 @@
+//! `eke io watch`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use eke_core::units::Nanos;
+use eke_io::figures::{Device, Window};
+use eke_io::sense::local::Wanted;
+use eke_io::sense::{self, Windows};
+use eke_io::target;
+use eke_io::verdict::{Causes, Facts, Since, decide};
+
+use super::{Context, device, failure, sensor};
+use crate::args::{IoBy, IoWatch};
+use crate::documents::io::{Judged, Watch};
+use crate::exit::{Failure, Outcome, Status};
+use crate::show::io::{csv, watch as text};
+use crate::{put, say};
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The verb.
+pub fn run(context: &Context, options: &IoWatch) -> Outcome {
+    if options.csv && context.json {
+        return Err(Failure::new(
+            Status::Usage,
+            "--csv and --json are two forms of the same figures: say one of them",
+        ));
+    }
+    let stop = crate::verbs::run::stop_flag()?;
+    let wanted = Wanted { by: by(options.by), no_bpf: options.no_bpf };
+    let (mut windows, mut missing) = sensor(context, wanted)?;
+    let only = options.device.as_deref().map(|text| named(context, windows.as_mut(), text)).transpose()?;
+    let mut watching =
+        Watching { context, options, only, causes: Causes::new(&context.root), said: Vec::new() };
+    if options.csv {
+        put!("{}", csv::HEADER);
+    }
+    let begun = Instant::now();
+    for round in 1..=options.count.unwrap_or(u64::MAX) {
+        let at = begun + options.every.saturating_mul(u32::try_from(round).unwrap_or(u32::MAX));
+        if !wait(at, &stop) {
+            break;
+        }
+        let mut window = windows.window().map_err(failure)?;
+        missing.append(&mut window.missing);
+        window.missing = std::mem::take(&mut missing);
+        watching.show(window)?;
+    }
+    Ok(Status::Done)
+}
+
+fn by(by: Option<IoBy>) -> sense::By {
+    match by {
+        None => sense::By::Nobody,
+        Some(IoBy::Process) => sense::By::Process,
+        Some(IoBy::Cgroup) => sense::By::Cgroup,
+    }
+}
+
+/// A disk by any of its names, or a pool, which only the sensor knows.
+fn named(context: &Context, windows: &mut dyn Windows, text: &str) -> Outcome<String> {
+    let window = windows.window().map_err(failure)?;
+    if window.device(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let name = device(context, text)?;
+    if window.device(&name).is_some() {
+        return Ok(name);
+    }
+    Err(Failure::new(
+        Status::Failed,
+        format!(
+            "{name} is empty: there is no disk behind it (a loop device without a file, a drive without a card)"
+        ),
+    ))
+}
+
+/// `false`: it is to end.
+fn wait(until: Instant, stop: &AtomicBool) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(PAUSE));
+    }
+    false
+}
+
+struct Watching<'a> {
+    context: &'a Context,
+    options: &'a IoWatch,
+    only: Option<String>,
+    causes: Causes,
+    /// What was said to be missing: once is enough.
+    said: Vec<String>,
+}
+
+impl Watching<'_> {
+    fn show(&mut self, window: Window) -> Outcome<()> {
+        if let Some(gone) = self.only.as_ref().filter(|only| window.device(only).is_none()) {
+            let why = format!("{gone} is gone: it was unplugged, or its file was taken away");
+            return Err(Failure::new(Status::Failed, why));
+        }
+        let since = self.causes.since();
+        let document = self.document(window, since);
+        self.say_missing(&document.window);
+        if self.context.json {
+            say!("{}", serde_json::to_string(&document)?);
+        } else if self.options.csv {
+            let window = &document.window;
+            self.shown(window).for_each(|d| put!("{}", csv::rows(document.unix_s, window.seconds, d)));
+        } else {
+            put!("{}", text::text(&document, self.only.as_deref()));
+        }
+        Ok(())
+    }
+
+    fn shown<'w>(&'w self, window: &'w Window) -> impl Iterator<Item = &'w Device> {
+        window.devices.iter().filter(|d| self.only.as_ref().is_none_or(|only| *only == d.name))
+    }
+
+    fn document(&self, mut window: Window, since: Since) -> Watch {
+        if let Some(only) = &self.only {
+            window.devices.retain(|d| d.name == *only);
+        }
+        let is_used = |d: &&Device| !d.classes.is_empty() || d.reads_in_flight.unwrap_or(0) > 0;
+        let judge = |device: &Device| {
+            let target = self.target(&device.name);
+            let facts = Facts { device, seconds: window.seconds, target, since: &since };
+            Judged { target, verdict: decide(&facts) }
+        };
+        let verdicts = window.devices.iter().filter(is_used).map(judge).collect();
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        Watch { unix_s, window, verdicts, since }
+    }
+
+    fn target(&self, device: &str) -> Nanos {
+        let by_kind = || target::of(&self.context.root, device, self.context.settings.io.read_target_ms);
+        self.options.target.map_or_else(by_kind, Nanos::from)
+    }
+
+    /// On standard error, so that figures can be read by a program.
+    fn say_missing(&mut self, window: &Window) {
+        let gone = window.gone.iter().map(|name| format!("{name} is gone"));
+        for line in window.missing.iter().map(|what| format!("missing: {what}")).chain(gone) {
+            if !self.said.contains(&line) {
+                eprintln!("{line}");
+                self.said.push(line);
+            }
+        }
+    }
+}

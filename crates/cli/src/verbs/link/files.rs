@@ -1,0 +1,247 @@
+//! The configuration files: what they would be, writing them through the journal, and the way back.
+
+use eke_kernel::boot::{Undone, Written};
+use eke_kernel::files::{self as journal, Change, Outcome as Reverted};
+use eke_link::measure::{Link as Measured, Ssh};
+use eke_link::parse::{config, ltsp, ssh_config};
+use eke_link::write::diff::diff;
+use eke_link::write::{Setting, host_block, ltsp_section};
+
+use super::super::{Context, files};
+use crate::args::link::Link;
+use crate::documents::{self, link as ours};
+use crate::exit::{Failure, Outcome, Status};
+use crate::say;
+
+const OWNER: &str = "link";
+const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";
+const SSH_CONFIG: &str = "etc/ssh/ssh_config";
+const LTSP: &str = "etc/ltsp/ltsp.conf";
+const REASON: &str = "the fastest cipher that is secure";
+
+/// What is to be written, and into what it goes.
+pub struct Wish {
+    write: bool,
+    ltsp: bool,
+    /// The drop-in's text now.
+    drop_in: String,
+    /// That of ltsp.conf.
+    clients: String,
+}
+
+impl Wish {
+    /// Looks at the files before anything is measured, so that nobody waits for a refusal.
+    pub fn new(context: &Context, options: &Link) -> Outcome<Self> {
+        if options.write {
+            context.need_root("`eke link --write` writes /etc/ssh/ssh_config.d, which needs root")
+                .map_err(|f| f.hint("without --write the Host block is printed: root can put it there, or you into your own ~/.ssh/config"))?;
+            check_include(context)?;
+        }
+        if options.ltsp {
+            context.need_root("`eke link --ltsp` writes /etc/ltsp/ltsp.conf, which needs root")?;
+        }
+        Ok(Self {
+            write: options.write,
+            ltsp: options.ltsp,
+            drop_in: journal::read(&context.root, DROP_IN)?.unwrap_or_default(),
+            clients: if options.ltsp { clients(context)? } else { String::new() },
+        })
+    }
+
+    /// Adds what the files would be to the document. Without a wish, what --write would write.
+    pub fn fill(&self, document: &mut ours::Link) -> Outcome<()> {
+        if self.write || !self.ltsp {
+            let text = self.drop_in(document)?;
+            document.files.push(file(DROP_IN, &self.drop_in, &text));
+        }
+        if self.ltsp {
+            let (text, notes) = self.clients(document)?;
+            document.notes.extend(notes);
+            document.files.push(file(LTSP, &self.clients, &text));
+        }
+        Ok(())
+    }
+
+    fn drop_in(&self, document: &ours::Link) -> Outcome<String> {
+        links(document).try_fold(self.drop_in.clone(), |text, link| {
+            host_block::with_block(&text, &link.host, &setting(link, &about(link)))
+                .map_err(|why| Failure::new(Status::Failed, format!("/{DROP_IN}: {why}")))
+        })
+    }
+
+    fn clients(&self, document: &ours::Link) -> Outcome<(String, Vec<String>)> {
+        let mut text = self.clients.clone();
+        let mut notes = Vec::new();
+        for link in links(document) {
+            let Some(mac) = mac(link) else {
+                notes.push(format!(
+                    "{} is left out of ltsp.conf: its hardware address is not to be seen from here (through a proxy, or a far end that is no Linux)",
+                    link.host
+                ));
+                continue;
+            };
+            text = ltsp_section::with_options(&text, &mac, &setting(link, &about(link)))
+                .map_err(|e| broken(&e))?;
+        }
+        notes.push(
+            "LTSP's clients see a changed ltsp.conf after `ltsp initrd` and a restart of theirs".to_owned(),
+        );
+        Ok((text, notes))
+    }
+
+    /// Makes the changes if that was asked for.
+    pub fn write(&self, context: &Context, ssh: &Ssh, document: &mut ours::Link) -> Outcome<()> {
+        if !self.write && !self.ltsp {
+            if !context.json && document.files.iter().any(|f| !f.diff.is_empty()) {
+                say!(
+                    "\nNothing was written. `sudo eke link --write` writes this block, --ltsp the options of LTSP's clients."
+                );
+            }
+            return Ok(());
+        }
+        let mut changes = Vec::new();
+        if self.write {
+            changes.push(Change::text(DROP_IN, self.drop_in(document)?));
+        }
+        if self.ltsp {
+            changes.push(Change::text(LTSP, self.clients(document)?.0));
+        }
+        let applied = journal::apply(&context.root, OWNER, &changes, REASON)?;
+        document.files.iter_mut().for_each(|f| f.written = true);
+        if context.json {
+            return Ok(());
+        }
+        say!("");
+        files::show_written(&Written { files: applied, ran: Vec::new(), to_run: Vec::new() });
+        if self.write {
+            check_effect(context, ssh, document);
+        }
+        say!("`eke link --undo` or `eke down` puts this back.");
+        Ok(())
+    }
+}
+
+fn links(document: &ours::Link) -> impl Iterator<Item = &Measured> {
+    document.hosts.iter().filter_map(|h| h.link.as_deref())
+}
+
+fn setting<'a>(link: &'a Measured, about: &'a str) -> Setting<'a> {
+    Setting { ciphers: &link.decision.ciphers, macs: &link.decision.macs, about }
+}
+
+fn about(link: &Measured) -> String {
+    let d = &link.decision;
+    format!("{}, {:.0} MB/s; the limit was {} (policy {})", d.chosen, d.mb_per_s, d.limit, link.met.policy)
+}
+
+/// Of the far end's card through which it is reached.
+fn mac(link: &Measured) -> Option<String> {
+    let (_, own) = link.met.there.connection?;
+    link.met.there.interface(own)?.mac.clone()
+}
+
+fn file(path: &str, before: &str, after: &str) -> ours::File {
+    let path = format!("/{path}");
+    ours::File { diff: diff(&path, before, after), path, written: false }
+}
+
+/// A drop-in that nobody reads is of no use.
+fn check_include(context: &Context) -> Outcome<()> {
+    let text = journal::read(&context.root, SSH_CONFIG)?.unwrap_or_default();
+    if ssh_config::includes_drop_ins(&text) {
+        return Ok(());
+    }
+    Err(Failure::new(Status::Failed, format!("/{SSH_CONFIG} does not read /etc/ssh/ssh_config.d, so a file there would change nothing"))
+        .hint(format!("put this line at its top (OpenSSH 7.3 or newer): Include /etc/ssh/ssh_config.d/*.conf; or put the block that `eke link` prints into /{SSH_CONFIG} yourself")))
+}
+
+/// ltsp.conf, if it is there and can be read.
+fn clients(context: &Context) -> Outcome<String> {
+    let text = journal::read(&context.root, LTSP)?.ok_or_else(|| {
+        Failure::new(Status::Failed, format!("there is no /{LTSP} here"))
+            .hint("run this on the LTSP server, with its clients as HOST; `ltsp` makes the file: install -m 0660 /usr/share/ltsp/common/ltsp/ltsp.conf /etc/ltsp/ltsp.conf")
+    })?;
+    ltsp::entries(&text).map_err(|e| broken(&e))?;
+    Ok(text)
+}
+
+fn broken(error: &ltsp::Broken) -> Failure {
+    Failure::new(Status::Failed, format!("/{LTSP}, {error}"))
+        .hint("nothing was changed; repair that line, then try again")
+}
+
+/// ssh takes the first value that it finds, and a user's own file comes first.
+fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
+    if !context.root.is_host() || ssh.config.is_some() {
+        return;
+    }
+    for link in links(document) {
+        let Ok(now) = ssh.ask(&["-G", "--", &link.host]) else { continue };
+        let first = config::config(&now).ciphers.first().cloned().unwrap_or_default();
+        if first != link.decision.chosen.cipher {
+            say!(
+                "note: ssh still prefers {first} for {}: {}",
+                link.host,
+                whose(context, host_block::pattern(&link.host))
+            );
+        }
+    }
+}
+
+/// Where else the ciphers of a host are set.
+fn whose(context: &Context, host: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let own = format!("{}/.ssh/config", home.trim_start_matches('/'));
+    let dir = "etc/ssh/ssh_config.d";
+    let drop_ins = context.root.list(dir).unwrap_or_default().into_iter().map(|name| format!("{dir}/{name}"));
+    let all =
+        std::iter::once(own).chain(drop_ins).filter(|path| path != DROP_IN).chain([SSH_CONFIG.to_owned()]);
+    let found = all.into_iter().find_map(|path| {
+        let text = context.root.read(&path).ok()?;
+        ssh_config::ciphers_set(&text, host).map(|(line, _)| {
+            format!("/{path}, line {line}, sets Ciphers too, and ssh takes what it reads first")
+        })
+    });
+    found.unwrap_or_else(|| "another file sets Ciphers too, and ssh takes what it reads first".to_owned())
+}
+
+/// `--undo`.
+pub fn undo(context: &Context) -> Outcome {
+    context.need_root("putting /etc/ssh/ssh_config.d and ltsp.conf back needs root")?;
+    let reverted = journal::revert(&context.root, OWNER)?;
+    if context.json {
+        let (restored, kept) = sorted(&reverted);
+        context.print_json(&ours::Undo { restored, kept })?;
+        return Ok(Status::Done);
+    }
+    if reverted.is_empty() {
+        say!("Nothing to undo: eke has written no ciphers.");
+    }
+    files::show_undone(&Undone { files: reverted, ran: Vec::new(), to_run: Vec::new() });
+    Ok(Status::Done)
+}
+
+/// The same as a part of `eke down`.
+pub fn undo_all(context: &Context, document: &mut documents::Down) {
+    match journal::revert(&context.root, OWNER) {
+        Ok(reverted) => {
+            let (restored, kept) = sorted(&reverted);
+            document.restored.extend(restored);
+            document.kept.extend(kept);
+        }
+        Err(e) => document.blocked.push(format!("the ciphers of `eke link`: {e}")),
+    }
+}
+
+fn sorted(reverted: &[journal::Reverted]) -> (Vec<String>, Vec<String>) {
+    let (mut restored, mut kept) = (Vec::new(), Vec::new());
+    for file in reverted {
+        match &file.outcome {
+            Reverted::Restored => restored.push(format!("/{} is as it was", file.path)),
+            Reverted::Removed => restored.push(format!("removed /{}", file.path)),
+            Reverted::Kept(why) => kept.push(format!("/{}: {why}", file.path)),
+            Reverted::Unchanged => {}
+        }
+    }
+    (restored, kept)
+}

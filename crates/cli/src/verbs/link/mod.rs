@@ -1,0 +1,110 @@
+//! `eke link`: measures, decides, shows; writes what was decided if asked, and takes it back.
+//!
+//! - [`caller`]: who calls ssh, and whether it may ask
+//! - [`files`]: the configuration files, journalled as owner "link"
+
+mod caller;
+mod files;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use eke_link::measure::{self, Asked, Ssh};
+use eke_link::{Error, advice};
+
+use super::Context;
+use crate::args::link::Link;
+use crate::documents::link::{self as documents, Host};
+use crate::exit::{Failure, Outcome, Status};
+use crate::{put, say, show};
+
+pub use files::undo_all;
+
+/// The verb.
+pub fn run(context: &Context, options: &Link) -> Outcome {
+    if options.undo {
+        return files::undo(context);
+    }
+    let wish = files::Wish::new(context, options)?;
+    let stop = super::run::stop_flag()?;
+    let ssh = caller::ssh(options, context.json);
+    let mut document = documents::Link::default();
+    let mut failures = Vec::new();
+    for host in &options.hosts {
+        match one(context, &ssh, options, host, &stop) {
+            Ok(link) => {
+                let advice = advice::advice(&link);
+                let link = Some(Box::new(link));
+                document.hosts.push(Host { host: host.clone(), link, advice, error: None });
+            }
+            Err(e) => {
+                let error = Some(e.to_string());
+                document.hosts.push(Host { host: host.clone(), link: None, advice: Vec::new(), error });
+                failures.push(e);
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(failure(Error::Interrupted));
+        }
+    }
+    let failed = failures.len();
+    if failed == options.hosts.len() && (failed == 1 || !context.json) {
+        return Err(all_failed(&document, failures));
+    }
+    wish.fill(&mut document)?;
+    if !context.json {
+        put!("{}", show::link::link(&document));
+        tell_errors(&document);
+        show_diffs(&document.files);
+    }
+    wish.write(context, &ssh, &mut document)?;
+    if context.json {
+        context.print_json(&document)?;
+    }
+    Ok(if failed == 0 { Status::Done } else { Status::InPart })
+}
+
+fn one(
+    context: &Context,
+    ssh: &Ssh,
+    options: &Link,
+    host: &str,
+    stop: &AtomicBool,
+) -> Result<measure::Link, Error> {
+    let asked =
+        Asked { policy: options.policy, sessions: options.sessions.map(|n| n as usize), ..Asked::new(host) };
+    let is_several = options.hosts.len() > 1;
+    measure::run(ssh, &asked, stop, &|line| caller::tell(context.json, is_several.then_some(host), line))
+}
+
+fn all_failed(document: &documents::Link, mut failures: Vec<Error>) -> Failure {
+    if failures.len() == 1 {
+        return failure(failures.remove(0));
+    }
+    tell_errors(document);
+    Failure::new(Status::Failed, "none of these hosts could be measured")
+}
+
+fn tell_errors(document: &documents::Link) {
+    for error in document.hosts.iter().filter_map(|h| h.error.as_ref()) {
+        eprintln!("eke: {error}");
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    let status = match error {
+        Error::Host(_) => Status::Usage,
+        _ => Status::Failed,
+    };
+    Failure::new(status, error.to_string())
+}
+
+/// What was shown as a diff is what is written.
+fn show_diffs(files: &[documents::File]) {
+    for file in files {
+        if file.diff.is_empty() {
+            say!("\n{} says so already.", file.path);
+        } else {
+            put!("\n{}", file.diff);
+        }
+    }
+}

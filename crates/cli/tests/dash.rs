@@ -1,0 +1,21 @@
+//! `eke dash` and `eke metrics`: the built programs, an agent on a made-up machine, a real browser, a real Prometheus.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+#[path = "dash/browser.rs"]
+mod browser;
+#[path = "dash/door.rs"]
+mod door;
+#[path = "dash/ground.rs"]
+mod ground;
+#[path = "dash/page.rs"]
+mod page;
+#[path = "dash/prometheus.rs"]
+mod prometheus;

@@ -1,0 +1,153 @@
+//! A headless Chromium that is asked by its own protocol, and whose console is read.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use eke_bench::tabs::Spec;
+use eke_bench::tabs::launch::{self, Launched};
+use eke_bench::tabs::wire::{self, Inbox, Message};
+use serde_json::{Value, json};
+
+use crate::common::CHROMIUM;
+
+pub struct Browser {
+    launched: Launched,
+    received: Receiver<Vec<u8>>,
+    inbox: Inbox,
+    last: u64,
+    session: Option<String>,
+    console: Vec<String>,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    pub fn start() -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let launched = launch::start(&Spec::new(CHROMIUM.into(), 1), profile.path()).unwrap();
+        let (send, received) = channel();
+        let mut from = launched.from.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65_536];
+            while let Ok(n @ 1..) = from.read(&mut bytes) {
+                if send.send(bytes[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut browser = Self {
+            launched,
+            received,
+            inbox: Inbox::default(),
+            last: 0,
+            session: None,
+            console: Vec::new(),
+            _profile: profile,
+        };
+        let made = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let wish = json!({ "targetId": made["targetId"], "flatten": true });
+        browser.session =
+            Some(browser.call("Target.attachToTarget", wish)["sessionId"].as_str().unwrap().to_owned());
+        for domain in ["Page", "Runtime", "Log"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser
+    }
+
+    pub fn go_to(&mut self, address: &str) {
+        let gone = self.call("Page.navigate", json!({ "url": address }));
+        assert!(gone["errorText"].is_null(), "{address}: {gone}");
+    }
+
+    /// A screen of this size, touched or not, light or dark.
+    pub fn screen(&mut self, (width, height): (u32, u32), dark: bool) {
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = json!({ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } });
+        self.call("Emulation.setEmulatedMedia", json!({ "features": [scheme] }));
+    }
+
+    pub fn value(&mut self, expression: &str) -> Value {
+        let wish = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let answer = self.call("Runtime.evaluate", wish);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// What an element shows, in words with one space between them.
+    pub fn text(&mut self, selector: &str) -> String {
+        let value = self.value(&format!("document.querySelector({selector:?})?.innerText ?? ''"));
+        value.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Waits until the text of an element satisfies, and gives it.
+    pub fn until(&mut self, selector: &str, what: &str, holds: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let text = self.text(selector);
+            if holds(&text) {
+                return text;
+            }
+            assert!(Instant::now() < end, "{selector} never was {what}: {text}; console: {:?}", self.console);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    pub fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));
+        }
+    }
+
+    /// What the page complained about so far: errors and warnings of its console.
+    pub fn complaints(&mut self) -> Vec<String> {
+        self.value("1");
+        std::mem::take(&mut self.console)
+    }
+
+    /// The whole page as base64 of a PNG.
+    pub fn picture(&mut self) -> String {
+        let answer =
+            self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        answer["data"].as_str().unwrap().to_owned()
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let request = wire::encode(self.last, self.session.as_deref(), method, &params);
+        self.launched.to.write_all(&request).unwrap();
+        loop {
+            while let Some(message) = self.inbox.next_message() {
+                match message {
+                    Message::Reply { id, result } if id == self.last => {
+                        return result.unwrap_or_else(|why| panic!("{method}: {why}"));
+                    }
+                    Message::Event { method, params, .. } => self.heed(&method, &params),
+                    _ => {}
+                }
+            }
+            let bytes = self.received.recv_timeout(Duration::from_secs(60));
+            self.inbox.take_in(&bytes.unwrap_or_else(|e| panic!("{method}: no answer: {e}")));
+        }
+    }
+
+    fn heed(&mut self, method: &str, params: &Value) {
+        let is_bad =
+            |level: &Value| ["error", "warning", "assert"].contains(&level.as_str().unwrap_or_default());
+        let complaint = match method {
+            "Runtime.exceptionThrown" => Some(&params["exceptionDetails"]),
+            "Runtime.consoleAPICalled" if is_bad(&params["type"]) => Some(&params["args"]),
+            "Log.entryAdded" if is_bad(&params["entry"]["level"]) => Some(&params["entry"]),
+            _ => None,
+        };
+        self.console.extend(complaint.map(Value::to_string));
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.launched.child.kill();
+        let _ = self.launched.child.wait();
+    }
+}

@@ -1,0 +1,96 @@
+//! A real Prometheus and its tool, from the distribution's package.
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use eke_testkit::real::{no_program, skip};
+use eke_testkit::tree;
+use serde_json::Value;
+
+use crate::common::eke;
+use crate::ground::{AVAILABLE, Ground, Process, get, port_of, until};
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+#[test]
+fn promtool_finds_nothing_to_complain_about() {
+    if let Some(why) = no_program(&["promtool"]) {
+        return skip("promtool_finds_nothing_to_complain_about", &why);
+    }
+    let ground = Ground::new();
+    let _agent = ground.agent();
+    let metrics = eke(&["--root", ground.root(), "metrics", "--format", "prometheus"]);
+    tree::put(ground.place.path(), "metrics.txt", &metrics.stdout);
+    let input = std::fs::File::open(ground.path("metrics.txt")).unwrap();
+    let checked = Command::new("promtool").args(["check", "metrics"]).stdin(input).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && said.trim().is_empty(), "{said}");
+}
+
+/// Each alert fires on what it is about, and is silent on a calm machine: `alerts.test.yml` has the cases.
+#[test]
+fn the_example_alerts_fire_when_they_should() {
+    if let Some(why) = no_program(&["promtool"]) {
+        return skip("the_example_alerts_fire_when_they_should", &why);
+    }
+    let place = tempfile::tempdir().unwrap();
+    tree::put(place.path(), "alerts.test.yml", include_str!("alerts.test.yml"));
+    let example = std::fs::read_to_string(format!("{DOCS}/alerts.example.yml")).unwrap();
+    tree::put(place.path(), "alerts.example.yml", &example);
+    for args in [["check", "rules", "alerts.example.yml"], ["test", "rules", "alerts.test.yml"]] {
+        let ran = Command::new("promtool").args(args).current_dir(place.path()).output().unwrap();
+        assert!(
+            ran.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+    let table = eke(&["metrics", "--table"]).stdout;
+    let names =
+        example.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("eke_"));
+    for name in names {
+        assert!(table.contains(&format!("`{name}`")), "the example names {name}, which no table has");
+    }
+}
+
+#[test]
+fn a_real_prometheus_scrapes_and_a_query_returns_the_value() {
+    if let Some(why) = no_program(&["prometheus"]) {
+        return skip("a_real_prometheus_scrapes_and_a_query_returns_the_value", &why);
+    }
+    let ground = Ground::new();
+    let _agent = ground.agent();
+    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let target = port_of(&address);
+    tree::put(
+        ground.place.path(),
+        "prometheus.yml",
+        &format!(
+            "scrape_configs:\n  - job_name: eke\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
+        ),
+    );
+    // A free port: Prometheus takes none by itself.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut prometheus = Command::new("prometheus");
+    prometheus.arg(format!("--config.file={}", ground.path("prometheus.yml").display()));
+    prometheus.arg(format!("--storage.tsdb.path={}", ground.path("data").display()));
+    prometheus.arg(format!("--web.listen-address={port}")).stdin(Stdio::null()).stderr(Stdio::null());
+    let _prometheus = Process(prometheus.spawn().unwrap());
+    until("Prometheus listens", || std::net::TcpStream::connect(port).is_ok());
+    let query = |query: &str| -> Option<f64> {
+        let answer = get(port, &format!("/api/v1/query?query={query}"), &["Host: localhost"]);
+        let body = &answer.body[answer.body.find('{')?..=answer.body.rfind('}')?];
+        let body: Value = serde_json::from_str(body).ok()?;
+        body["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+    };
+    let mib = |n: u64| Some((n << 20) as f64);
+    until("a scrape", || query("eke_available_bytes") == mib(AVAILABLE));
+    assert_eq!(query("sum(eke_memory_bytes)"), mib(1000));
+    assert_eq!(query("eke_pressure_seconds_total{resource=\"memory\",tasks=\"some\"}"), Some(1.5));
+    assert_eq!(query("eke_agent_up"), Some(1.0));
+    assert_eq!(query("up"), Some(1.0));
+    ground.memory(100, 111);
+    until("the next scrapes", || query("eke_available_bytes") == mib(111));
+}

@@ -1,0 +1,58 @@
+//! `eke io`: what it says where something is not there. What is measured is tested in `eke-io`.
+
+use std::process::{Command, Output};
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn eke(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_eke")).args(words).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_device_that_does_not_exist_is_named_with_those_that_do() {
+    let output = eke(&["io", "watch", "nosuch0", "--count", "1", "--every", "100ms", "--no-bpf"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        said(&output).contains("no block device \"nosuch0\" (looked for /sys/block/nosuch0); there are: "),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn averages_are_shown_to_everybody_with_the_reason() {
+    let output = eke(&["io", "watch", "--count", "1", "--every", "100ms", "--no-bpf", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["source"], "stat");
+    assert!(document["devices"].is_array() && document["verdicts"].is_array());
+    let missing = document["missing"].to_string();
+    assert!(missing.contains("BPF was not wanted") && missing.contains("averages only"), "{missing}");
+    assert!(said(&output).contains("missing: averages only"), "{output:?}");
+}
+
+#[test]
+fn csv_has_its_header_first() {
+    let output = eke(&["io", "watch", "--count", "1", "--every", "100ms", "--no-bpf", "--csv"]);
+    assert!(output.stdout.starts_with(b"unix_s,seconds,device,class,count,"), "{output:?}");
+}
+
+#[test]
+fn a_comparison_is_refused_before_anything_is_changed() {
+    for (words, why) in [
+        (
+            &["io", "compare", "zfs_nocacheflush", "0", "1", "--", "true"][..],
+            "is never changed by eke: without cache flushes a power cut",
+        ),
+        (&["io", "compare", "nosuch", "0", "1", "--", "true"], "is not a setting of disks that eke knows"),
+        (&["io", "sweep", "scheduler", "none,bfq", "--", "true"], "--device says of which"),
+    ] {
+        let output = eke(words);
+        let refused = said(&output);
+        let needs_root = refused.contains("needs root");
+        assert!(refused.contains(why) || needs_root, "{output:?}");
+        assert_eq!(output.status.code(), Some(if needs_root { 4 } else { 2 }), "{output:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A real mounted cache as `eke metrics` and `eke dash` show it: figures for its user, names only where they are asked for.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+#[path = "real_cache/ground.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod ground;
+#[path = "dash/ground.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod served;
+
+use eke_testkit::real::{lock_machine, skip};
+use ground::{Ground, no_fuse, wait_for};
+use served::{get, port_of, serving};
+
+#[test]
+fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
+    if let Some(why) = no_fuse() {
+        return skip("a_mounted_cache_is_counted_and_named_for_its_user_alone", &why);
+    }
+    let _machine = lock_machine();
+    let ground = Ground::real(false);
+    let data = ground.text("data");
+    let mounted = ground.cache(&["mount", &data, "--memory", "64M"]);
+    assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
+    assert_eq!(ground.read("data/file").len(), 900_000);
+    let eke = |args: &[&str]| {
+        let mut command = ground.program();
+        command.arg(ground.path("bin/eke")).args(args);
+        command
+    };
+    let sample = |name: &str, labels: &str| -> Option<f64> {
+        let text = String::from_utf8(eke(&["metrics"]).output().unwrap().stdout).unwrap();
+        let start = format!("{name}{{place=\"{data}\"{labels}}} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
+    };
+    assert_eq!(sample("eke_cache_serving", ""), Some(1.0));
+    let read = |from: &str| sample("eke_cache_read_bytes_total", &format!(",from=\"{from}\"")).unwrap();
+    wait_for("what was read to be counted", || read("store") + read("below") >= 900_000.0);
+    assert!(sample("eke_cache_memory_limit_bytes", "").unwrap() <= f64::from(64 << 20));
+
+    let history = ground.text("history.db");
+    let (_dash, address) = serving(eke(&["dash", "--listen", "127.0.0.1:0", "--history", &history]));
+    let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
+    wait_for("a view", || now().contains("\"mounts\":"));
+    let view: serde_json::Value = serde_json::from_str(&now()).unwrap();
+    let caches = &view["view"]["caches"];
+    assert!(caches["mounts"].as_u64() >= Some(1) && caches["serving"].as_u64() >= Some(1), "{caches}");
+    assert!(
+        caches["from_store"].as_u64().unwrap() + caches["from_below"].as_u64().unwrap() >= 900_000,
+        "{caches}"
+    );
+    assert!(!now().contains(&data), "any user of this machine can ask the page");
+    let umount = ground.cache(&["umount", &data]);
+    assert_eq!(umount.status, Some(0), "{}", umount.shown());
+    assert_eq!(sample("eke_cache_serving", ""), None);
+}

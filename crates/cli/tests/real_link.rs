@@ -1,0 +1,124 @@
+//! `eke link`: the built program and a real ssh server on this machine, files below a directory of the test's own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use common::{Public, Ran, command, eke, is_root};
+use eke_testkit::real::{lock_machine, skip};
+use eke_testkit::sshd::{HOST, Server, lacks};
+use eke_testkit::tree;
+use tempfile::TempDir;
+
+const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";
+const LTSP: &str = "etc/ltsp/ltsp.conf";
+
+/// A machine whose ssh reads its drop-ins.
+fn root() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    tree::put(
+        root.path(),
+        "etc/ssh/ssh_config",
+        "Include /etc/ssh/ssh_config.d/*.conf\nHost *\n    SendEnv LANG\n",
+    );
+    tree::put(root.path(), "proc/self/mountinfo", "");
+    root
+}
+
+fn link(root: &TempDir, args: &[&str]) -> Ran {
+    let root = root.path().to_str().unwrap();
+    eke(&[&["--root", root, "link"], args].concat())
+}
+
+#[test]
+fn it_is_measured_shown_written_and_taken_back() {
+    if let Some(why) = lacks() {
+        return skip("it_is_measured_shown_written", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("");
+    let config = server.config();
+    let config = config.to_str().unwrap();
+    let root = root();
+    tree::put(root.path(), DROP_IN, "# mine\nHost far\n    Port 22");
+    let before = tree::read(root.path(), &[]);
+    let shown = link(&root, &[HOST, "-F", config, "--sessions", "2"]);
+    assert_eq!(shown.status, Some(0), "{shown:?}");
+    for words in ["Chosen: ", "2 sessions at once", "+# eke link: begin far", "Nothing was written"] {
+        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
+    }
+    assert_eq!(tree::read(root.path(), &[]), before, "only shown");
+    let written = link(&root, &[HOST, "-F", config, "--sessions", "1", "--write", "--json"]);
+    let document = written.json();
+    assert_eq!(document["files"][0]["written"], true, "{written:?}");
+    let text = std::fs::read_to_string(root.path().join(DROP_IN)).unwrap();
+    let chosen = document["hosts"][0]["link"]["decision"]["chosen"]["cipher"].as_str().unwrap();
+    assert!(text.starts_with("# mine\nHost far\n    Port 22\n\n# eke link: begin far\nHost far\n"), "{text}");
+    assert!(text.contains(&format!("    Ciphers {chosen},")), "{text}");
+    assert!(!text.contains("cbc") && !text.contains("sha1"), "{text}");
+    let undone = link(&root, &["--undo"]);
+    assert!(undone.stdout.contains("/etc/ssh/ssh_config.d/50-eke-link.conf is as it was"), "{undone:?}");
+    let after = tree::read(root.path(), &["var", "var/lib", "var/lib/eke"]);
+    assert_eq!(after, before);
+    assert!(link(&root, &["--undo"]).stdout.contains("Nothing to undo"));
+}
+
+#[test]
+fn several_hosts_are_one_table_and_one_that_is_down_does_not_hide_the_others() {
+    if let Some(why) = lacks() {
+        return skip("several_hosts", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("");
+    server.set("Host down\n  HostName 127.0.0.1\n  Port 1");
+    let root = root();
+    tree::put(root.path(), LTSP, "[clients]\nSSH_OPTIONS=\"-p 22\"\n");
+    let ran =
+        link(&root, &[HOST, "down", "-F", server.config().to_str().unwrap(), "--sessions", "1", "--ltsp"]);
+    assert_eq!(ran.status, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("  host ") && ran.stderr.contains("down cannot be reached"), "{ran:?}");
+    // the loop device has no hardware address, so that there is no section for it
+    assert!(ran.stdout.contains("far is left out of ltsp.conf"), "{ran:?}");
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_is_measured() {
+    if !is_root() {
+        return skip("what_cannot_be", "not root");
+    }
+    let root = root();
+    let none = link(&root, &["nowhere", "--ltsp"]);
+    assert!(
+        none.status == Some(1) && none.stderr.contains("there is no /etc/ltsp/ltsp.conf here"),
+        "{none:?}"
+    );
+    tree::put(root.path(), LTSP, "[clients]\nNAT=1\nSSH_OPTIONS=\"-p 22\n");
+    let broken = link(&root, &["nowhere", "--ltsp"]);
+    assert!(broken.status == Some(1) && broken.stderr.contains("line 3: a quote is opened"), "{broken:?}");
+    tree::put(root.path(), "etc/ssh/ssh_config", "Host *\n");
+    let unread = link(&root, &["nowhere", "--write"]);
+    assert!(
+        unread.status == Some(1) && unread.stderr.contains("does not read /etc/ssh/ssh_config.d"),
+        "{unread:?}"
+    );
+    let option = link(&root, &["--", "-oProxyCommand=true"]);
+    assert!(option.status == Some(2) && option.stderr.contains("is no host"), "{option:?}");
+    assert_eq!(eke(&["link"]).status, Some(2));
+    assert_eq!(eke(&["link", "h", "--policy", "none"]).status, Some(2));
+    let nobody = Public::new().as_nobody(&["link", "h", "--write"]);
+    assert!(nobody.status == Some(4) && nobody.stderr.contains("~/.ssh/config"), "{nobody:?}");
+}
+
+#[test]
+fn a_host_that_cannot_be_found_is_an_error_with_advice() {
+    let ran: Ran = command(&["link", "nowhere.invalid"]).output().unwrap().into();
+    assert!(
+        ran.status == Some(1) && ran.stderr.contains("cannot be reached") && ran.stderr.contains("Try: ssh"),
+        "{ran:?}"
+    );
+}

@@ -1,0 +1,72 @@
+//! HTTP/1.1 by axum, on one thread.
+//!
+//! # Layout
+//! - [`guard`]: who may ask, from the request's own words. Pure
+//! - [`token`]: the word that lets others than this machine in
+//! - [`assets`]: the page, in the program
+//! - [`page`]: the page's routes; [`scrape`]: those of the metrics
+
+pub mod assets;
+pub mod guard;
+pub mod page;
+pub mod scrape;
+pub mod token;
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+
+use crate::error::{Error, Result};
+
+/// Takes an address; its port is known then, also where 0 was asked for.
+///
+/// # Errors
+/// [`Error::Listen`].
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|source| Error::Listen { address, source })
+}
+
+/// Serves until `shutdown` becomes readable.
+fn serve(listener: TcpListener, router: Router, shutdown: UnixStream) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    runtime
+        .map_err(Error::Serve)?
+        .block_on(async {
+            listener.set_nonblocking(true)?;
+            shutdown.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let shutdown = tokio::net::UnixStream::from_std(shutdown)?;
+            let router = router.layer(from_fn(harden));
+            // Whoever is slow to read its answer does not keep the program from ending.
+            tokio::select! {
+                served = axum::serve(listener, router) => served,
+                ended = shutdown.readable() => ended,
+            }
+        })
+        .map_err(Error::Serve)
+}
+
+/// Nothing may come from elsewhere, nothing may be read or framed by another site, and nothing is kept by a proxy.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+async fn harden(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

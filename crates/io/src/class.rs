@@ -1,0 +1,101 @@
+//! What a request is: its operation, and whether somebody waits for it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is asked of the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// `REQ_OP_READ`.
+    Read,
+    /// `REQ_OP_WRITE`.
+    Write,
+    /// `REQ_OP_DISCARD`.
+    Discard,
+    /// `REQ_OP_FLUSH`: the disk's cache to its medium.
+    Flush,
+    /// Everything else: write zeroes, secure erase, zones, commands of a driver.
+    Other,
+}
+
+impl Operation {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Discard, Self::Flush, Self::Other];
+
+    /// As in tables and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Discard => "discard",
+            Self::Flush => "flush",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Does somebody wait for it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Yes: a read but for readahead, a write of O_DIRECT or fsync (`op_is_sync()`).
+    Sync,
+    /// No: readahead, writeback.
+    Async,
+    /// The source does not tell them apart.
+    Any,
+}
+
+/// The class of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Class {
+    /// What is asked.
+    pub operation: Operation,
+    /// Does somebody wait?
+    pub mode: Mode,
+}
+
+impl Class {
+    /// A class.
+    pub const fn new(operation: Operation, mode: Mode) -> Self {
+        Self { operation, mode }
+    }
+
+    /// Reads that somebody waits for: what the governor is about. Where the source cannot tell, all reads.
+    pub fn is_awaited_read(self) -> bool {
+        self.operation == Operation::Read && self.mode != Mode::Async
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.operation.name();
+        match (self.operation, self.mode) {
+            (Operation::Flush, _) | (_, Mode::Any) => f.pad(name),
+            (Operation::Read, Mode::Async) => f.pad("readahead"),
+            (_, Mode::Sync) => f.pad(&format!("{name}, sync")),
+            (_, Mode::Async) => f.pad(&format!("{name}, async")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_called_as_people_call_them() {
+        let named = |operation, mode| Class::new(operation, mode).to_string();
+        assert_eq!(named(Operation::Read, Mode::Async), "readahead");
+        assert_eq!(named(Operation::Write, Mode::Sync), "write, sync");
+        assert_eq!(named(Operation::Flush, Mode::Sync), "flush");
+        assert_eq!(named(Operation::Write, Mode::Any), "write");
+        assert!(Class::new(Operation::Read, Mode::Any).is_awaited_read());
+        assert!(!Class::new(Operation::Read, Mode::Async).is_awaited_read());
+    }
+}

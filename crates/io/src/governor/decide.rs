@@ -1,0 +1,322 @@
+//! What the governor does next: pure, one disk.
+
+use std::collections::VecDeque;
+
+use eke_core::units::{Bytes, Nanos};
+
+use super::lever::Lever;
+use super::observe::{Observation, Quality};
+use super::rules::Rules;
+
+/// Why something is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Reads starve.
+    Lower,
+    /// Reads have been well for long.
+    Raise,
+    /// It cost writers too much, or reads were worse off again.
+    TakeBack,
+    /// It had no effect: as it was, and a pause.
+    GiveUp,
+}
+
+/// A change to be made: at most one a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which of the levers.
+    pub lever: usize,
+    /// Its new value.
+    pub value: u64,
+    /// Why.
+    pub why: Why,
+    /// The same as a sentence with figures.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    /// Looks.
+    Watching,
+    /// Looks what a change did. The first window is left out.
+    Judging(Box<Judging>),
+    /// Does nothing.
+    Resting { until_s: f64 },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Judging {
+    before: Observation,
+    from: u64,
+    after: Observation,
+    windows: u32,
+}
+
+/// The governor of one disk.
+#[derive(Debug, Clone)]
+pub struct Governor {
+    rules: Rules,
+    levers: Vec<Lever>,
+    at: usize,
+    phase: Phase,
+    /// A window that is not long enough yet.
+    pending: Observation,
+    /// The last windows that tell something.
+    recent: VecDeque<Observation>,
+    bad: u32,
+    good: u32,
+    /// How many good windows are wanted before more is given.
+    good_row: u32,
+    /// What it was before the last raise, and how many windows ago that was.
+    raised: Option<(u64, u32)>,
+    without_effect: u32,
+}
+
+impl Governor {
+    /// With what it may turn, in the order of trying.
+    pub fn new(rules: Rules, levers: Vec<Lever>) -> Self {
+        Self {
+            rules,
+            levers,
+            at: 0,
+            phase: Phase::Watching,
+            pending: Observation::default(),
+            recent: VecDeque::new(),
+            bad: 0,
+            good: 0,
+            good_row: rules.good_row,
+            raised: None,
+            without_effect: 0,
+        }
+    }
+
+    /// What it may turn.
+    pub fn levers(&self) -> &[Lever] {
+        &self.levers
+    }
+
+    /// By what it goes.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Until when it rests, by the clock of [`Governor::look`].
+    pub fn rests_until_s(&self) -> Option<f64> {
+        if let Phase::Resting { until_s } = self.phase { Some(until_s) } else { None }
+    }
+
+    /// A lever is somebody else's by now: it is not touched again.
+    pub fn drop_lever(&mut self, lever: usize) {
+        if let Some(lever) = self.levers.get_mut(lever) {
+            (lever.floor, lever.start) = (lever.now, lever.now);
+        }
+        self.phase = Phase::Watching;
+        self.begin_anew();
+        self.next_lever();
+    }
+
+    /// Takes what was seen since the last look, at `now_s` of any steady clock, and says what to change. The change counts as made.
+    pub fn look(&mut self, now_s: f64, seen: &Observation) -> Option<Change> {
+        let window_s = self.levers.get(self.at)?.window_s.max(self.rules.window_s);
+        self.pending.add(seen);
+        if !self.pending.is_whole(&self.rules, window_s) {
+            return None;
+        }
+        let window = std::mem::take(&mut self.pending);
+        let change = self.whole(now_s, &window)?;
+        self.levers.get_mut(change.lever)?.now = change.value;
+        Some(change)
+    }
+
+    fn whole(&mut self, now_s: f64, window: &Observation) -> Option<Change> {
+        match self.phase.clone() {
+            Phase::Resting { until_s } if now_s < until_s => None,
+            Phase::Resting { .. } => {
+                self.phase = Phase::Watching;
+                self.begin_anew();
+                None
+            }
+            Phase::Watching => self.watch(window),
+            Phase::Judging(judging) => self.judge(now_s, window, *judging),
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        self.recent.clear();
+        (self.bad, self.good, self.raised) = (0, 0, None);
+    }
+
+    fn watch(&mut self, window: &Observation) -> Option<Change> {
+        let quality = window.quality(&self.rules);
+        self.recent.push_back(*window);
+        if self.recent.len() > self.rules.judged_by as usize {
+            self.recent.pop_front();
+        }
+        // a row is broken by anything else, also by what is not known
+        self.bad = if quality == Quality::Bad { self.bad + 1 } else { 0 };
+        self.good = if quality == Quality::Good { self.good + 1 } else { 0 };
+        if let Some(change) = self.raise_went_wrong(quality, window) {
+            return Some(change);
+        }
+        if self.bad >= self.rules.bad_row && window.written_share() > self.rules.writers {
+            return self.lower();
+        }
+        if self.good >= self.good_row { self.raise() } else { None }
+    }
+
+    /// Soon after a raise it is known whose fault bad windows are; the next raise then waits twice as long.
+    fn raise_went_wrong(&mut self, quality: Quality, window: &Observation) -> Option<Change> {
+        let (from, windows) = self.raised?;
+        self.raised = (windows < self.rules.good_row).then_some((from, windows + 1));
+        if quality != Quality::Bad {
+            return None;
+        }
+        self.good_row = self.good_row.saturating_mul(2).min(self.rules.good_row * 128);
+        self.begin_anew();
+        let lever = self.levers.get(self.at)?;
+        let text = format!(
+            "{} back from {} to {from}: {} as soon as there was more",
+            lever.knob,
+            lever.now,
+            self.reads(window)
+        );
+        Some(Change { lever: self.at, value: from, why: Why::TakeBack, text })
+    }
+
+    fn lower(&mut self) -> Option<Change> {
+        if self.levers.get(self.at)?.lower().is_none() {
+            self.next_lever();
+        }
+        let mut before = Observation::default();
+        let bad = self.recent.iter().rev().take(self.bad as usize);
+        bad.rev().for_each(|window| before.add(window));
+        let lever = self.levers.get(self.at)?;
+        let value = lever.lower()?;
+        let text = format!(
+            "{} from {} to {value}: {}, while {}/s are written",
+            lever.knob,
+            lever.now,
+            self.reads(&before),
+            rate(&before)
+        );
+        let after = Observation::default();
+        self.phase = Phase::Judging(Box::new(Judging { before, from: lever.now, after, windows: 0 }));
+        self.begin_anew();
+        Some(Change { lever: self.at, value, why: Why::Lower, text })
+    }
+
+    fn raise(&mut self) -> Option<Change> {
+        self.good = 0;
+        // what was turned last is turned back first
+        let at = (0..=self.at).rev().find(|at| self.levers[*at].higher().is_some())?;
+        self.at = at;
+        let lever = &self.levers[at];
+        let value = lever.higher()?;
+        let text = format!(
+            "{} from {} to {value}: reads have been answered within {} for {} windows",
+            lever.knob, lever.now, self.rules.target, self.good_row
+        );
+        self.raised = Some((lever.now, 0));
+        if value == lever.start {
+            self.good_row = self.rules.good_row;
+        }
+        Some(Change { lever: at, value, why: Why::Raise, text })
+    }
+
+    fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
+        if judging.windows > 0 {
+            judging.after.add(window);
+        }
+        if judging.windows < self.rules.judged_by {
+            judging.windows += 1;
+            self.phase = Phase::Judging(Box::new(judging));
+            return None;
+        }
+        let Judging { before, from, after, .. } = judging;
+        self.phase = Phase::Watching;
+        self.begin_anew();
+        if after.written_per_s() < self.rules.keep * before.written_per_s() {
+            return self.take_back(from, &before, &after);
+        }
+        if self.has_gained(&before, &after) {
+            self.without_effect = 0;
+            return None;
+        }
+        self.without_effect += 1;
+        if self.without_effect < self.rules.without_effect {
+            None
+        } else {
+            self.give_up(now_s, &before, &after)
+        }
+    }
+
+    fn has_gained(&self, before: &Observation, after: &Observation) -> bool {
+        let less =
+            |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| b <= a * (1.0 - self.rules.gain));
+        // where nothing was answered before, every answer is a gain; where nothing is now, nothing is known
+        let answered = before.reads.is_empty() && !after.reads.is_empty();
+        let target = self.rules.target;
+        answered || less(before.missed(target), after.missed(target)) || less(before.p99_ns(), after.p99_ns())
+    }
+
+    fn take_back(&mut self, from: u64, before: &Observation, after: &Observation) -> Option<Change> {
+        let keep = 100.0 * self.rules.keep;
+        let at = self.at;
+        let lever = self.levers.get_mut(at)?;
+        let text = format!(
+            "{} back from {} to {from}: {}/s are written, less than {keep:.0} % of the {}/s before",
+            lever.knob,
+            lever.now,
+            rate(after),
+            rate(before)
+        );
+        // it cannot be had cheaper than that
+        lever.floor = from;
+        self.next_lever();
+        Some(Change { lever: at, value: from, why: Why::TakeBack, text })
+    }
+
+    fn give_up(&mut self, now_s: f64, before: &Observation, after: &Observation) -> Option<Change> {
+        self.without_effect = 0;
+        self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
+        let (at, lever) = (self.at, self.levers.get(self.at)?);
+        let (value, count) = (lever.start, self.rules.without_effect);
+        let text = format!(
+            "{} back to {value}, and nothing for {:.0} minutes: {count} changes had no effect ({}; before, {})",
+            lever.knob,
+            self.rules.give_up_s / 60.0,
+            self.reads(after),
+            self.reads(before)
+        );
+        self.next_lever();
+        Some(Change { lever: at, value, why: Why::GiveUp, text })
+    }
+
+    /// The next one that can be lowered, if there is one.
+    fn next_lever(&mut self) {
+        let count = self.levers.len();
+        let others = (1..=count).map(|i| (self.at + i) % count);
+        if let Some(at) = others.into_iter().find(|at| self.levers[*at].lower().is_some()) {
+            self.at = at;
+        }
+    }
+
+    fn reads(&self, of: &Observation) -> String {
+        match (of.missed(self.rules.target), of.p99_ns()) {
+            (Some(missed), Some(p99)) => format!(
+                "{:.0} % of reads took longer than {} (99 of 100 within {})",
+                100.0 * missed,
+                self.rules.target,
+                Nanos(p99 as u64)
+            ),
+            _ => format!("reads wait and none was answered in {:.1} s", of.seconds),
+        }
+    }
+}
+
+fn rate(of: &Observation) -> Bytes {
+    Bytes(of.written_per_s() as u64)
+}
+
+#[cfg(test)]
+mod tests;

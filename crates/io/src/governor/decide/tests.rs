@@ -1,0 +1,171 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn rules() -> Rules {
+    Rules::new(Nanos(10 * MS))
+}
+
+fn lever(knob: &'static str, start: u64, floor: u64) -> Lever {
+    Lever { knob, target: "sda".into(), start, now: start, floor, unit: 1, window_s: 1.0 }
+}
+
+fn governor() -> Governor {
+    Governor::new(rules(), vec![lever("first", 10, 2), lever("second", 64, 4)])
+}
+
+/// A second with 100 reads of `read_ms` and `mib` MiB written.
+fn second(read_ms: u64, mib: u64) -> Observation {
+    let mut seen =
+        Observation { seconds: 1.0, read_bytes: 409_600, written_bytes: mib << 20, ..Observation::default() };
+    (0..100).for_each(|_| seen.reads.record(read_ms * MS));
+    seen
+}
+
+/// What it does in a world where the value decides over the figures.
+fn live(
+    governor: &mut Governor,
+    seconds: u64,
+    world: impl Fn(&[Lever]) -> Observation,
+) -> Vec<(u64, Why, usize, u64)> {
+    let mut changes = Vec::new();
+    for at in 0..seconds {
+        let seen = world(governor.levers());
+        if let Some(change) = governor.look(at as f64, &seen) {
+            changes.push((at, change.why, change.lever, change.value));
+        }
+    }
+    changes
+}
+
+#[test]
+fn writers_get_less_until_reads_are_well_and_more_when_they_are_gone() {
+    let mut governor = governor();
+    // each write that is under way costs a read 3 ms
+    let changes = live(&mut governor, 30, |levers| second(3 * levers[0].now, 50));
+    assert_eq!(changes[0], (2, Why::Lower, 0, 5), "after three bad windows");
+    assert_eq!(changes[1].1, Why::Lower);
+    assert_eq!((changes[1].2, changes[1].3), (0, 2));
+    assert!(changes[1].0 >= 2 + 6, "it is judged first: {changes:?}");
+    let after = live(&mut governor, 400, |_| second(1, 0));
+    assert!(after.iter().all(|c| c.1 == Why::Raise), "{after:?}");
+    assert_eq!(
+        after.iter().map(|c| c.3).collect::<Vec<_>>(),
+        [3, 4, 5, 6, 7, 8, 9, 10],
+        "slowly, and no further"
+    );
+}
+
+#[test]
+fn it_does_not_swing_for_ever() {
+    let mut governor = governor();
+    let world = |levers: &[Lever]| second(if levers[0].now > 3 { 40 } else { 4 }, 50);
+    let changes = live(&mut governor, 3_600, world);
+    assert!(changes.len() < 40, "{} changes in an hour: {changes:?}", changes.len());
+    assert!(governor.levers()[0].now <= 4);
+    let backs = changes.iter().filter(|c| c.1 == Why::TakeBack).count();
+    assert!(backs > 0, "what went wrong is taken back at once: {changes:?}");
+}
+
+#[test]
+fn the_writer_keeps_its_rate_or_the_change_is_taken_back() {
+    let mut governor = governor();
+    let changes = live(&mut governor, 60, |levers| second(3 * levers[0].now, 5 * levers[0].now));
+    assert_eq!(changes[0].1, Why::Lower);
+    assert_eq!((changes[1].1, changes[1].2, changes[1].3), (Why::TakeBack, 0, 10));
+    assert!(changes[2..].iter().all(|c| c.2 == 1), "that lever is not tried again: {changes:?}");
+}
+
+#[test]
+fn two_changes_without_effect_and_it_gives_up_for_ten_minutes() {
+    let mut governor = governor();
+    let changes = live(&mut governor, 1_000, |_| second(40, 50));
+    let kinds: Vec<_> = changes.iter().map(|c| (c.1, c.2, c.3)).collect();
+    assert_eq!(kinds[..3], [(Why::Lower, 0, 5), (Why::Lower, 0, 2), (Why::GiveUp, 0, 10)]);
+    let (gave_up, next) = (changes[2].0, changes[3]);
+    assert!(next.0 >= gave_up + 600 && next.2 == 1, "then the other one: {changes:?}");
+}
+
+#[test]
+fn readers_alone_are_not_the_writers_fault() {
+    let mut governor = governor();
+    assert!(live(&mut governor, 100, |_| second(40, 0)).is_empty());
+}
+
+#[test]
+fn unknown_is_not_good() {
+    let mut governor = governor();
+    live(&mut governor, 30, |levers| second(3 * levers[0].now, 50));
+    assert_eq!(governor.levers()[0].now, 2);
+    let nothing =
+        |_: &[Lever]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
+    assert!(live(&mut governor, 1_000, nothing).is_empty(), "nobody reads: nothing is known");
+    let few = |_: &[Lever]| {
+        let mut seen = Observation { seconds: 1.0, ..Observation::default() };
+        seen.reads.record(MS);
+        seen
+    };
+    assert!(live(&mut governor, 1_000, few).is_empty(), "one read a second is too little to tell");
+}
+
+#[test]
+fn a_period_in_which_nothing_completes_is_bad() {
+    // Linux commit f91ffe89b201: io.cost took it for "targets met" and did not cut
+    let mut governor = governor();
+    let stuck = |_: &[Lever]| Observation {
+        seconds: 1.0,
+        waits: true,
+        written_bytes: 50 << 20,
+        ..Observation::default()
+    };
+    let changes = live(&mut governor, 4, stuck);
+    assert_eq!(changes, [(2, Why::Lower, 0, 5)]);
+}
+
+#[test]
+fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
+    // Linux commit 7afcccafa59f: periods far below the average completion latency made vrate swing
+    let mut governor = Governor::new(Rules { window_s: 0.1, ..rules() }, vec![lever("first", 10, 2)]);
+    let slow = |_: &[Lever]| {
+        let mut seen =
+            Observation { seconds: 0.1, waits: true, written_bytes: 5 << 20, ..Observation::default() };
+        (0..30).for_each(|_| seen.reads.record(1_000 * MS));
+        seen
+    };
+    let changes = live(&mut governor, 95, slow);
+    assert!(changes.len() <= 1 && changes.iter().all(|c| c.0 >= 85), "three times 3 s first: {changes:?}");
+}
+
+#[test]
+fn somebody_elses_lever_is_left_alone() {
+    let mut governor = governor();
+    governor.drop_lever(0);
+    let changes = live(&mut governor, 300, |levers| second(levers[1].now, 50));
+    assert!(!changes.is_empty() && changes.iter().all(|c| c.2 == 1), "{changes:?}");
+    assert!(live(&mut Governor::new(rules(), vec![]), 50, |_| second(40, 50)).is_empty());
+}
+
+#[test]
+fn its_sentences_have_their_figures() {
+    let mut governor = governor();
+    let change = (0..3).filter_map(|at| governor.look(f64::from(at), &second(40, 50))).next().unwrap();
+    assert_eq!(
+        change.text,
+        "first from 10 to 5: 100 % of reads took longer than 10.0 ms (99 of 100 within 66.8 ms), while 50 MiB/s are written"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn values_stay_between_floor_and_start(seconds in proptest::collection::vec((0u64..100, 0u64..100, 0u64..200, proptest::bool::ANY), 1..400)) {
+        let mut governor = governor();
+        for (at, (reads, read_ms, mib, waits)) in seconds.into_iter().enumerate() {
+            let mut seen = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
+            (0..reads).for_each(|_| seen.reads.record(read_ms * MS));
+            governor.look(at as f64 * 30.0, &seen);
+            for lever in governor.levers() {
+                proptest::prop_assert!(lever.now >= lever.floor.min(lever.start) && lever.now <= lever.start);
+            }
+        }
+    }
+}

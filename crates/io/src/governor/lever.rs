@@ -1,0 +1,67 @@
+//! What the governor may turn.
+
+/// A setting that gives writers more or less, in whole steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lever {
+    /// The table's name.
+    pub knob: &'static str,
+    /// Whose it is; empty for the machine's.
+    pub target: String,
+    /// What it was: it is never more.
+    pub start: u64,
+    /// What it is now.
+    pub now: u64,
+    /// It is never less.
+    pub floor: u64,
+    /// Its values are multiples of this.
+    pub unit: u64,
+    /// Windows are at least so long, in seconds: until a change can show.
+    pub window_s: f64,
+}
+
+impl Lever {
+    /// Half of it, `None` where that would be too little.
+    pub fn lower(&self) -> Option<u64> {
+        let half = self.now / 2 / self.unit * self.unit;
+        let value = half.max(self.floor);
+        (value < self.now).then_some(value)
+    }
+
+    /// A little more, `None` where it is what it was. An eighth of what it was, or the least step.
+    pub fn higher(&self) -> Option<u64> {
+        let step = (self.start / 8 / self.unit * self.unit).max(self.unit);
+        let value = (self.now + step).min(self.start);
+        (value > self.now).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lever(start: u64, now: u64, floor: u64, unit: u64) -> Lever {
+        Lever { knob: "queue.nr_requests", target: "sda".into(), start, now, floor, unit, window_s: 1.0 }
+    }
+
+    #[test]
+    fn down_is_fast_and_up_is_slow() {
+        let mut depth = lever(10, 10, 2, 1);
+        let mut seen = Vec::new();
+        while let Some(value) = depth.lower() {
+            depth.now = value;
+            seen.push(value);
+        }
+        assert_eq!(seen, [5, 2]);
+        assert_eq!(depth.higher(), Some(3));
+        depth.now = 10;
+        assert_eq!(depth.higher(), None);
+    }
+
+    #[test]
+    fn values_are_multiples_and_within_bounds() {
+        let size = lever(1280, 100, 64, 4);
+        assert_eq!((size.lower(), size.higher()), (Some(64), Some(260)));
+        assert_eq!(lever(1280, 64, 64, 4).lower(), None);
+        assert_eq!(lever(1280, 1276, 64, 4).higher(), Some(1280));
+    }
+}

@@ -1,0 +1,18 @@
+//! The governor: holds writers back when reads starve, and lets them go again. Pure; [`crate::live`] acts.
+//!
+//! - [`rules`]: its figures; [`lever`]: what it may turn; [`observe`]: what it goes by
+//! - [`decide`]: what it does next
+//!
+//! Multiplicative decrease and additive increase of what writers get, as the kernel's own loops have it (block/blk-wbt.c, kyber), with
+//! what these learned: a period that is shorter than the answers take tells nothing (Linux commit 7afcccafa59f), and a period in which
+//! nothing is answered is not a good one (f91ffe89b201). No PID: the actuator is a small whole number, and the noise has heavy tails.
+
+pub mod decide;
+pub mod lever;
+pub mod observe;
+pub mod rules;
+
+pub use decide::{Change, Governor, Why};
+pub use lever::Lever;
+pub use observe::Observation;
+pub use rules::Rules;

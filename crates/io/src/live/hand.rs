@@ -1,0 +1,160 @@
+//! Turns levers, by the journal.
+
+use std::collections::BTreeMap;
+
+use eke_core::step::{PlannedStep, Reason, Step};
+use eke_kernel::Root;
+use eke_kernel::apply::{Applied, Session};
+use eke_kernel::write::read_value;
+
+use super::OWNER;
+use crate::governor::Lever;
+
+/// Why a lever was not turned.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTurned {
+    /// Another eke holds the journal just now; later.
+    #[error("{0}")]
+    Later(eke_kernel::Error),
+    /// Somebody else changed it since: it is theirs.
+    #[error("{knob} reads {found}, but eke had set {set}: somebody else changed it, and it is left alone")]
+    Theirs {
+        /// The setting.
+        knob: &'static str,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        set: u64,
+    },
+    /// The kernel refused.
+    #[error("{0}")]
+    Kernel(#[from] eke_kernel::Error),
+}
+
+/// What is turned, by setting and disk: the number of the change in the journal.
+#[derive(Debug)]
+pub struct Hand {
+    root: Root,
+    made: BTreeMap<(&'static str, String), u64>,
+}
+
+impl Hand {
+    /// Undoes what a dead one left.
+    ///
+    /// # Errors
+    /// It cannot be undone.
+    pub fn new(root: &Root) -> Result<Self, eke_kernel::Error> {
+        Session::open(root, OWNER)?.undo_own()?;
+        Ok(Self { root: root.clone(), made: BTreeMap::new() })
+    }
+
+    /// Sets `lever` (as it was before the change) to `value`. At most one change of it is in the journal at any time.
+    ///
+    /// # Errors
+    /// See [`NotTurned`]; it is then as it was, or as it was before all.
+    pub fn turn(&mut self, lever: &Lever, value: u64, why: &str) -> Result<(), NotTurned> {
+        let found = read_value(&self.root, lever.knob, &lever.target)?;
+        if found != lever.now.to_string() {
+            self.forget(lever);
+            return Err(NotTurned::Theirs { knob: lever.knob, found, set: lever.now });
+        }
+        let key = (lever.knob, lever.target.clone());
+        let mut session = Session::try_open(&self.root, OWNER).map_err(NotTurned::Later)?;
+        if let Some(seq) = self.made.remove(&key) {
+            session.undo(seq)?;
+        }
+        let step = Step::set_at(lever.knob, &lever.target, value);
+        if let Applied::Made { seq, .. } = session.apply(&PlannedStep { step, reason: Reason::new(why) })? {
+            self.made.insert(key, seq);
+        }
+        if session.journal().entries()?.is_empty() {
+            session.journal().clear()?;
+        }
+        Ok(())
+    }
+
+    /// What somebody else has now is closed in the journal: undoing it notes that it is theirs.
+    fn forget(&mut self, lever: &Lever) {
+        let Some(seq) = self.made.remove(&(lever.knob, lever.target.clone())) else { return };
+        if let Ok(mut session) = Session::open(&self.root, OWNER) {
+            let _ = session.undo(seq);
+        }
+    }
+
+    /// Everything as it was.
+    ///
+    /// # Errors
+    /// What cannot be undone stays in the journal, for `eke down`.
+    pub fn open(&mut self) -> Result<(), eke_kernel::Error> {
+        self.made.clear();
+        Session::open(&self.root, OWNER)?.undo_own()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_kernel::journal;
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    fn lever(now: u64) -> Lever {
+        Lever {
+            knob: "queue.nr_requests",
+            target: "sda".into(),
+            start: 64,
+            now,
+            floor: 4,
+            unit: 1,
+            window_s: 1.0,
+        }
+    }
+
+    fn now(root: &Root) -> String {
+        root.read("sys/block/sda/queue/nr_requests").unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_lever_is_turned_and_let_go_with_one_change_in_the_journal() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        let mut hand = Hand::new(&root).unwrap();
+        for (from, to) in [(64, 32), (32, 16), (16, 24)] {
+            hand.turn(&lever(from), to, "a test").unwrap();
+            assert_eq!(now(&root), to.to_string());
+            assert_eq!(journal::entries(&root).unwrap().len(), 1);
+        }
+        hand.turn(&lever(24), 64, "a test").unwrap();
+        assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
+        hand.turn(&lever(64), 8, "a test").unwrap();
+        hand.open().unwrap();
+        assert_eq!(now(&root), "64");
+    }
+
+    #[test]
+    fn what_a_dead_one_left_is_undone_at_the_start() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        let mut dead = Hand::new(&root).unwrap();
+        dead.turn(&lever(64), 8, "a test").unwrap();
+        std::mem::forget(dead);
+        Hand::new(&root).unwrap();
+        assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
+    }
+
+    #[test]
+    fn what_somebody_else_set_is_left_alone() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        let mut hand = Hand::new(&root).unwrap();
+        hand.turn(&lever(64), 32, "a test").unwrap();
+        machine.put("sys/block/sda/queue/nr_requests", "100\n");
+        let refused = hand.turn(&lever(32), 16, "a test").unwrap_err();
+        assert!(matches!(&refused, NotTurned::Theirs { found, .. } if found == "100"), "{refused}");
+        hand.open().unwrap();
+        assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("100", 0));
+    }
+}

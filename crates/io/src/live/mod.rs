@@ -1,0 +1,14 @@
+//! The process that governs: `eke-io govern`, started by the agent, root.
+//!
+//! - [`levers`]: what there is to turn on a machine
+//! - [`hand`]: turns it, by the journal
+//! - [`process`]: the loop
+
+pub mod hand;
+pub mod levers;
+pub mod process;
+
+pub use process::{Error, Options, Said, run};
+
+/// In whose name changes stand in the journal.
+pub const OWNER: &str = "io";

@@ -1,0 +1,169 @@
+//! `eke-io`: started by `eke io` to measure and by `eke-agent` to govern, or by hand.
+
+use std::io::{BufRead, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use eke_io::live::{self, Options, Said};
+use eke_io::sense::local::{Local, Wanted};
+use eke_io::sense::{By, Windows, cost, devices};
+use eke_kernel::{Root, beside, settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+const USAGE: &str = "eke-io measures disk latencies by class, and holds writers back when reads starve.
+
+    eke-io sense [--by process|cgroup] [--no-bpf]
+    eke-io cost SECONDS
+    eke-io govern [--device DISK] [--config FILE] [--now-only] [--end-with PID] [--no-bpf]
+
+sense: for each line on standard input a line of JSON: what happened since the one before; until the input ends.
+cost: what measuring costs, while something else uses the disks; a line of JSON.
+govern: until SIGTERM, which puts everything back; a line of JSON for each change. `eke up --govern-io` has the agent start it.
+--now-only: without telling the agent's status.";
+
+#[derive(Default)]
+struct Arguments {
+    verb: String,
+    wanted: Wanted,
+    device: Option<String>,
+    config: Option<String>,
+    now_only: bool,
+    seconds: u64,
+    end_with: Option<String>,
+    root: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => {
+            eprintln!("eke-io: {wrong}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match act(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, why)) => {
+            eprintln!("eke-io: {why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// `None`: help was asked for.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
+    match arguments.verb.as_str() {
+        "sense" | "govern" | "cost" => {}
+        "-h" | "--help" => return Ok(None),
+        other => return Err(format!("\"{other}\" is none of sense, cost and govern")),
+    }
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--no-bpf" => arguments.wanted.no_bpf = true,
+            "--by" => arguments.wanted.by = by(&value()?)?,
+            "--device" => arguments.device = Some(value()?),
+            // for tests: the directory that stands for /
+            "--root" => arguments.root = Some(value()?.into()),
+            "--config" => arguments.config = Some(value()?),
+            "--now-only" => arguments.now_only = true,
+            "--end-with" => arguments.end_with = Some(value()?),
+            "-h" | "--help" => return Ok(None),
+            seconds if arguments.verb == "cost" && !seconds.starts_with('-') => {
+                arguments.seconds =
+                    seconds.parse().map_err(|e| format!("\"{seconds}\" is no number of seconds: {e}"))?;
+            }
+            _ => return Err(format!("\"{word}\" is not an option")),
+        }
+    }
+    Ok(Some(arguments))
+}
+
+fn by(word: &str) -> Result<By, String> {
+    match word {
+        "process" => Ok(By::Process),
+        "cgroup" => Ok(By::Cgroup),
+        other => Err(format!("\"{other}\" is neither process nor cgroup")),
+    }
+}
+
+fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
+    let root = arguments.root.clone().map_or_else(Root::host, Root::at);
+    match arguments.verb.as_str() {
+        "govern" => govern(&root, arguments),
+        "cost" => cost(&root, arguments.seconds.clamp(1, 3_600)),
+        _ => sense(&root, arguments.wanted).map_err(|why| (1, why)),
+    }
+}
+
+fn cost(root: &Root, seconds: u64) -> Result<(), (u8, String)> {
+    let cost = cost::measure(root, Duration::from_secs(seconds)).map_err(|e| (1, e.to_string()))?;
+    println!("{}", serde_json::to_string(&cost).map_err(|e| (1, e.to_string()))?);
+    Ok(())
+}
+
+fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
+    if !rustix::process::geteuid().is_root() {
+        return Err((4, "only root may change how disks are used; `sudo eke-io govern` does".to_owned()));
+    }
+    let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
+    if let Some(parent) = &arguments.end_with {
+        beside::end_with(root, parent).map_err(|why| (1, why))?;
+    }
+    let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
+    let only = arguments
+        .device
+        .as_deref()
+        .map(|text| devices::named(root, text))
+        .transpose()
+        .map_err(|why| (2, why))?;
+    let options = Options {
+        settings: settings.io,
+        only,
+        every: Duration::from_secs(1),
+        tells_agent: !arguments.now_only,
+    };
+    let mut local = Local::start(root, arguments.wanted).map_err(|e| (1, e.to_string()))?;
+    live::run(root, &options, &mut local, shutdown.as_fd(), &mut say).map_err(|e| (1, e.to_string()))
+}
+
+/// A reader that went away is no reason to end.
+fn say(said: Said) {
+    if let Said::Trouble { what } = &said {
+        eprintln!("eke-io: {what}");
+    }
+    if let Ok(line) = serde_json::to_string(&said) {
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+}
+
+/// A descriptor that SIGTERM and SIGINT make readable.
+fn signals() -> std::io::Result<UnixStream> {
+    let (readable, written) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
+    }
+    Ok(readable)
+}
+
+fn sense(root: &Root, wanted: Wanted) -> Result<(), String> {
+    let mut local = Local::start(root, wanted).map_err(|e| e.to_string())?;
+    for line in std::io::stdin().lock().lines() {
+        line.map_err(|e| format!("cannot read standard input: {e}"))?;
+        let window = local.window().map_err(|e| e.to_string())?;
+        let text = serde_json::to_string(&window).map_err(|e| e.to_string())?;
+        // a reader that went away is no reason to complain
+        if writeln!(std::io::stdout(), "{text}").is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Averages from `/sys/block/*/stat`: what every kernel has, for whoever asks.
+
+use std::collections::BTreeMap;
+
+use eke_core::units::Bytes;
+use eke_kernel::Root;
+
+use super::devices;
+use super::{Refused, Sense};
+use crate::class::{Class, Mode, Operation};
+use crate::figures::{Classes, Counted, Latency, Reading};
+use crate::histogram::Histogram;
+
+/// The counters of one file (Documentation/ABI/stable/sysfs-block): requests, merges, sectors of 512 bytes and milliseconds of reads and
+/// writes; under way now; busy milliseconds; of discards since 4.18, and of flushes (no merges, no sectors) since 5.5. `None` of what is
+/// no such file.
+pub fn parse(text: &str) -> Option<Counted> {
+    let fields: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    if fields.len() < 11 {
+        return None;
+    }
+    let at = |i: usize| fields.get(i).copied();
+    let class = |operation| Class::new(operation, Mode::Any);
+    let mut classes = Classes::new();
+    for (operation, first) in [(Operation::Read, 0), (Operation::Write, 4), (Operation::Discard, 11)] {
+        if let (Some(count), Some(sectors), Some(ms)) = (at(first), at(first + 2), at(first + 3)) {
+            classes.insert(class(operation), average(count, sectors, ms));
+        }
+    }
+    if let (Some(count), Some(ms)) = (at(15), at(16)) {
+        classes.insert(class(Operation::Flush), average(count, 0, ms));
+    }
+    Some(Counted { classes, busy_ms: at(9), ..Counted::default() })
+}
+
+fn average(count: u64, sectors: u64, ms: u64) -> Latency {
+    Latency {
+        whole: Histogram::of_average(count, ms.saturating_mul(1_000_000)),
+        bytes: Bytes(sectors.saturating_mul(512)),
+        ..Latency::default()
+    }
+}
+
+/// Reads and writes under way: `/sys/block/*/inflight`.
+pub fn parse_inflight(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_whitespace().map(|word| word.parse().ok());
+    Some((words.next()??, words.next()??))
+}
+
+/// Every device that is there, with what its own files say.
+///
+/// # Errors
+/// The kernel's, where devices cannot be listed.
+pub fn all(root: &Root) -> Result<BTreeMap<String, Counted>, Refused> {
+    let names = root.list("sys/block").map_err(|e| Refused::new("look at block devices", e))?;
+    Ok(names.iter().filter_map(|name| Some((name.replace('!', "/"), look(root, name)?))).collect())
+}
+
+/// A device without a size (a loop device without a file) is not there.
+fn look(root: &Root, directory: &str) -> Option<Counted> {
+    let text = |file: &str| root.read(format!("sys/block/{directory}/{file}")).ok();
+    if text("size").is_some_and(|size| size.trim() == "0") {
+        return None;
+    }
+    let mut counted = parse(&text("stat")?)?;
+    let in_flight = text("inflight").as_deref().and_then(parse_inflight);
+    (counted.reads_in_flight, counted.writes_in_flight) =
+        (in_flight.map(|(reads, _)| reads), in_flight.map(|(_, writes)| writes));
+    Some(counted)
+}
+
+/// The sensor.
+#[derive(Debug, Clone)]
+pub struct Stat {
+    root: Root,
+    why: Vec<String>,
+}
+
+impl Stat {
+    /// With the reasons why there is nothing better.
+    pub fn new(root: &Root, why: Vec<String>) -> Self {
+        Self { root: root.clone(), why }
+    }
+}
+
+impl Sense for Stat {
+    fn name(&self) -> &'static str {
+        "stat"
+    }
+
+    fn read(&mut self) -> Result<Reading, Refused> {
+        let devices = all(&self.root)?;
+        let mut reading = Reading { devices, missing: self.why.clone(), ..Reading::default() };
+        reading.missing.push(
+            "averages only, in milliseconds, without percentiles, sync and async apart, or queue wait"
+                .to_owned(),
+        );
+        for (name, device) in &reading.devices {
+            let off = self.root.read(format!("sys/block/{}/queue/iostats", devices::directory(name)));
+            let is_used = device.classes.values().any(|l| !l.whole.is_empty());
+            if is_used && off.is_ok_and(|off| off.trim() == "0") {
+                reading.missing.push(format!("{name} counts nothing: its queue/iostats is 0"));
+            }
+        }
+        Ok(reading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[test]
+    fn files_of_all_kernels_are_read() {
+        let old = parse("100 5 2048 300  50 6 4096 700  2 900 1000\n").unwrap();
+        let read = &old.classes[&Class::new(Operation::Read, Mode::Any)];
+        assert_eq!((read.whole.mean_ns(), read.bytes, old.busy_ms), (Some(3e6), Bytes(1 << 20), Some(900)));
+        assert_eq!(old.classes.len(), 2, "no discards before 4.18");
+        let new = parse("1 0 8 2 3 0 8 4 0 5 6 7 0 16 8 9 18").unwrap();
+        let of = |operation| new.classes[&Class::new(operation, Mode::Any)];
+        assert_eq!((of(Operation::Discard).whole.count, of(Operation::Discard).bytes), (7, Bytes(8192)));
+        assert_eq!(of(Operation::Flush).whole.mean_ns(), Some(2e6));
+        assert_eq!((parse(""), parse("1 2 3"), parse("a b c d e f g h i j k")), (None, None, None));
+        assert_eq!((parse_inflight("   3    17\n"), parse_inflight("3")), (Some((3, 17)), None));
+    }
+
+    #[test]
+    fn a_device_without_a_size_is_not_there() {
+        let machine = FakeKernel::new();
+        for (name, size) in [("sda", "100\n"), ("loop0", "0\n")] {
+            machine.put(&format!("sys/block/{name}/size"), size);
+            machine.put(&format!("sys/block/{name}/stat"), "1 0 8 2 3 0 8 4 0 5 6\n");
+        }
+        let reading = Stat::new(&machine.root(), vec!["no BPF".into()]).read().unwrap();
+        assert_eq!(reading.devices.keys().collect::<Vec<_>>(), ["sda"]);
+        assert!(reading.missing[0] == "no BPF" && reading.missing[1].starts_with("averages only"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Reads what a verdict needs besides the disks' own figures.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use eke_core::units::Bytes;
+use eke_kernel::{Root, read};
+use serde::{Deserialize, Serialize};
+
+use super::programs::{self, Caused};
+use super::{pressure, threads};
+
+/// What was read last.
+#[derive(Debug)]
+pub struct Causes {
+    root: Root,
+    before: Look,
+    at: Instant,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Look {
+    cpu_some_us: Option<u64>,
+    processes: BTreeMap<u32, Process>,
+}
+
+#[derive(Debug, Clone)]
+struct Process {
+    name: String,
+    packs: Option<&'static str>,
+    ticks: u64,
+    caused: Option<Caused>,
+}
+
+/// What happened since.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Since {
+    /// The share of the time in which some task waited for a CPU; `None` where the kernel does not tell.
+    pub cpu_some: Option<f64>,
+    /// CPUs of the machine.
+    pub cpus: f64,
+    /// CPUs that the kernel's threads used to pack what is written, with what it is called, most first.
+    pub packing: Vec<(String, f64)>,
+    /// Who caused most to be written.
+    pub writer: Option<Program>,
+    /// Who caused most to be read.
+    pub reader: Option<Program>,
+}
+
+/// A process and what it caused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// How much in a second, on all disks together.
+    pub bytes_per_s: Bytes,
+}
+
+impl Causes {
+    /// Looks for the first time.
+    pub fn new(root: &Root) -> Self {
+        Self { root: root.clone(), before: look(root), at: Instant::now() }
+    }
+
+    /// What happened since it looked last. A process that came and went in between is not seen.
+    pub fn since(&mut self) -> Since {
+        let (now, seconds) = (look(&self.root), self.at.elapsed().as_secs_f64());
+        let since = between(&self.before, &now, seconds, rustix::param::clock_ticks_per_second() as f64);
+        (self.before, self.at) = (now, Instant::now());
+        since
+    }
+}
+
+fn look(root: &Root) -> Look {
+    let pressure = root.read("proc/pressure/cpu").ok();
+    let processes = read::pids(root).into_iter().filter_map(|pid| Some((pid, process(root, pid)?)));
+    Look { cpu_some_us: pressure.as_deref().and_then(pressure::some_us), processes: processes.collect() }
+}
+
+fn process(root: &Root, pid: u32) -> Option<Process> {
+    let thread = threads::parse(&root.read(format!("proc/{pid}/stat")).ok()?)?;
+    // only root and its user may read it; the kernel's own threads cause nothing
+    let io = if thread.is_kernels { None } else { root.read(format!("proc/{pid}/io")).ok() };
+    let (packs, ticks) = (threads::packs(&thread), thread.ticks);
+    Some(Process { packs, ticks, caused: io.as_deref().and_then(programs::parse), name: thread.name })
+}
+
+fn between(before: &Look, now: &Look, seconds: f64, ticks_per_s: f64) -> Since {
+    let waited_us = now.cpu_some_us.zip(before.cpu_some_us).map(|(now, then)| now.saturating_sub(then));
+    let most = |of: fn(Caused) -> u64| most(before, now, seconds, of);
+    Since {
+        cpu_some: waited_us.map(|us| (us as f64 / 1e6 / seconds.max(1e-9)).min(1.0)),
+        cpus: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
+        packing: packing(before, now, seconds * ticks_per_s),
+        writer: most(|caused| caused.written),
+        reader: most(|caused| caused.read),
+    }
+}
+
+fn packing(before: &Look, now: &Look, ticks: f64) -> Vec<(String, f64)> {
+    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
+    for (pid, process) in &now.processes {
+        let Some(what) = process.packs else { continue };
+        let then = before.processes.get(pid).map_or(0, |p| p.ticks);
+        *all.entry(what).or_default() += process.ticks.saturating_sub(then) as f64 / ticks.max(1e-9);
+    }
+    let mut all: Vec<(String, f64)> = all.into_iter().map(|(what, cpus)| (what.to_owned(), cpus)).collect();
+    all.retain(|(_, cpus)| *cpus > 0.0);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+fn most(before: &Look, now: &Look, seconds: f64, of: fn(Caused) -> u64) -> Option<Program> {
+    let caused = now.processes.iter().filter_map(|(pid, process)| {
+        let then = before.processes.get(pid).and_then(|p| p.caused).map_or(0, of);
+        let bytes = of(process.caused?).saturating_sub(then);
+        let bytes_per_s = Bytes((bytes as f64 / seconds.max(1e-9)) as u64);
+        (bytes > 0).then(|| Program { name: process.name.clone(), pid: *pid, bytes_per_s })
+    });
+    caused.max_by_key(|program| program.bytes_per_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(name: &str, ticks: u64, written: u64, packs: Option<&'static str>) -> Process {
+        let caused = packs.is_none().then_some(Caused { read: 0, written });
+        Process { name: name.to_owned(), packs, ticks, caused }
+    }
+
+    #[test]
+    fn the_greatest_writer_and_what_packs_are_found() {
+        let before = Look {
+            cpu_some_us: Some(1_000_000),
+            processes: BTreeMap::from([
+                (5, process("dd", 1, 1_000_000, None)),
+                (6, process("kworker", 100, 0, Some("zlib"))),
+            ]),
+        };
+        let now = Look {
+            cpu_some_us: Some(2_000_000),
+            processes: BTreeMap::from([
+                (5, process("dd", 9, 9_000_000, None)),
+                (6, process("kworker", 400, 0, Some("zlib"))),
+                (7, process("kworker", 100, 0, Some("zlib"))),
+                (8, process("cc", 50, 10, None)),
+            ]),
+        };
+        let since = between(&before, &now, 2.0, 100.0);
+        assert_eq!((since.cpu_some, since.packing.as_slice()), (Some(0.5), &[("zlib".to_owned(), 2.0)][..]));
+        let writer = since.writer.unwrap();
+        assert_eq!((writer.name.as_str(), writer.pid, writer.bytes_per_s), ("dd", 5, Bytes(4_000_000)));
+        assert_eq!(since.reader, None);
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_no_error() {
+        let mut causes = Causes::new(&Root::at("/nonexistent"));
+        let since = causes.since();
+        assert_eq!((since.cpu_some, since.writer, since.packing.len()), (None, None, 0));
+    }
+}

@@ -1,0 +1,169 @@
+//! Settings of real loop devices: they come back after `kill -9`, and what was acknowledged is there after a power cut.
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Direct, Loop, missing, name, own_journal, slow_disk};
+use eke_core::units::Bytes;
+use eke_io::compare::setting::Setting;
+use eke_io::knobs::named;
+use eke_io::live::hand::Hand;
+use eke_io::live::levers;
+use eke_kernel::journal::{self, Journal};
+use eke_kernel::{Root, revert};
+use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
+use eke_testkit::real::{SameDisks, skip};
+
+/// A disk on which a large write is long in a reader's way.
+fn slow() -> Profile {
+    Profile { rate: 15_000_000, iops: Some(2_000), ..Profile::plain() }
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn setting(root: &Root, device: &str, file: &str) -> String {
+    root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_killed_governor_leaves_what_down_restores() {
+    if let Some(why) = missing(&["losetup", "dd"]) {
+        return skip("a_killed_governor_leaves_what_down_restores", &why);
+    }
+    let _clean = SameDisks::start();
+    let (dir, root) = own_journal();
+    let disk = slow_disk(slow(), Bytes::mib(256));
+    let device = name(disk.device());
+    let before: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    let mut governor = Command::new(env!("CARGO_BIN_EXE_eke-io"))
+        .args(["govern", "--device", &device, "--root"])
+        .arg(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let done = AtomicBool::new(false);
+    let turned = std::thread::scope(|scope| {
+        let path = disk.device();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let to = format!("of={}", path.display());
+                let _ = Command::new("dd")
+                    .args(["if=/dev/zero", &to, "bs=1M", "count=200"])
+                    .stderr(Stdio::null())
+                    .status();
+            }
+        });
+        scope.spawn(|| {
+            let file = Direct::open(path);
+            for i in 0.. {
+                if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        });
+        let mut lines = BufReader::new(governor.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let turned = lines.find(|line| line.contains("\"turned\""));
+        let killed = governor.kill().and_then(|()| governor.wait());
+        done.store(true, Ordering::Relaxed);
+        killed.unwrap();
+        turned
+    });
+    assert!(turned.is_some(), "it ended before it changed anything");
+    let now: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    assert_ne!(now, before, "{turned:?}");
+    assert_eq!(journal::entries(&root).unwrap().len(), 1);
+    // what `eke down` does
+    let journal = Journal::open(&root).unwrap();
+    let outcomes = revert::all(&root, &journal).unwrap();
+    assert!(outcomes.iter().all(|(_, o)| matches!(o, revert::Outcome::Restored(_))), "{outcomes:?}");
+    let after: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    assert_eq!(after, before);
+    assert!(journal::entries(&root).unwrap().is_empty());
+    disk.detach().unwrap();
+}
+
+#[test]
+fn a_scheduler_and_its_settings_come_back_on_a_real_disk() {
+    if let Some(why) = missing(&["losetup"]) {
+        return skip("a_scheduler_and_its_settings_come_back_on_a_real_disk", &why);
+    }
+    let _clean = SameDisks::start();
+    let (_dir, root) = own_journal();
+    let images = tempfile::tempdir().unwrap();
+    let disk = Loop::over(&images.path().join("image"), 8);
+    let device = name(&disk.0);
+    let offered = root.read(format!("sys/block/{device}/queue/scheduler")).unwrap();
+    let Some(other) =
+        ["mq-deadline", "kyber", "bfq"].into_iter().find(|name| offered.contains(&format!(" {name}")))
+    else {
+        return skip("a_scheduler_and_its_settings_come_back_on_a_real_disk", "no other scheduler");
+    };
+    let requests = Setting::new(&root, named("nr_requests").unwrap(), &device).unwrap();
+    requests.set("40").unwrap();
+    std::mem::forget(requests);
+    let files = ["scheduler", "nr_requests", "wbt_lat_usec"];
+    let before = files.map(|file| root.read(format!("sys/block/{device}/queue/{file}")).ok());
+    let (_dir2, root2) = own_journal();
+    let scheduler = Setting::new(&root2, named("scheduler").unwrap(), &device).unwrap();
+    for value in [other, "none", other] {
+        scheduler.set(value).unwrap();
+        assert!(setting(&root, &device, "scheduler").contains(&format!("[{value}]")));
+    }
+    scheduler.restore().unwrap();
+    assert_eq!(
+        files.map(|file| root.read(format!("sys/block/{device}/queue/{file}")).ok()),
+        before,
+        "nr_requests was somebody's"
+    );
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn() {
+    if let Some(why) = missing(&["losetup"]) {
+        return skip("what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn", &why);
+    }
+    let _clean = SameDisks::start();
+    let (_dir, root) = own_journal();
+    let images = tempfile::tempdir().unwrap();
+    let image = Image::File(images.path().join("image"));
+    let spec = || {
+        SlowDiskSpec::new(image.clone(), Bytes::mib(16), Profile { iops: Some(3_000), ..Profile::plain() })
+    };
+    let disk = SlowDisk::attach(&Root::host(), spec()).unwrap();
+    let device = name(disk.device());
+    let mut hand = Hand::new(&root).unwrap();
+    let file = Direct::open(disk.device());
+    let mut written = 0u64;
+    for mut lever in levers::of(&root, &device) {
+        while let Some(value) = lever.lower() {
+            hand.turn(&lever, value, "a test").unwrap();
+            lever.now = value;
+            for _ in 0..8 {
+                file.write(written, (written % 250) as u8 + 1).unwrap();
+                written += 1;
+            }
+            file.sync().unwrap();
+        }
+    }
+    assert!(written > 16, "there were levers");
+    file.write(written, 255).unwrap();
+    disk.power_cut().unwrap();
+    drop(file);
+    hand.open().unwrap();
+    disk.detach().unwrap();
+    let disk = SlowDisk::attach(&Root::host(), spec()).unwrap();
+    let file = Direct::open(disk.device());
+    for index in 0..written {
+        assert_eq!(file.read(index).unwrap(), (index % 250) as u8 + 1, "page {index}");
+    }
+    assert_ne!(file.read(written).unwrap(), 255, "what was not acknowledged was lost: the power was cut");
+    drop(file);
+    disk.detach().unwrap();
+}

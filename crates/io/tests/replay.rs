@@ -1,0 +1,77 @@
+//! The governor on recorded traces: a line for each second, what was seen of a disk; and what it did.
+
+use eke_core::units::Nanos;
+use eke_io::Histogram;
+use eke_io::governor::{Change, Governor, Lever, Observation, Rules, Why};
+use eke_io::histogram::{BUCKETS, bucket_of};
+
+/// `seconds,waits,read_bytes,written_bytes,buckets`, these as `from_ns:count` with spaces between.
+fn parse(text: &str) -> Vec<Observation> {
+    text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(observation).collect()
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn observation(line: &str) -> Observation {
+    let fields: Vec<&str> = line.split(',').collect();
+    let number = |i: usize| fields[i].parse::<f64>().unwrap();
+    let mut buckets = [0; BUCKETS];
+    for word in fields[4].split_whitespace() {
+        let (from_ns, count) = word.split_once(':').unwrap();
+        buckets[bucket_of(from_ns.parse().unwrap())] += count.parse::<u64>().unwrap();
+    }
+    Observation {
+        seconds: number(0),
+        waits: number(1) != 0.0,
+        read_bytes: number(2) as u64,
+        written_bytes: number(3) as u64,
+        reads: Histogram::of_buckets(buckets),
+    }
+}
+
+fn replay(text: &str, target_ms: u64) -> Vec<Change> {
+    let lever = |knob, start, floor, unit| Lever {
+        knob,
+        target: "sda".into(),
+        start,
+        now: start,
+        floor,
+        unit,
+        window_s: 1.0,
+    };
+    let levers = vec![lever("queue.max_sectors_kb", 1280, 64, 4), lever("queue.wbt_lat_usec", 2000, 250, 1)];
+    let mut governor = Governor::new(Rules::new(Nanos(target_ms * 1_000_000)), levers);
+    let mut now_s = 0.0;
+    let mut changes = Vec::new();
+    for seen in parse(text) {
+        now_s += seen.seconds;
+        changes.extend(governor.look(now_s, &seen));
+    }
+    changes
+}
+
+#[test]
+fn a_streaming_writer_on_a_slow_disk_is_held_back_once_and_no_more() {
+    let changes = replay(include_str!("traces/streaming.csv"), 50);
+    assert_eq!(changes.first().map(|c| c.why), Some(Why::Lower), "{changes:?}");
+    assert!(changes.iter().filter(|c| c.why == Why::Lower).count() <= 4, "{changes:?}");
+}
+
+#[test]
+fn a_device_that_answers_nothing_for_seconds_is_not_well() {
+    // the shape of Linux commit f91ffe89b201
+    let changes = replay(include_str!("traces/stalls.csv"), 10);
+    assert!(changes.iter().any(|c| c.why == Why::Lower), "{changes:?}");
+    assert!(changes.iter().all(|c| c.why != Why::Raise), "{changes:?}");
+}
+
+#[test]
+fn answers_slower_than_the_period_do_not_make_it_swing() {
+    // the shape of Linux commit 7afcccafa59f
+    let changes = replay(include_str!("traces/period.csv"), 50);
+    assert!(changes.len() <= 1, "{changes:?}");
+}
+
+#[test]
+fn a_quiet_disk_is_left_alone() {
+    assert!(replay(include_str!("traces/quiet.csv"), 50).is_empty());
+}

@@ -1,0 +1,21 @@
+//! A process that runs beside the agent.
+
+use crate::root::Root;
+
+/// From now on this process ends, by SIGTERM, when its parent does, which is the process of this number; and where memory is short it may be
+/// killed: the agent is never the OOM killer's choice, and what it starts has that from it.
+///
+/// # Errors
+/// A sentence: the kernel's answer, or the parent has ended already (prctl(2), PR_SET_PDEATHSIG: that is not told any more).
+pub fn end_with(root: &Root, parent: &str) -> Result<(), String> {
+    let score = root.path("proc/self/oom_score_adj");
+    root.sys().write(&score, b"0").map_err(|e| format!("cannot write {}: {e}", score.display()))?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
+        .map_err(|e| format!("cannot ask to end with the agent: {e}"))?;
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    if now.as_deref() == Some(parent) {
+        Ok(())
+    } else {
+        Err(format!("process {parent} is not the parent, or has ended"))
+    }
+}

@@ -1,0 +1,337 @@
+//! What else would help, and what is wrong with the link. Pure: facts in, sentences out.
+
+use serde::Serialize;
+
+use crate::decide::Limit;
+use crate::measure::Link;
+use crate::parse::facts::{Facts, Interface};
+
+/// What a sentence is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Topic {
+    /// A card, a port or a cable.
+    Card,
+    /// Several connections at once.
+    Sessions,
+    /// Another ssh.
+    Hpn,
+    /// Another tunnel.
+    WireGuard,
+    /// A cipher that one end keeps from being used.
+    Upgrade,
+    /// What the limit rests on.
+    Limit,
+}
+
+/// One sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Advice {
+    /// About what.
+    pub topic: Topic,
+    /// For people.
+    pub text: String,
+}
+
+/// More damaged packets than one in so many, and more than a few: something is wrong.
+const ONE_ERROR_IN: u64 = 100_000;
+const MOST_ERRORS: u64 = 10;
+/// What arrives of a card's rate in the best case: Ethernet, IP and TCP take the rest (1448 of 1538 bytes, with timestamps).
+const PAYLOAD: f64 = 0.94;
+/// A link that carries less than this share of its card's rate has a reason.
+const FAR_BELOW: f64 = 0.75;
+
+/// All of it, the most urgent first.
+pub fn advice(link: &Link) -> Vec<Advice> {
+    let mut found = cards(link);
+    found.extend(upgrade(link));
+    found.extend(one_thread(link));
+    found
+}
+
+fn say(topic: Topic, text: String) -> Advice {
+    Advice { topic, text }
+}
+
+/// The card of each end, where addresses show it.
+fn ends(link: &Link) -> [Option<&Interface>; 2] {
+    let Some((here, there)) = link.met.there.connection else { return [None, None] };
+    [link.met.here.interface(here), link.met.there.interface(there)]
+}
+
+fn cards(link: &Link) -> Vec<Advice> {
+    let ends = ends(link);
+    let whose = ["this machine".to_owned(), link.host.clone()];
+    let mut found: Vec<Advice> = ends
+        .iter()
+        .zip(&whose)
+        .flat_map(|(card, whose)| card.map(|c| of_card(c, whose)).unwrap_or_default())
+        .collect();
+    let speeds: Vec<Option<u32>> = ends.iter().map(|c| c.and_then(|c| c.speed_mbit)).collect();
+    if let [Some(here), Some(there)] = speeds[..] {
+        if here != there {
+            let (slow, fast) = (here.min(there), here.max(there));
+            let (who, card) = if here < there { (&whose[0], ends[0]) } else { (&whose[1], ends[1]) };
+            let name = card.map_or("", |c| c.name.as_str());
+            found.push(say(
+                Topic::Card,
+                format!(
+                    "{name} of {who} runs at {slow} Mb/s, the other end at {fast}: the card, the port of the switch or the cable (all four pairs are needed for 1000) is what to look at"
+                ),
+            ));
+        }
+    }
+    found.extend(below_rate(link, &speeds));
+    found
+}
+
+fn of_card(card: &Interface, whose: &str) -> Vec<Advice> {
+    let mut found = Vec::new();
+    if card.is_full_duplex == Some(false) {
+        let text = format!(
+            "{} of {whose} is half duplex: one end was probably set to a fixed rate and the other was not; let both negotiate",
+            card.name
+        );
+        found.push(say(Topic::Card, text));
+    }
+    if card.errors > MOST_ERRORS && card.errors > card.packets / ONE_ERROR_IN {
+        let text = format!(
+            "{} of {whose} had {} errors or collisions in {} packets since it started: the cable, the port or a duplex mismatch",
+            card.name, card.errors, card.packets
+        );
+        found.push(say(Topic::Card, text));
+    }
+    found
+}
+
+fn below_rate(link: &Link, speeds: &[Option<u32>]) -> Option<Advice> {
+    let slowest = speeds.iter().flatten().min()?;
+    let could = f64::from(*slowest) / 8.0 * PAYLOAD;
+    let did = best_rate(link);
+    let is_below = link.decision.limit == Limit::Link && did < could * FAR_BELOW;
+    is_below.then(|| {
+        say(
+            Topic::Card,
+            format!(
+                "the link carries {did:.1} MB/s of the {could:.0} that {slowest} Mb/s are good for, and no CPU is the reason: a slower port, cable or radio between, or somebody else's traffic"
+            ),
+        )
+    })
+}
+
+/// What went through at most, by one or by several.
+fn best_rate(link: &Link) -> f64 {
+    let one = link.measured.iter().map(|m| m.to_here.rate().max(m.to_there.rate())).fold(0.0, f64::max);
+    link.sessions.as_ref().map_or(one, |s| one.max(s.mb_per_s))
+}
+
+/// What an end would gain from a newer ssh.
+fn upgrade(link: &Link) -> Option<Advice> {
+    let terrapin = link.met.refused.iter().find(|r| r.why.contains("Terrapin"))?;
+    Some(say(
+        Topic::Upgrade,
+        format!(
+            "{} is left out: {} (here {}, there {})",
+            terrapin.name,
+            terrapin.why,
+            link.met.client.split(',').next().unwrap_or_default(),
+            link.met.software.as_deref().unwrap_or("unknown")
+        ),
+    ))
+}
+
+/// What helps where one core is the limit.
+fn one_thread(link: &Link) -> Vec<Advice> {
+    let end = match link.decision.limit {
+        Limit::ThisThread => &link.met.here,
+        Limit::ThatThread => &link.met.there,
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    if end.has_aes == Some(false) {
+        let name = end.processor.as_deref().unwrap_or("the processor");
+        found.push(say(
+            Topic::Limit,
+            format!("{name} has no AES instructions, so AES costs it more than ChaCha20 does"),
+        ));
+    }
+    found.extend(several(link));
+    if end.cpus > 1 {
+        found.push(hpn(link));
+        found.push(wireguard(link));
+    }
+    found
+}
+
+fn several(link: &Link) -> Option<Advice> {
+    let sessions = link.sessions.as_ref()?;
+    let one = link.measured.iter().find(|m| m.suite == sessions.suite)?.to_here.rate();
+    let times = sessions.mb_per_s / one.max(1e-9);
+    let text = format!(
+        "{} connections at once carried {:.0} MB/s together, {times:.1} times one: a copy in several parts (one ssh each) is faster",
+        sessions.count, sessions.mb_per_s
+    );
+    (times >= 1.2).then(|| say(Topic::Sessions, text))
+}
+
+fn has(facts: &Facts, tool: &str) -> bool {
+    facts.tools.iter().any(|t| t == tool)
+}
+
+fn hpn(link: &Link) -> Advice {
+    let met = &link.met;
+    let there = met.software.as_deref().is_some_and(|s| s.to_ascii_lowercase().contains("hpn"))
+        || has(&met.there, "hpnsshd");
+    let state = match (has(&met.here, "hpnssh"), there) {
+        (true, true) => "it is on both ends: hpnssh instead of ssh uses it",
+        (true, false) => "it is here, and not there",
+        (false, true) => "it is there, and not here",
+        (false, false) => {
+            "it is on neither end; it comes as packages of its own (hpnssh, hpnsshd on port 2222)"
+        }
+    };
+    say(
+        Topic::Hpn,
+        format!("HPN-SSH encrypts AES-CTR and ChaCha20 in several threads; {state}. Not measured here"),
+    )
+}
+
+fn wireguard(link: &Link) -> Advice {
+    let met = &link.met;
+    let missing: Vec<&str> = [(&met.here, "here"), (&met.there, "there")]
+        .into_iter()
+        .filter(|(facts, _)| !has(facts, "wg") && !facts.has_wireguard)
+        .map(|(_, where_)| where_)
+        .collect();
+    let state = if missing.is_empty() {
+        "both ends have it".to_owned()
+    } else {
+        format!("its tools (wireguard-tools) are missing {}", missing.join(" and "))
+    };
+    say(
+        Topic::WireGuard,
+        format!(
+            "WireGuard encrypts on all cores, in the kernel (Linux 5.6); {state}. It needs root and a key on both ends, and what goes through it needs no ssh. Not measured here"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::Decision;
+    use crate::figures::{Flow, Measured};
+    use crate::measure::{Met, Sessions};
+    use crate::policy::Policy;
+    use crate::suite::Suite;
+
+    fn card(speed: u32) -> Interface {
+        Interface {
+            name: "eth0".into(),
+            speed_mbit: Some(speed),
+            is_full_duplex: Some(true),
+            packets: 10_000_000,
+            ..Interface::default()
+        }
+    }
+
+    fn link(limit: Limit, rate: f64, cards: [Interface; 2]) -> Link {
+        let [mut here, mut there] = cards;
+        here.addresses = vec!["10.0.0.1".parse().unwrap()];
+        there.addresses = vec!["10.0.0.2".parse().unwrap()];
+        let suite = Suite::new("aes128-gcm@openssh.com", None);
+        let flow = Flow { mb_per_s: vec![rate], bytes: 1, seconds: 1.0, ..Flow::default() };
+        let end = |card| Facts { cpus: 2, interfaces: vec![card], ..Facts::default() };
+        let met = Met {
+            policy: Policy::Modern,
+            client: "OpenSSH_9.2p1, OpenSSL 3".into(),
+            software: Some("OpenSSH_8.0".into()),
+            is_strict: false,
+            ciphers: vec![],
+            macs: vec![],
+            offered: vec![],
+            refused: vec![],
+            in_use: None,
+            configured: None,
+            was_asked: false,
+            has_proxy: false,
+            here: end(here),
+            there: Facts {
+                connection: Some(("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap())),
+                ..end(there)
+            },
+            round_trip_us: None,
+        };
+        Link {
+            host: "far".into(),
+            met,
+            measured: vec![Measured {
+                suite: suite.clone(),
+                to_here: flow.clone(),
+                to_there: flow,
+                echo_us: None,
+            }],
+            left_out: vec![],
+            sessions: None,
+            decision: Decision {
+                chosen: suite,
+                mb_per_s: rate,
+                why: String::new(),
+                limit,
+                limits: vec![limit],
+                ciphers: vec![],
+                macs: vec![],
+            },
+            bytes: 0,
+            seconds: 1.0,
+        }
+    }
+
+    fn said(link: &Link) -> String {
+        advice(link).iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_link_at_its_rate_is_fine() {
+        assert_eq!(said(&link(Limit::Link, 111.0, [card(1000), card(1000)])), "");
+    }
+
+    #[test]
+    fn a_card_below_the_network_is_named() {
+        let text = said(&link(Limit::Link, 11.5, [card(1000), card(100)]));
+        assert!(text.starts_with("eth0 of far runs at 100 Mb/s, the other end at 1000"), "{text}");
+        assert!(!text.contains("good for"), "it carries what 100 Mb/s are good for: {text}");
+        let text = said(&link(Limit::Link, 11.5, [card(1000), card(1000)]));
+        assert!(text.contains("carries 11.5 MB/s of the 118"), "{text}");
+    }
+
+    #[test]
+    fn half_duplex_and_errors_are_named() {
+        let bad = Interface { is_full_duplex: Some(false), errors: 5000, ..card(100) };
+        let text = said(&link(Limit::Link, 11.5, [bad, card(100)]));
+        assert!(
+            text.contains("eth0 of this machine is half duplex") && text.contains("5000 errors"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn one_thread_has_ways_out() {
+        let mut link = link(Limit::ThatThread, 50.0, [card(1000), card(1000)]);
+        link.met.there.has_aes = Some(false);
+        link.met.there.tools = vec!["hpnsshd".into(), "wg".into()];
+        let suite = link.decision.chosen.clone();
+        link.sessions = Some(Sessions { count: 4, suite, mb_per_s: 95.0, bytes: 0, there_busy: None });
+        let topics: Vec<Topic> = advice(&link).iter().map(|a| a.topic).collect();
+        assert_eq!(topics, [Topic::Limit, Topic::Sessions, Topic::Hpn, Topic::WireGuard]);
+        let text = said(&link);
+        assert!(
+            text.contains("1.9 times one")
+                && text.contains("it is there, and not here")
+                && text.contains("missing here."),
+            "{text}"
+        );
+    }
+}

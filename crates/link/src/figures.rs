@@ -1,0 +1,186 @@
+//! What samples come to. Pure.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::parse::sample::Used;
+use crate::suite::Suite;
+
+/// Which way the bulk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Way {
+    /// From the far end to here.
+    ToHere,
+    /// From here to the far end.
+    ToThere,
+}
+
+/// One way through one cipher.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Flow {
+    /// MB/s (decimal) of each slice, in order.
+    pub mb_per_s: Vec<f64>,
+    /// Bytes of all slices.
+    pub bytes: u64,
+    /// Seconds of all slices.
+    pub seconds: f64,
+    /// What ssh on this machine used.
+    pub here: Used,
+    /// What sshd on the far end used.
+    pub there: Used,
+}
+
+/// What was measured of a cipher.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Measured {
+    /// Which.
+    pub suite: Suite,
+    /// Bulk to here.
+    pub to_here: Flow,
+    /// Bulk to the far end.
+    pub to_there: Flow,
+    /// A line of 64 bytes there and back, in microseconds, the median.
+    pub echo_us: Option<f64>,
+}
+
+impl Flow {
+    /// The median slice, in MB/s.
+    pub fn rate(&self) -> f64 {
+        median(&self.mb_per_s)
+    }
+
+    /// CPU seconds per MB on this machine and on the far end.
+    pub fn cpu_per_mb(&self) -> (Option<f64>, Option<f64>) {
+        let mb = self.bytes as f64 / 1e6;
+        let per_mb = |used: &Used| used.cpu_s.filter(|_| mb > 0.0).map(|s| s / mb);
+        (per_mb(&self.here), per_mb(&self.there))
+    }
+}
+
+impl Measured {
+    /// MB/s where as much goes each way: the harmonic mean of both rates.
+    pub fn rate(&self) -> f64 {
+        both_ways(self.to_here.rate(), self.to_there.rate())
+    }
+
+    /// The same for each round.
+    pub fn rates(&self) -> Vec<f64> {
+        self.to_here.mb_per_s.iter().zip(&self.to_there.mb_per_s).map(|(a, b)| both_ways(*a, *b)).collect()
+    }
+
+    /// CPU seconds per MB of both ends together, both ways in equal parts; `None` where an end does not show it.
+    pub fn cpu_per_mb(&self) -> Option<f64> {
+        let sum = |flow: &Flow| flow.cpu_per_mb().0.zip(flow.cpu_per_mb().1).map(|(a, b)| a + b);
+        Some((sum(&self.to_here)? + sum(&self.to_there)?) / 2.0)
+    }
+}
+
+impl Measured {
+    /// CPU seconds per MB of the end that needs more, both ways in equal parts: what bounds one session, each end being one thread.
+    pub fn bound_per_mb(&self) -> Option<f64> {
+        let mean = |of: fn(&Flow) -> Option<f64>| Some((of(&self.to_here)? + of(&self.to_there)?) / 2.0);
+        Some(mean(|f| f.cpu_per_mb().0)?.max(mean(|f| f.cpu_per_mb().1)?))
+    }
+}
+
+/// The seconds that bytes took, of a request that took `took` where one for nothing takes `idle`. On a busy machine the latter may have
+/// waited longer than the former, so that at most half is taken off.
+pub fn net_seconds(took: Duration, idle: Duration) -> f64 {
+    took.saturating_sub(idle).max(took / 2).as_secs_f64().max(1e-6)
+}
+
+/// The harmonic mean.
+pub fn both_ways(a: f64, b: f64) -> f64 {
+    if a <= 0.0 || b <= 0.0 { 0.0 } else { 2.0 / (1.0 / a + 1.0 / b) }
+}
+
+/// The middle sample; 0 where there is none.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.len(), sorted.len() / 2) {
+        (0, _) => 0.0,
+        (n, half) if n % 2 == 1 => sorted[half],
+        (_, half) => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
+}
+
+/// Student's t, 97.5 %, for 1 to 30 degrees of freedom.
+const T: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// The 95 % interval of the mean (Student's t); `None` with less than two samples.
+pub fn interval(samples: &[f64]) -> Option<(f64, f64)> {
+    let n = samples.len();
+    let t = T.get(n.checked_sub(2)?).copied().unwrap_or(1.96);
+    let mean = samples.iter().sum::<f64>() / n as f64;
+    let variance = samples.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+    let half = t * (variance / n as f64).sqrt();
+    Some((mean - half, mean + half))
+}
+
+/// Could both be the same, by their 95 % intervals? Not, where one has none.
+pub fn overlap(a: &[f64], b: &[f64]) -> bool {
+    match (interval(a), interval(b)) {
+        (Some((a_low, a_high)), Some((b_low, b_high))) => a_low <= b_high && b_low <= a_high,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_both_ways() {
+        assert_eq!(both_ways(100.0, 100.0), 100.0);
+        assert!((both_ways(30.0, 60.0) - 40.0).abs() < 1e-9);
+        assert_eq!(both_ways(0.0, 60.0), 0.0);
+        assert_eq!((median(&[]), median(&[3.0, 1.0, 2.0]), median(&[1.0, 2.0])), (0.0, 2.0, 1.5));
+    }
+
+    #[test]
+    fn what_a_request_for_nothing_takes_is_taken_off_within_reason() {
+        let ms = Duration::from_millis;
+        assert!((net_seconds(ms(100), ms(10)) - 0.09).abs() < 1e-9);
+        assert!((net_seconds(ms(100), ms(500)) - 0.05).abs() < 1e-9);
+        assert_eq!(net_seconds(ms(0), ms(0)), 1e-6);
+    }
+
+    #[test]
+    fn intervals_overlap_or_not() {
+        let (low, high) = interval(&[9.0, 10.0, 11.0]).unwrap();
+        assert!((low - 7.516).abs() < 0.01 && (high - 12.484).abs() < 0.01);
+        assert!(overlap(&[9.0, 10.0, 11.0], &[12.0, 12.1, 12.2]));
+        assert!(!overlap(&[9.9, 10.0, 10.1], &[12.0, 12.1, 12.2]));
+        assert!(!overlap(&[10.0], &[10.0]));
+    }
+
+    #[test]
+    fn cpu_is_of_both_ends_and_both_ways() {
+        let used = |s: f64| Used { cpu_s: Some(s), ..Used::default() };
+        let flow = |here, there| Flow {
+            bytes: 10_000_000,
+            seconds: 0.5,
+            here: used(here),
+            there: used(there),
+            ..Flow::default()
+        };
+        let measured = Measured {
+            suite: Suite::new("aes128-ctr", None),
+            to_here: flow(0.1, 0.3),
+            to_there: flow(0.2, 0.2),
+            echo_us: None,
+        };
+        assert!((measured.cpu_per_mb().unwrap() - 0.04).abs() < 1e-12);
+        let unknown = Measured { to_here: Flow { there: Used::default(), ..flow(0.1, 0.3) }, ..measured };
+        assert_eq!(unknown.cpu_per_mb(), None);
+    }
+}

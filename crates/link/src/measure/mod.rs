@@ -1,0 +1,246 @@
+//! Measures a link through the system's own ssh. The only part of this crate that starts processes.
+//!
+//! - [`ssh`]: how ssh is called
+//! - [`channel`]: a shell on an end, through ssh or here, that sends, takes, echoes and says what it used (`ends.sh`)
+//! - [`meet`](mod@meet): the first connection: what both ends are, offer and agree on
+//! - [`slices`]: bulk and echoes through each cipher, in turn
+//! - [`sessions`](mod@sessions): several at once
+//!
+//! Each cipher is a connection of its own, since ssh agrees on the cipher when it connects. All stand at the same time and are used in
+//! turn, so that what else the machines do meets all of them alike, and never more than one sends.
+
+pub mod channel;
+pub mod meet;
+pub mod sessions;
+pub mod slices;
+pub mod ssh;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::decide::{self, Decision};
+use crate::error::{Error, Result};
+use crate::figures::Measured;
+use crate::plan::{self, Budget};
+use crate::policy::{Offers, Policy};
+use crate::suite::Suite;
+use channel::{Channel, Opening};
+pub use meet::Met;
+pub use sessions::Sessions;
+pub use ssh::Ssh;
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Whom, as `ssh` takes it.
+    pub host: String,
+    /// The security floor.
+    pub policy: Policy,
+    /// How many at once; `None`: 4, and none where a password must be typed for each.
+    pub sessions: Option<usize>,
+    /// All that it may take.
+    pub budget: Budget,
+    /// Measure just these, whatever looks promising.
+    pub only: Vec<Suite>,
+}
+
+impl Asked {
+    /// As usual.
+    pub fn new(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            policy: Policy::default(),
+            sessions: None,
+            budget: Budget::default(),
+            only: Vec::new(),
+        }
+    }
+}
+
+/// A cipher that was not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeftOut {
+    /// Which.
+    pub suite: Suite,
+    /// Why.
+    pub why: String,
+}
+
+/// A link and what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Link {
+    /// As it was asked for.
+    pub host: String,
+    /// Both ends, and what they offer.
+    pub met: Met,
+    /// What was measured, in the order of measuring.
+    pub measured: Vec<Measured>,
+    /// What was not.
+    pub left_out: Vec<LeftOut>,
+    /// Several at once.
+    pub sessions: Option<Sessions>,
+    /// What comes of it.
+    pub decision: Decision,
+    /// Bytes that were moved, both ways together.
+    pub bytes: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Sessions at once, if nothing is said.
+const SESSIONS: usize = 4;
+
+/// Measures a link and decides. `tell` gets a line about what is under way.
+///
+/// # Errors
+/// The host cannot be reached, offers nothing that is allowed, stalls, or a signal came.
+pub fn run(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Link> {
+    Ssh::check(&asked.host)?;
+    tell(&format!("connecting to {}", asked.host));
+    let met = meet::meet(ssh, asked, shutdown)?;
+    let mut began = Instant::now();
+    let (allowed, plan) = planned(asked, &met)?;
+    let run = Run { ssh, asked, may_ask: met.was_asked, shutdown, tell };
+    let mut opened = run.open_all(&plan.measured)?;
+    if met.was_asked {
+        // Typing takes its time, and is nobody's fault.
+        began = Instant::now();
+    }
+    let mut left_out: Vec<LeftOut> =
+        plan.left_out.into_iter().map(|(suite, why)| LeftOut { suite, why: why.to_owned() }).collect();
+    left_out.append(&mut opened.left_out);
+    tell("sending in turn through each cipher");
+    let slices = slices::measure(&mut opened.channels, &mut local(shutdown)?, &asked.budget, began)?;
+    let sessions = run.several(opened.channels, &slices.measured, began)?;
+    let evidence = decide::Evidence {
+        measured: &slices.measured,
+        configured: met.configured.as_ref(),
+        sessions: sessions.as_ref(),
+        allowed: &allowed,
+    };
+    let decision = decide::decide(&evidence).ok_or_else(|| Error::NoneMeasured(asked.host.clone()))?;
+    Ok(Link {
+        host: asked.host.clone(),
+        bytes: slices.bytes + sessions.as_ref().map_or(0, |s| s.bytes),
+        seconds: began.elapsed().as_secs_f64(),
+        met,
+        measured: slices.measured,
+        left_out,
+        sessions,
+        decision,
+    })
+}
+
+/// What is allowed, and what of it is measured.
+fn planned(asked: &Asked, met: &Met) -> Result<(Vec<Suite>, plan::Plan)> {
+    let offers = Offers { ciphers: met.ciphers.clone(), macs: met.macs.clone(), is_strict: met.is_strict };
+    let allowed = met.policy.allowed(&offers);
+    if allowed.is_empty() {
+        return Err(Error::NothingAllowed {
+            host: asked.host.clone(),
+            software: met.software.clone(),
+            policy: met.policy,
+            offers: met.offered.clone(),
+        });
+    }
+    if !asked.only.is_empty() {
+        let only = plan::Plan { measured: asked.only.clone(), left_out: Vec::new() };
+        return Ok((allowed, only));
+    }
+    let most = if met.was_asked { plan::MOST_TYPED } else { plan::MOST_CIPHERS };
+    let plan = plan::plan(&allowed, met.in_use.as_ref(), most);
+    Ok((allowed, plan))
+}
+
+/// A shell on this machine.
+fn local(shutdown: &AtomicBool) -> Result<Channel<'_>> {
+    let mut command = std::process::Command::new("sh");
+    // eke may itself run below sshd
+    command.env_remove("SSH_CONNECTION");
+    Channel::open(command, Opening { name: "this machine", may_ask: false, shutdown })
+}
+
+struct Opened<'a> {
+    channels: Vec<(Suite, Channel<'a>)>,
+    left_out: Vec<LeftOut>,
+}
+
+/// What all connections after the first share.
+struct Run<'a> {
+    ssh: &'a Ssh,
+    asked: &'a Asked,
+    /// Somebody types a password for each.
+    may_ask: bool,
+    shutdown: &'a AtomicBool,
+    tell: &'a dyn Fn(&str),
+}
+
+impl<'a> Run<'a> {
+    /// One connection for each cipher. One that fails is left out as long as another stands: firewalls that count connections are
+    /// common.
+    fn open_all(&self, suites: &[Suite]) -> Result<Opened<'a>> {
+        let host = &self.asked.host;
+        if self.may_ask {
+            (self.tell)(&format!(
+                "ssh will ask {} more times, once for each cipher; with a key in place it does not (ssh-copy-id {host})",
+                suites.len()
+            ));
+        }
+        let began = Instant::now();
+        let mut opened = Opened { channels: Vec::new(), left_out: Vec::new() };
+        let mut failure = None;
+        for suite in suites {
+            let mut leave_out = |why: String| opened.left_out.push(LeftOut { suite: suite.clone(), why });
+            let is_late = !self.may_ask && began.elapsed() > self.asked.budget.time.mul_f64(0.4);
+            if is_late && opened.channels.len() > 1 {
+                leave_out("connecting takes long, and no time was left".to_owned());
+                continue;
+            }
+            (self.tell)(&format!("connecting with {suite}"));
+            match open(self.ssh, host, Some(suite), &["-T"], self.may_ask, self.shutdown) {
+                Ok(channel) => opened.channels.push((suite.clone(), channel)),
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(e) => {
+                    leave_out(e.to_string());
+                    failure = failure.or(Some(e));
+                }
+            }
+        }
+        match failure {
+            Some(e) if opened.channels.is_empty() => Err(e),
+            _ => Ok(opened),
+        }
+    }
+
+    /// Several at once, in the fastest that was measured.
+    fn several(
+        &self,
+        mut channels: Vec<(Suite, Channel<'a>)>,
+        measured: &[Measured],
+        began: Instant,
+    ) -> Result<Option<Sessions>> {
+        let count = self.asked.sessions.unwrap_or(if self.may_ask { 1 } else { SESSIONS });
+        let best = (0..measured.len()).max_by(|a, b| measured[*a].rate().total_cmp(&measured[*b].rate()));
+        let Some(best) = best.filter(|_| count > 1) else { return Ok(None) };
+        (self.tell)(&format!("{count} sessions at once"));
+        let rate = measured[best].to_here.rate();
+        let (suite, first) = channels.swap_remove(best);
+        sessions::Several { run: self, suite: &suite, count, rate, began }.measure(first).map(Some)
+    }
+}
+
+fn open<'a>(
+    ssh: &Ssh,
+    host: &str,
+    suite: Option<&Suite>,
+    extra: &[&str],
+    may_ask: bool,
+    shutdown: &'a AtomicBool,
+) -> Result<Channel<'a>> {
+    let opening = Opening { name: host, may_ask: may_ask && ssh.may_ask, shutdown };
+    Channel::open(ssh.connection(host, suite, extra, "exec sh"), opening)
+}

@@ -1,0 +1,150 @@
+//! The system's own ssh, as it is configured, with what a measurement must have otherwise.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::error::{Error, Result};
+use crate::suite::Suite;
+
+/// How ssh is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ssh {
+    /// `ssh`, with what is to stand before it (`ip netns exec NAME ssh`).
+    pub words: Vec<OsString>,
+    /// `-F`: instead of the user's and the system's configuration.
+    pub config: Option<PathBuf>,
+    /// Who calls it, by user and group; whoever runs eke if `None`. Keys and known hosts are this user's.
+    pub as_user: Option<(u32, u32)>,
+    /// May ssh ask on the terminal: a password, or whether to trust a host?
+    pub may_ask: bool,
+    /// More options, as `ssh -o` takes them.
+    pub options: Vec<String>,
+}
+
+impl Default for Ssh {
+    fn default() -> Self {
+        Self { words: vec!["ssh".into()], config: None, as_user: None, may_ask: false, options: Vec::new() }
+    }
+}
+
+/// What every connection of a measurement has. A connection that is shared cannot change its cipher, and compression would
+/// measure the codec.
+const ALWAYS: [&str; 11] = [
+    "ControlMaster=no",
+    "ControlPath=none",
+    "Compression=no",
+    "ClearAllForwardings=yes",
+    "ForwardX11=no",
+    "ForwardAgent=no",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "ConnectTimeout=10",
+    "ConnectionAttempts=1",
+];
+
+impl Ssh {
+    /// A name that ssh cannot take for an option.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn check(host: &str) -> Result<()> {
+        let bad = host.is_empty()
+            || host.starts_with('-')
+            || host.contains(|c: char| c.is_whitespace() || c.is_control());
+        if bad { Err(Error::Host(host.to_owned())) } else { Ok(()) }
+    }
+
+    /// A connection to `host`, in this cipher if one is said, on which `command` runs.
+    pub fn connection(&self, host: &str, suite: Option<&Suite>, extra: &[&str], command: &str) -> Command {
+        let mut ssh = self.command();
+        let batch = if self.may_ask { "BatchMode=no" } else { "BatchMode=yes" };
+        for option in ALWAYS.iter().chain([&batch]) {
+            ssh.arg("-o").arg(option);
+        }
+        if let Some(suite) = suite {
+            ssh.arg("-o").arg(format!("Ciphers={}", suite.cipher));
+            ssh.args(suite.mac.iter().flat_map(|mac| ["-o".to_owned(), format!("MACs={mac}")]));
+        }
+        ssh.args(extra).arg("--").arg(host).arg(command);
+        ssh
+    }
+
+    /// What `ssh -G`, `-Q` or `-V` prints: standard output, or standard error where there is none.
+    ///
+    /// # Errors
+    /// It cannot be started, or refuses its configuration.
+    pub fn ask(&self, args: &[&str]) -> Result<String> {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::null());
+        let output = command.output().map_err(|source| self.cannot_start(source))?;
+        let [said, error] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+        if output.status.success() {
+            return Ok(if said.is_empty() { error } else { said });
+        }
+        let refusal = crate::parse::refusal::refusal(&error);
+        Err(Error::Refused {
+            host: args.last().copied().unwrap_or_default().to_owned(),
+            refusal,
+            may_ask: self.may_ask,
+        })
+    }
+
+    pub(super) fn cannot_start(&self, source: std::io::Error) -> Error {
+        let program = self.words.last().map_or_else(|| "ssh".into(), |w| w.to_string_lossy().into_owned());
+        Error::Start { program, source }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.words.first().map_or("ssh".as_ref(), |w| w.as_os_str()));
+        command.args(self.words.iter().skip(1));
+        if let Some(config) = &self.config {
+            command.arg("-F").arg(config);
+        }
+        for option in &self.options {
+            command.arg("-o").arg(option);
+        }
+        if let Some((uid, gid)) = self.as_user {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> String {
+        command.get_args().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_host_is_no_option() {
+        for bad in ["", "-oProxyCommand=x", "a b", "a\n"] {
+            assert!(Ssh::check(bad).is_err(), "{bad:?}");
+        }
+        assert!(Ssh::check("user@[::1]").is_ok());
+    }
+
+    #[test]
+    fn a_measurement_shares_no_connection_and_asks_only_on_a_terminal() {
+        let ctr = Suite::new("aes128-ctr", Some("umac-128-etm@openssh.com"));
+        let line = words(&Ssh::default().connection("h", Some(&ctr), &["-T"], "exec sh"));
+        for part in [
+            "ControlPath=none",
+            "Compression=no",
+            "BatchMode=yes",
+            "Ciphers=aes128-ctr",
+            "MACs=umac-128-etm@openssh.com",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(line.ends_with("-T -- h exec sh"));
+        let asking = Ssh { may_ask: true, config: Some("/c".into()), ..Ssh::default() };
+        let line = words(&asking.connection("h", None, &[], "exec sh"));
+        assert!(line.starts_with("-F /c") && line.contains("BatchMode=no") && !line.contains("Ciphers"));
+    }
+}

@@ -1,0 +1,181 @@
+//! What `ssh -vv` writes about a connection (sshconnect2.c, kex.c, packet.c of OpenSSH; the lines are the same since 6.7).
+
+use std::net::IpAddr;
+
+use crate::suite::Suite;
+
+/// What one end proposes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Proposal {
+    /// Key exchanges, with the markers of strict key exchange among them.
+    pub kex: Vec<String>,
+    /// Ciphers that it takes in both directions.
+    pub ciphers: Vec<String>,
+    /// MACs that it takes in both directions.
+    pub macs: Vec<String>,
+}
+
+/// One connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Handshake {
+    /// The far end's software: `OpenSSH_9.2p1 Debian-2+deb12u6`.
+    pub software: Option<String>,
+    /// Where it was reached, unless that was through a proxy.
+    pub address: Option<IpAddr>,
+    /// What this end proposed.
+    pub client: Proposal,
+    /// What the far end proposed.
+    pub server: Proposal,
+    /// What they agreed on, from the far end to here.
+    pub to_here: Option<Suite>,
+    /// How ssh proved who it is: `publickey`, `password`, ...
+    pub method: Option<String>,
+}
+
+impl Handshake {
+    /// Do both ends have strict key exchange?
+    pub fn is_strict(&self) -> bool {
+        let has = |p: &Proposal, side: char| {
+            let marker = format!("kex-strict-{side}-v00@openssh.com");
+            p.kex.contains(&marker)
+        };
+        has(&self.client, 'c') && has(&self.server, 's')
+    }
+
+    /// Did somebody have to type something?
+    pub fn was_asked(&self) -> bool {
+        matches!(self.method.as_deref(), Some("password" | "keyboard-interactive"))
+    }
+}
+
+/// Reads standard error of `ssh -vv`; lines that are something else are passed over.
+pub fn handshake(text: &str) -> Handshake {
+    let mut found = Handshake::default();
+    let mut of_server = None;
+    for line in text.lines().map(|l| l.trim_end_matches('\r')) {
+        if let Some(method) = authenticated(line) {
+            found.method = Some(method.to_owned());
+            continue;
+        }
+        let Some((_, said)) = line.split_once(": ").filter(|(level, _)| level.starts_with("debug")) else {
+            continue;
+        };
+        match said {
+            "local client KEXINIT proposal" => of_server = Some(false),
+            "peer server KEXINIT proposal" => of_server = Some(true),
+            _ => {
+                if let Some(proposal) =
+                    of_server.map(|s| if s { &mut found.server } else { &mut found.client })
+                {
+                    propose(proposal, said);
+                }
+                about(&mut found, said);
+            }
+        }
+    }
+    found
+}
+
+/// `Authenticated to h ([::1]:22) using "publickey".`: a debug line before 8.9, a verbose one since.
+fn authenticated(line: &str) -> Option<&str> {
+    let at = line.find("Authenticated to ").or_else(|| line.find("Authentication succeeded ("))?;
+    let rest = &line[at..];
+    let quoted = rest.split_once("using \"").and_then(|(_, r)| r.split_once('"'));
+    quoted.or_else(|| rest.split_once('(')?.1.split_once(')')).map(|(method, _)| method)
+}
+
+fn propose(proposal: &mut Proposal, said: &str) {
+    let Some((what, names)) = said.split_once(": ") else { return };
+    let names: Vec<String> =
+        names.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
+    match what {
+        "KEX algorithms" => proposal.kex = names,
+        "ciphers ctos" => proposal.ciphers = names,
+        "ciphers stoc" => proposal.ciphers.retain(|c| names.contains(c)),
+        "MACs ctos" => proposal.macs = names,
+        "MACs stoc" => proposal.macs.retain(|m| names.contains(m)),
+        _ => {}
+    }
+}
+
+fn about(found: &mut Handshake, said: &str) {
+    if let Some((_, software)) = said.split_once("remote software version ") {
+        found.software = Some(software.trim().to_owned());
+    } else if let Some(agreed) = said.strip_prefix("kex: server->client cipher: ") {
+        found.to_here = agreed_on(agreed);
+    } else if let Some(to) = said.strip_prefix("Connecting to ") {
+        // `Connecting to h [127.0.0.1] port 22.`
+        let address = to.split_once('[').and_then(|(_, r)| r.split_once(']'));
+        found.address = address.and_then(|(a, _)| a.parse().ok());
+    }
+}
+
+/// `aes128-ctr MAC: umac-64-etm@openssh.com compression: none`
+fn agreed_on(text: &str) -> Option<Suite> {
+    let (cipher, rest) = text.split_once(" MAC: ")?;
+    let mac = rest.split_whitespace().next().filter(|mac| *mac != "<implicit>");
+    Some(Suite::new(cipher, mac))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19 27 Jan 2026
+debug1: Connecting to far [127.0.0.1] port 2299.
+debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2+deb12u10
+debug2: local client KEXINIT proposal
+debug2: KEX algorithms: curve25519-sha256,ext-info-c,kex-strict-c-v00@openssh.com
+debug2: host key algorithms: ssh-ed25519
+debug2: ciphers ctos: chacha20-poly1305@openssh.com,aes128-ctr
+debug2: ciphers stoc: chacha20-poly1305@openssh.com,aes128-ctr
+debug2: MACs ctos: umac-64-etm@openssh.com
+debug2: MACs stoc: umac-64-etm@openssh.com
+debug2: peer server KEXINIT proposal
+debug2: KEX algorithms: curve25519-sha256,kex-strict-s-v00@openssh.com
+debug2: ciphers ctos: aes128-ctr,aes256-ctr
+debug2: ciphers stoc: aes128-ctr
+debug2: MACs ctos: umac-64-etm@openssh.com,hmac-sha1
+debug2: MACs stoc: umac-64-etm@openssh.com,hmac-sha1
+debug1: kex: server->client cipher: aes128-ctr MAC: umac-64-etm@openssh.com compression: none
+debug1: kex: client->server cipher: aes128-ctr MAC: umac-64-etm@openssh.com compression: none
+Authenticated to far ([127.0.0.1]:2299) using \"publickey\".
+";
+
+    #[test]
+    fn a_connection_says_what_it_is() {
+        let found = handshake(SAID);
+        assert_eq!(found.software.as_deref(), Some("OpenSSH_9.2p1 Debian-2+deb12u10"));
+        assert_eq!(found.address, Some("127.0.0.1".parse().unwrap()));
+        assert_eq!(found.server.ciphers, ["aes128-ctr"], "what it takes in one direction only is no offer");
+        assert_eq!(found.client.ciphers.len(), 2);
+        assert_eq!(found.to_here, Some(Suite::new("aes128-ctr", Some("umac-64-etm@openssh.com"))));
+        assert_eq!(found.method.as_deref(), Some("publickey"));
+        assert!(found.is_strict() && !found.was_asked());
+    }
+
+    #[test]
+    fn strict_takes_both_ends() {
+        for marker in ["kex-strict-c-v00@openssh.com", "kex-strict-s-v00@openssh.com"] {
+            assert!(!handshake(&SAID.replace(marker, "x")).is_strict(), "{marker}");
+        }
+    }
+
+    #[test]
+    fn older_ones_say_it_in_other_words() {
+        let asked = handshake("debug1: Authentication succeeded (password).\r\n");
+        assert!(asked.was_asked());
+        let implicit =
+            "debug1: kex: server->client cipher: aes128-gcm@openssh.com MAC: <implicit> compression: none\n";
+        assert_eq!(handshake(implicit).to_here, Some(Suite::new("aes128-gcm@openssh.com", None)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = handshake(&text);
+            let _ = handshake(&format!("debug2: peer server KEXINIT proposal\ndebug2: {text}"));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Why ssh did not come through, from what it wrote to standard error.
+
+/// A reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// No name, no route, nobody answers, or the port is closed; ssh's own words.
+    Unreachable(String),
+    /// Somebody answers, but does not let this user in; the methods that are left.
+    NotLetIn(String),
+    /// The host's key is not known or has changed.
+    HostKey(String),
+    /// The far end takes none of what was proposed: which kind, and what it offers.
+    NoneInCommon {
+        /// `cipher`, `MAC`, `key exchange method`, `host key type`
+        what: String,
+        /// What the far end offers.
+        offers: Vec<String>,
+    },
+    /// An option or a configuration file that ssh does not take.
+    Configuration(String),
+    /// Something else; the end of what ssh said.
+    Other(String),
+}
+
+/// Words of ssh and of the C library, and what they mean.
+const UNREACHABLE: [&str; 9] = [
+    "Could not resolve hostname",
+    "Connection refused",
+    "Connection timed out",
+    "Operation timed out",
+    "No route to host",
+    "Network is unreachable",
+    "Host is down",
+    "Connection closed by",
+    "Connection reset by",
+];
+const CONFIGURATION: [&str; 4] =
+    ["Bad configuration option", "Bad SSH2 ", "bad configuration options", "Can't open user config file"];
+
+/// Reads standard error of an ssh that ended before its command ran.
+pub fn refusal(text: &str) -> Refusal {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|l| l.trim_end_matches('\r'))
+        .filter(|l| !l.starts_with("debug") && !l.trim().is_empty())
+        .collect();
+    let last_with = |word: &str| lines.iter().rev().find(|l| l.contains(word)).map(|l| (*l).to_owned());
+    if let Some(line) = last_with("no matching ") {
+        return none_in_common(&line);
+    }
+    if let Some(line) = CONFIGURATION.iter().find_map(|w| last_with(w)) {
+        return Refusal::Configuration(line);
+    }
+    if let Some(line) =
+        last_with("Host key verification failed").or_else(|| last_with("HOST IDENTIFICATION HAS CHANGED"))
+    {
+        return Refusal::HostKey(line);
+    }
+    if let Some(line) =
+        last_with("Permission denied").or_else(|| last_with("Too many authentication failures"))
+    {
+        return Refusal::NotLetIn(line);
+    }
+    if let Some(line) = UNREACHABLE.iter().find_map(|w| last_with(w)) {
+        return Refusal::Unreachable(line);
+    }
+    let from = lines.len().saturating_sub(3);
+    Refusal::Other(lines[from..].join("; "))
+}
+
+/// `Unable to negotiate with 127.0.0.1 port 2299: no matching cipher found. Their offer: aes128-cbc`
+fn none_in_common(line: &str) -> Refusal {
+    let (_, rest) = line.split_once("no matching ").unwrap_or_default();
+    let (what, rest) = rest.split_once(" found").unwrap_or((rest, ""));
+    let offers = rest.split_once("offer: ").map_or("", |(_, names)| names);
+    Refusal::NoneInCommon {
+        what: what.to_owned(),
+        offers: offers.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_is_known_by_its_words() {
+        let is = |text: &str| refusal(text);
+        assert!(
+            matches!(is("ssh: connect to host h port 22: Connection refused\r\n"), Refusal::Unreachable(l) if l.contains("refused"))
+        );
+        assert!(matches!(
+            is("ssh: Could not resolve hostname nowhere: Name or service not known\n"),
+            Refusal::Unreachable(_)
+        ));
+        assert!(
+            matches!(is("debug1: x\nroot@h: Permission denied (publickey,password).\n"), Refusal::NotLetIn(l) if l.contains("publickey"))
+        );
+        assert!(matches!(is("@ WARNING @\nHost key verification failed.\n"), Refusal::HostKey(_)));
+        assert!(matches!(is("/x line 3: Bad configuration option: foo\n"), Refusal::Configuration(_)));
+        assert_eq!(is("a\nb\nc\nd\n"), Refusal::Other("b; c; d".into()));
+        let old = "Unable to negotiate with 127.0.0.1 port 2299: no matching cipher found. Their offer: aes128-cbc,3des-cbc\n";
+        assert_eq!(
+            is(old),
+            Refusal::NoneInCommon {
+                what: "cipher".into(),
+                offers: vec!["aes128-cbc".into(), "3des-cbc".into()]
+            }
+        );
+    }
+}

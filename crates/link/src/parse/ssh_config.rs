@@ -1,0 +1,149 @@
+//! `ssh_config(5)` as far as blocks go: where each begins, and what it sets. Nothing is evaluated but host patterns.
+
+/// A `Host` or `Match` block, or what stands before the first one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The line of its head, from 1.
+    pub line: usize,
+    /// The patterns of `Host`; `None` for `Match`, whose conditions are not looked at.
+    pub patterns: Option<Vec<String>>,
+    /// Keywords in lower case, with their values.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Block {
+    /// Is it about this host? A `Match` block may be, and is not counted.
+    pub fn is_about(&self, host: &str) -> bool {
+        let Some(patterns) = &self.patterns else { return false };
+        let matches = |p: &String| glob(p.as_bytes(), host.as_bytes());
+        let (not, yes): (Vec<&String>, Vec<&String>) = patterns.iter().partition(|p| p.starts_with('!'));
+        !not.iter().any(|p| glob(&p.as_bytes()[1..], host.as_bytes())) && yes.into_iter().any(matches)
+    }
+
+    /// The value of a keyword.
+    pub fn get(&self, keyword: &str) -> Option<&str> {
+        self.settings.iter().find(|(key, _)| key == keyword).map(|(_, value)| value.as_str())
+    }
+}
+
+/// All blocks, the nameless one at the start first.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = vec![Block { line: 1, patterns: Some(vec!["*".to_owned()]), settings: Vec::new() }];
+    for (n, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (key, value) = keyword(line);
+        let patterns = match key.as_str() {
+            "host" => Some(value.split_whitespace().map(|p| p.trim_matches('"').to_owned()).collect()),
+            "match" => None,
+            _ => {
+                if let Some(block) = blocks.last_mut() {
+                    block.settings.push((key, value));
+                }
+                continue;
+            }
+        };
+        blocks.push(Block { line: n + 1, patterns, settings: Vec::new() });
+    }
+    blocks
+}
+
+/// `Key value`, `Key=value`, `Key = "value"`.
+fn keyword(line: &str) -> (String, String) {
+    let end = line.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(line.len());
+    let (key, value) = line.split_at(end);
+    let value = value.trim_start().strip_prefix('=').unwrap_or(value).trim();
+    (key.to_ascii_lowercase(), value.trim_matches('"').to_owned())
+}
+
+/// `*` and `?` as ssh has them (match.c): without regard to what is between.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == b'?' || c.eq_ignore_ascii_case(&text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((at, from)) = star else { return false };
+                (p, t) = (at + 1, from + 1);
+                star = Some((at, from + 1));
+            }
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+/// Does a system-wide configuration read the files of `ssh_config.d`?
+pub fn includes_drop_ins(text: &str) -> bool {
+    // one in a block for some hosts only is no good
+    blocks(text).iter().take(1).any(|b| {
+        b.settings.iter().any(|(key, value)| {
+            key == "include" && value.split_whitespace().any(|f| f.contains("ssh_config.d/*"))
+        })
+    })
+}
+
+/// The line at which ciphers are set for this host, and to what.
+pub fn ciphers_set(text: &str, host: &str) -> Option<(usize, String)> {
+    blocks(text)
+        .into_iter()
+        .filter(|b| b.is_about(host))
+        .find_map(|b| b.get("ciphers").map(|value| (b.line, value.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+Include /etc/ssh/ssh_config.d/*.conf
+# Ciphers none
+Host web? !web9
+  Ciphers=aes256-ctr
+Match exec true
+  Ciphers aes128-cbc
+Host *
+    SendEnv LANG LC_*
+    ciphers \"aes128-ctr,aes192-ctr\"
+";
+
+    #[test]
+    fn the_first_block_about_a_host_counts() {
+        assert_eq!(ciphers_set(TEXT, "web1"), Some((3, "aes256-ctr".into())));
+        assert_eq!(ciphers_set(TEXT, "web9"), Some((7, "aes128-ctr,aes192-ctr".into())));
+        assert_eq!(ciphers_set("", "web9"), None);
+        assert!(
+            includes_drop_ins(TEXT) && !includes_drop_ins("Host a\nInclude /etc/ssh/ssh_config.d/*.conf\n")
+        );
+    }
+
+    #[test]
+    fn patterns_are_those_of_ssh() {
+        for (pattern, text, matches) in [
+            ("*", "a", true),
+            ("a*c", "abbc", true),
+            ("a*c", "abbd", false),
+            ("?", "", false),
+            ("10.0.*.1", "10.0.7.1", true),
+            ("A", "a", true),
+            ("a**", "a", true),
+        ] {
+            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), matches, "{pattern} {text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(text: String, host: String) {
+            let _ = ciphers_set(&text, &host);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A marked `Host` block in a file of `ssh_config.d`; everything else in that file is kept.
+
+use super::Setting;
+
+/// The name by which ssh knows a host in its configuration: without the user, the scheme and the port.
+pub fn pattern(host: &str) -> &str {
+    let host = host.strip_prefix("ssh://").map_or(host, |url| {
+        let url = url.split('/').next().unwrap_or(url);
+        match url.rsplit_once(':') {
+            Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+            _ => url,
+        }
+    });
+    host.rsplit_once('@').map_or(host, |(_, name)| name)
+}
+
+/// The block alone, with its marks.
+pub fn block(host: &str, setting: &Setting<'_>) -> String {
+    let (begin, end) = marks(host);
+    let mut text = format!(
+        "{begin}\nHost {}\n    # {}\n    Ciphers {}\n",
+        pattern(host),
+        setting.comment(),
+        setting.ciphers.join(",")
+    );
+    if !setting.macs.is_empty() {
+        text += &format!("    MACs {}\n", setting.macs.join(","));
+    }
+    text + &end + "\n"
+}
+
+/// `text` with the block for this host: in place of an older one of eke's, or at its end.
+///
+/// # Errors
+/// Marks that somebody has taken apart, by their line.
+pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<String, String> {
+    let block = block(host, setting);
+    let (begin, end) = marks(host);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let find = |mark: &str| lines.iter().position(|l| l.trim() == mark);
+    match (find(&begin), find(&end)) {
+        (None, None) => {
+            let mut whole = text.to_owned();
+            if !whole.is_empty() && !whole.ends_with('\n') {
+                whole.push('\n');
+            }
+            if !whole.is_empty() {
+                whole.push('\n');
+            }
+            Ok(whole + &block)
+        }
+        (Some(from), Some(to)) if from < to => {
+            Ok(lines[..from].concat() + &block + &lines[to + 1..].concat())
+        }
+        (from, to) => {
+            let line = from.or(to).unwrap_or(0) + 1;
+            Err(format!(
+                "line {line}: eke's marks \"{begin}\" and \"{end}\" do not belong together any more: remove that block by hand"
+            ))
+        }
+    }
+}
+
+fn marks(host: &str) -> (String, String) {
+    let host = pattern(host);
+    (format!("# eke link: begin {host}"), format!("# eke link: end {host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::ssh_config::ciphers_set;
+    use crate::write::tests::with;
+
+    const NEW: &str = "\
+# eke link: begin web1
+Host web1
+    # chacha20-poly1305, 61 MB/s limit: one thread of that CPU
+    Ciphers chacha20-poly1305@openssh.com,aes128-ctr
+    MACs umac-128-etm@openssh.com
+# eke link: end web1
+";
+
+    #[test]
+    fn a_block_is_added_and_replaced_and_the_rest_is_kept() {
+        let first = with(|s| with_block("", "root@web1", s)).unwrap();
+        assert_eq!(first, NEW);
+        let second = with(|s| with_block("Host x\n  Port 7", "web1", s)).unwrap();
+        assert_eq!(second, format!("Host x\n  Port 7\n\n{NEW}"));
+        let other = with(|s| with_block(&second, "web2", s)).unwrap();
+        let old = other.replace("61 MB/s", "30 MB/s").replace("aes128-ctr", "aes256-ctr");
+        assert_eq!(with(|s| with_block(&with_block(&old, "web1", s).unwrap(), "web2", s)).unwrap(), other);
+        assert!(ciphers_set(&other, "web2").unwrap().1.starts_with("chacha20"));
+    }
+
+    #[test]
+    fn marks_that_are_taken_apart_are_said() {
+        let broken = NEW.replace("# eke link: end web1\n", "");
+        let error = with(|s| with_block(&broken, "web1", s)).unwrap_err();
+        assert!(error.starts_with("line 1: "), "{error}");
+    }
+
+    #[test]
+    fn the_pattern_is_what_ssh_compares() {
+        for (host, name) in [
+            ("web1", "web1"),
+            ("a@web1", "web1"),
+            ("ssh://a@web1:2222", "web1"),
+            ("ssh://web1/", "web1"),
+            ("::1", "::1"),
+        ] {
+            assert_eq!(pattern(host), name, "{host}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A link to a real ssh server on this machine: its own port, keys and configuration.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use eke_link::measure::{self, Asked, Ssh};
+use eke_link::parse::refusal::Refusal;
+use eke_link::policy::Policy;
+use eke_link::{Error, Suite};
+use eke_testkit::real::{lock_machine, skip};
+use eke_testkit::sshd::{HOST, Server, lacks};
+use eke_testkit::tree::put;
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+fn ssh(server: &Server) -> Ssh {
+    Ssh { config: Some(server.config()), ..Ssh::default() }
+}
+
+fn run(ssh: &Ssh, asked: &Asked) -> Result<measure::Link, Error> {
+    measure::run(ssh, asked, &ON, &|_| {})
+}
+
+#[test]
+fn a_link_is_measured_and_a_cipher_is_chosen() {
+    let name = "a_link_is_measured";
+    if let Some(why) = lacks() {
+        return skip(name, &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("");
+    let asked = Asked { sessions: Some(3), ..Asked::new(HOST) };
+    let link = run(&ssh(&server), &asked).unwrap();
+    assert!(link.met.is_strict && link.met.ciphers.contains(&"aes128-gcm@openssh.com".to_owned()));
+    assert!(link.met.software.as_deref().unwrap().starts_with("OpenSSH"));
+    assert!(link.measured.len() >= 3, "{:?}", link.left_out);
+    for m in &link.measured {
+        assert!(link.met.policy.allows(&m.suite, true), "{}", m.suite);
+        assert!(m.rate() > 0.0 && m.cpu_per_mb().unwrap() > 0.0 && m.echo_us.unwrap() > 0.0, "{m:?}");
+    }
+    assert!(link.measured.iter().any(|m| m.suite == link.decision.chosen));
+    assert_eq!(link.decision.ciphers[0], link.decision.chosen.cipher);
+    assert!(link.bytes <= asked.budget.bytes, "{} bytes", link.bytes);
+    let sessions = link.sessions.unwrap();
+    assert!(sessions.count == 3 && sessions.mb_per_s > 0.0);
+    let cards = link.met.there.connection.map(|(_, own)| link.met.there.interface(own).is_some());
+    assert_eq!(cards, Some(true), "the loop device has the address");
+    eprintln!(
+        "{:.1} s, {} MB: {} {:?}",
+        link.seconds,
+        link.bytes / 1_000_000,
+        link.decision.chosen,
+        link.decision.limit
+    );
+}
+
+#[test]
+fn what_is_configured_is_known_and_only_what_is_allowed_is_chosen() {
+    if let Some(why) = lacks() {
+        return skip("what_is_configured", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("Ciphers aes128-cbc,aes256-gcm@openssh.com\nMACs hmac-sha1");
+    server.set("Ciphers aes128-cbc,aes256-gcm@openssh.com");
+    let asked = Asked { sessions: Some(1), policy: Policy::Fips, ..Asked::new(HOST) };
+    let link = run(&ssh(&server), &asked).unwrap();
+    assert_eq!(link.met.configured, Some(Suite::new("aes128-cbc", Some("hmac-sha1"))));
+    assert_eq!(link.decision.chosen, Suite::new("aes256-gcm@openssh.com", None));
+    assert!(link.met.refused.iter().any(|r| r.name == "aes128-cbc"));
+    assert!(link.sessions.is_none() && link.decision.macs.is_empty());
+}
+
+#[test]
+fn a_host_with_only_old_ciphers_is_told_to_upgrade() {
+    if let Some(why) = lacks() {
+        return skip("a_host_with_only_old_ciphers", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("Ciphers aes128-cbc");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    let old = |e: &Error| matches!(e, Error::Refused { refusal: Refusal::NoneInCommon { offers, .. }, .. } if offers == &["aes128-cbc"]);
+    assert!(old(&error), "{error}");
+    // ssh itself may be told to take it; eke does not
+    server.set("Ciphers +aes128-cbc");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    assert!(
+        matches!(error, Error::NothingAllowed { .. }) && error.to_string().contains("upgrade"),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_is_not_let_in_is_told_what_to_do() {
+    if let Some(why) = lacks() {
+        return skip("who_is_not_let_in", &why);
+    }
+    let _machine = lock_machine();
+    let mut server = Server::start("");
+    put(server.dir(), "user.pub", "");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NotLetIn(_), .. }), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("password") && said.contains("no terminal") && said.contains("ssh-copy-id"),
+        "{said}"
+    );
+    put(server.dir(), "known", "");
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::HostKey(_), .. }), "{error}");
+    server.end();
+    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::Unreachable(_), .. }), "{error}");
+    assert!(matches!(run(&ssh(&server), &Asked::new("-oProxyCommand=x")), Err(Error::Host(_))));
+    let broken = Ssh { config: Some("/nowhere".into()), ..Ssh::default() };
+    assert!(matches!(
+        run(&broken, &Asked::new(HOST)),
+        Err(Error::Refused { refusal: Refusal::Configuration(_), .. })
+    ));
+    let none = Ssh { words: vec!["/nowhere/ssh".into()], ..Ssh::default() };
+    assert!(matches!(run(&none, &Asked::new(HOST)), Err(Error::Start { .. })));
+}
+
+/// Processes whose command line names this directory.
+fn left(dir: &Path) -> Vec<String> {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| {
+        let line = std::fs::read(e.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        (line.contains(dir.to_str()?) && line.starts_with("ssh ")).then_some(line)
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_stalled_link_and_a_signal_end_it_and_leave_no_ssh() {
+    if let Some(why) = lacks() {
+        return skip("a_stalled_link", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("");
+    let stop = AtomicBool::new(false);
+    let told = |line: &str| {
+        if line.starts_with("sending") {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let error = measure::run(&ssh(&server), &Asked::new(HOST), &stop, &told).unwrap_err();
+    assert!(matches!(error, Error::Interrupted), "{error}");
+    assert_eq!(left(server.dir()), Vec::<String>::new());
+    let frozen = std::sync::Mutex::new(Vec::new());
+    let told = |line: &str| {
+        if line.starts_with("sending") {
+            frozen.lock().unwrap().extend(stop_children(server.pid()));
+        }
+    };
+    let error = measure::run(&ssh(&server), &Asked::new(HOST), &ON, &told).unwrap_err();
+    for pid in frozen.lock().unwrap().iter() {
+        signal(*pid, "KILL");
+    }
+    assert!(matches!(error, Error::Stalled { .. }), "{error}");
+    assert_eq!(left(server.dir()), Vec::<String>::new());
+}
+
+/// Stops the server's sessions as they are: to the other end the link is dead.
+fn stop_children(server: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
+    };
+    let first = children(server);
+    let all: Vec<u32> = first.iter().copied().chain(first.iter().flat_map(|p| children(*p))).collect();
+    all.iter().for_each(|pid| signal(*pid, "STOP"));
+    all
+}
+
+fn signal(pid: u32, name: &str) {
+    let _ = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(Stdio::null()).status();
+}

@@ -1,0 +1,116 @@
+//! What a row of the table is.
+
+use crate::reading::Reading;
+
+/// What a metric counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A value that goes up and down.
+    Gauge,
+    /// A value that only goes up, until what counts it begins anew. Its samples end in `_total`.
+    Counter,
+    /// Text in labels, with the value 1. Its samples end in `_info`.
+    Info,
+}
+
+impl Kind {
+    /// As OpenMetrics calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Info => "info",
+        }
+    }
+
+    /// What its samples' names have beyond the metric's.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Gauge => "",
+            Self::Counter => "_total",
+            Self::Info => "_info",
+        }
+    }
+}
+
+/// One value and its labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Names and values, in this order.
+    pub labels: Vec<(&'static str, String)>,
+    /// In the metric's unit.
+    pub value: f64,
+}
+
+impl Sample {
+    /// Without labels.
+    pub fn plain(value: f64) -> Self {
+        Self { labels: Vec::new(), value }
+    }
+
+    /// With one label.
+    pub fn of(label: &'static str, name: impl Into<String>, value: f64) -> Self {
+        Self { labels: vec![(label, name.into())], value }
+    }
+
+    /// With one more label.
+    #[must_use]
+    pub fn and(mut self, label: &'static str, name: impl Into<String>) -> Self {
+        self.labels.push((label, name.into()));
+        self
+    }
+}
+
+/// A row: what it is called, what it means, and how it is had from a reading.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name without `_total` and `_info`, but with its unit.
+    pub name: &'static str,
+    /// What it counts.
+    pub kind: Kind,
+    /// Its unit, which the name ends with: `bytes`, `seconds`, `ratio`, or nothing.
+    pub unit: &'static str,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
+    /// A sentence for the operator: what it is, and when it is absent.
+    pub help: &'static str,
+    /// Its samples; none where this machine does not have it.
+    pub get: fn(&Reading) -> Vec<Sample>,
+}
+
+impl Metric {
+    /// A gauge without labels.
+    pub const fn gauge(
+        name: &'static str,
+        unit: &'static str,
+        help: &'static str,
+        get: fn(&Reading) -> Vec<Sample>,
+    ) -> Self {
+        Self { name, kind: Kind::Gauge, unit, labels: &[], help, get }
+    }
+
+    /// A counter without labels.
+    pub const fn counter(
+        name: &'static str,
+        unit: &'static str,
+        help: &'static str,
+        get: fn(&Reading) -> Vec<Sample>,
+    ) -> Self {
+        Self { name, kind: Kind::Counter, unit, labels: &[], help, get }
+    }
+
+    /// The same with these labels.
+    pub const fn by(self, labels: &'static [&'static str]) -> Self {
+        Self { labels, ..self }
+    }
+}
+
+/// No sample where there is no value.
+pub fn maybe(value: Option<f64>) -> Vec<Sample> {
+    value.map(Sample::plain).into_iter().collect()
+}
+
+/// One sample.
+pub fn one(value: f64) -> Vec<Sample> {
+    vec![Sample::plain(value)]
+}

@@ -1,0 +1,51 @@
+//! What the metrics are about.
+
+use eke_core::sample::Memory;
+use eke_core::snapshot::Snapshot;
+use eke_core::units::{Bytes, Nanos};
+
+/// The machine at one instant, as an unprivileged client sees it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reading {
+    /// The agent's, or the client's own where no agent runs.
+    pub snapshot: Snapshot,
+    /// The compressed page caches of which the client may know details.
+    pub caches: Vec<Cache>,
+}
+
+/// One mounted cache. Counts begin anew with each of its workers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cache {
+    /// Where it is mounted.
+    pub place: String,
+    /// Its supervisor answers and has a worker.
+    pub serving: bool,
+    /// Memory that the store holds now.
+    pub memory: Bytes,
+    /// The most that it may hold now.
+    pub limit: Bytes,
+    /// What the blocks held are in their files.
+    pub raw: Bytes,
+    /// Blocks asked for and held.
+    pub hits: u64,
+    /// Blocks asked for and not held.
+    pub misses: u64,
+    /// Bytes answered from the store.
+    pub from_store: Bytes,
+    /// Bytes read from the disk below.
+    pub from_below: Bytes,
+    /// Bytes written to the disk below.
+    pub written: Bytes,
+    /// Running cost of a block from the store; `None` before the first.
+    pub store_cost: Option<Nanos>,
+    /// Running cost of a block from below; `None` before the first.
+    pub below_cost: Option<Nanos>,
+    /// How often a worker died and was followed by another.
+    pub restarts: u64,
+}
+
+/// RAM that is neither anonymous nor shared nor compressed (`pool`) nor file cache nor free: the kernel's own, most of it.
+pub fn other_ram(memory: &Memory, pool: Bytes) -> Bytes {
+    let named = memory.anonymous + memory.shared + pool + memory.file_cache + memory.free;
+    memory.total.saturating_sub(named)
+}

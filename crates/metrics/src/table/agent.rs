@@ -1,0 +1,51 @@
+//! The agent, and the program that prints this.
+
+use eke_core::snapshot::AgentState;
+
+use crate::metric::{Kind, Metric, Sample, maybe, one};
+use crate::reading::Reading;
+
+pub const METRICS: [Metric; 6] = [
+    Metric {
+        name: "eke_build",
+        kind: Kind::Info,
+        unit: "",
+        labels: &["version"],
+        help: "The version of the program that gives these metrics.",
+        get: |_| vec![Sample::of("version", env!("CARGO_PKG_VERSION"), 1.0)],
+    },
+    Metric::gauge(
+        "eke_agent_up",
+        "",
+        "1 where the agent answers; 0 where the machine was read without it, so that rates are about half a second.",
+        |r| one(f64::from(u8::from(r.snapshot.agent.is_some()))),
+    ),
+    Metric::gauge(
+        "eke_agent_uptime_seconds",
+        "seconds",
+        "Since the agent started. Absent without an agent.",
+        |r| of(r, |a| a.up_s as f64),
+    ),
+    Metric::gauge(
+        "eke_agent_resident_bytes",
+        "bytes",
+        "The agent's own resident set. Absent without an agent.",
+        |r| of(r, |a| a.resident.0 as f64),
+    ),
+    Metric::counter(
+        "eke_agent_cpu_seconds",
+        "seconds",
+        "The agent's own CPU time. Absent without an agent.",
+        |r| of(r, |a| a.cpu_ms as f64 / 1e3),
+    ),
+    Metric::gauge(
+        "eke_last_event_timestamp_seconds",
+        "seconds",
+        "When the agent last did or noticed something, in seconds since 1970. Absent before that.",
+        |r| maybe(r.snapshot.events.last().map(|e| e.unix_s as f64)),
+    ),
+];
+
+fn of(reading: &Reading, value: fn(&AgentState) -> f64) -> Vec<Sample> {
+    maybe(reading.snapshot.agent.as_ref().map(value))
+}
