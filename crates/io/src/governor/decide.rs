@@ -132,6 +132,7 @@ impl Governor {
         match self.phase.clone() {
             Phase::Resting { until_s } if now_s < until_s => None,
             Phase::Resting { .. } => {
+                self.recent.clear();
                 self.phase = Phase::Watching;
                 self.begin_anew();
                 None
@@ -141,17 +142,20 @@ impl Governor {
         }
     }
 
+    fn remember(&mut self, window: &Observation) {
+        self.recent.push_back(*window);
+        if self.recent.len() > self.rules.judged_by as usize {
+            self.recent.pop_front();
+        }
+    }
+
     fn begin_anew(&mut self) {
-        self.recent.clear();
         (self.bad, self.good, self.raised) = (0, 0, None);
     }
 
     fn watch(&mut self, window: &Observation) -> Option<Change> {
         let quality = window.quality(&self.rules);
-        self.recent.push_back(*window);
-        if self.recent.len() > self.rules.judged_by as usize {
-            self.recent.pop_front();
-        }
+        self.remember(window);
         // a row is broken by anything else, also by what is not known
         self.bad = if quality == Quality::Bad { self.bad + 1 } else { 0 };
         self.good = if quality == Quality::Good { self.good + 1 } else { 0 };
@@ -187,9 +191,9 @@ impl Governor {
         if self.levers.get(self.at)?.lower().is_none() {
             self.next_lever();
         }
+        // not the bad row alone: after the worst windows of many, the next are better by chance
         let mut before = Observation::default();
-        let bad = self.recent.iter().rev().take(self.bad as usize);
-        bad.rev().for_each(|window| before.add(window));
+        self.recent.iter().for_each(|window| before.add(window));
         let lever = self.levers.get(self.at)?;
         let value = lever.lower()?;
         let text = format!(
@@ -226,6 +230,7 @@ impl Governor {
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
         if judging.windows > 0 {
             judging.after.add(window);
+            self.remember(window);
         }
         if judging.windows < self.rules.judged_by {
             judging.windows += 1;
@@ -256,7 +261,11 @@ impl Governor {
         // where nothing was answered before, every answer is a gain; where nothing is now, nothing is known
         let answered = before.reads.is_empty() && !after.reads.is_empty();
         let target = self.rules.target;
-        answered || less(before.missed(target), after.missed(target)) || less(before.p99_ns(), after.p99_ns())
+        // a tail that is shorter while more miss is chance
+        let as_many = after.missed(target) <= before.missed(target);
+        answered
+            || less(before.missed(target), after.missed(target))
+            || (as_many && less(before.p99_ns(), after.p99_ns()))
     }
 
     fn take_back(&mut self, from: u64, before: &Observation, after: &Observation) -> Option<Change> {

@@ -77,12 +77,18 @@ impl Observation {
         self.written_bytes as f64 / (self.written_bytes + self.read_bytes).max(1) as f64
     }
 
+    /// Are there reads enough to tell? Few are enough where somebody waited for half of the time: slow answers make few reads.
+    fn is_telling(&self, rules: &Rules) -> bool {
+        let waited_s = self.reads.sum_ns as f64 / 1e9;
+        self.reads.count >= rules.least_reads || (self.reads.count > 0 && waited_s >= 0.5 * self.seconds)
+    }
+
     /// Is it long enough to tell? Longer than answers take, and with reads enough, or for so long that nothing more will come.
     pub fn is_whole(&self, rules: &Rules, window_s: f64) -> bool {
         let answered_s = self.p99_ns().unwrap_or(0.0) / 1e9 * rules.times_p99;
         let is_long = self.seconds >= window_s && self.seconds >= answered_s.min(rules.longest_s);
         let stands_still = self.reads.is_empty() && self.waits;
-        is_long && (self.reads.count >= rules.least_reads || stands_still || self.seconds >= rules.longest_s)
+        is_long && (self.is_telling(rules) || stands_still || self.seconds >= rules.longest_s)
     }
 
     /// What it says.
@@ -91,7 +97,7 @@ impl Observation {
             return Quality::Bad;
         }
         match self.missed(rules.target) {
-            _ if self.reads.count < rules.least_reads => Quality::Unknown,
+            _ if !self.is_telling(rules) => Quality::Unknown,
             Some(missed) if missed > rules.bad => Quality::Bad,
             Some(missed) if missed < rules.good => Quality::Good,
             Some(_) => Quality::Between,

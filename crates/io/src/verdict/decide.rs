@@ -122,7 +122,9 @@ fn slow(facts: &Facts<'_>) -> Option<bool> {
     if reads.is_empty() && waits && facts.seconds * 1e9 > facts.target.0 as f64 {
         return Some(true);
     }
-    if reads.count < LEAST_READS {
+    // few are enough where somebody waited for half of the time: slow answers make few reads
+    let waited = reads.sum_ns as f64 / 1e9 >= 0.5 * facts.seconds;
+    if reads.is_empty() || (reads.count < LEAST_READS && !waited) {
         return None;
     }
     let by_mean = reads.mean_ns().map(|mean| mean > facts.target.0 as f64);
@@ -264,6 +266,11 @@ mod tests {
         let fast = || class(Operation::Read, 100, MS, MS, 4096);
         assert_eq!(quiet(vec![fast()]).0, Kind::Healthy);
         assert_eq!(quiet(vec![class(Operation::Read, 5, 50 * MS, 0, 4096)]).0, Kind::Unknown);
+        assert_eq!(
+            quiet(vec![class(Operation::Read, 2, 400 * MS, 0, 4096)]).0,
+            Kind::SlowDevice,
+            "few, but slow"
+        );
         let writes = || class(Operation::Write, 50, 0, 20 * MS, 1 << 20);
         let (in_device, why) = quiet(vec![class(Operation::Read, 30, MS, 60 * MS, 4096), writes()]);
         assert_eq!(in_device, Kind::StarvedInDevice);
