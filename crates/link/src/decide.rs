@@ -181,6 +181,7 @@ mod tests {
             seconds: 1.0,
             here: Used { cpu_s: Some(here * rate), ..Used::default() },
             there: Used { cpu_s: Some(there * rate), ..Used::default() },
+            ..Flow::default()
         };
         Measured { suite: Suite::new(cipher, None), to_here: flow.clone(), to_there: flow, echo_us: None }
     }
