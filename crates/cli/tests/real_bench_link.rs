@@ -17,6 +17,7 @@ use eke_testkit::real::{lock_machine, no_program, skip};
 use eke_testkit::sshd;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// Asked with the machine held: two tests that try the same name at once are in each other's way.
 fn lacks() -> Option<String> {
     sshd::lacks().or_else(|| no_program(&["ip", "tc", "ss"])).or_else(|| {
         let made = Command::new("ip").args(["netns", "add", "eketest"]).stderr(Stdio::null()).status();
@@ -78,10 +79,10 @@ fn begun() -> Child {
 
 #[test]
 fn every_cipher_is_beside_the_choice_and_nothing_stays() {
+    let _machine = lock_machine();
     if let Some(why) = lacks() {
         return skip("every_cipher_is_beside_the_choice", &why);
     }
-    let _machine = lock_machine();
     let ran: Ran = bench(&[]).output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let report = ran.json();
@@ -102,10 +103,10 @@ fn every_cipher_is_beside_the_choice_and_nothing_stays() {
 
 #[test]
 fn ctrl_c_ends_it_and_the_next_one_sweeps_what_kill_9_left() {
+    let _machine = lock_machine();
     if let Some(why) = lacks() {
         return skip("ctrl_c_ends_it", &why);
     }
-    let _machine = lock_machine();
     let mut killed = begun();
     killed.kill().unwrap();
     killed.wait().unwrap();

@@ -47,8 +47,6 @@ pub struct Decision {
 
 /// A rate within this of another is the same.
 const SAME: f64 = 0.97;
-/// One whose 95 % interval overlaps with the best's may be as fast within this: on machines that do other work, too, rates vary so much.
-const SAME_BY_CHANCE: f64 = 0.6;
 /// Costs of CPU that differ by less are the same.
 const CHEAPER: f64 = 0.9;
 /// What is set already stays unless another is so much faster.
@@ -87,17 +85,21 @@ fn gain(chosen: &Measured, kept: &Measured) -> f64 {
 
 /// Is `other` so much better than what is set?
 fn is_worth(other: &Measured, kept: &Measured) -> bool {
+    let bounds = other.bound_per_mb().zip(kept.bound_per_mb()).is_some_and(|(a, b)| a <= b * CHEAPER);
+    if bounds && other.rate() < kept.rate() * WORTH_A_CHANGE && overlap(&other.rates(), &kept.rates()) {
+        return true;
+    }
     let is_cheaper = other.cpu_per_mb().zip(kept.cpu_per_mb()).is_some_and(|(a, b)| a <= b * CHEAPER);
     other.rate() >= kept.rate() * WORTH_A_CHANGE || (other.rate() >= kept.rate() * SAME && is_cheaper)
 }
 
-/// Of those that are as fast as the fastest, the one that costs the least CPU of both ends. Where rates vary too much to tell, a CPU
-/// that needs less time for each byte is believed: it does not depend on what else runs.
+/// Of those that are as fast as the fastest, the one that costs the least CPU of both ends.
+///
+/// Where rates vary so much that their 95 % intervals overlap (the machines do other work, too), the one whose busier end needs the least
+/// time for each byte: all ciphers get the same share of a CPU, so that the order of their rates is that of these times.
 fn cheapest<'a>(candidates: &[&'a Measured], fastest: &'a Measured) -> (&'a Measured, String) {
     let share = |m: &Measured| m.rate() / fastest.rate().max(1e-9);
-    let is_unclear = |m: &&Measured| {
-        share(m) < SAME && share(m) >= SAME_BY_CHANCE && overlap(&m.rates(), &fastest.rates())
-    };
+    let is_unclear = |m: &&Measured| share(m) < SAME && overlap(&m.rates(), &fastest.rates());
     let unclear = candidates.iter().copied().filter(is_unclear);
     if let Some((other, cheaper)) = least(unclear, fastest, Measured::bound_per_mb) {
         let why = format!(
@@ -179,6 +181,7 @@ mod tests {
             seconds: 1.0,
             here: Used { cpu_s: Some(here * rate), ..Used::default() },
             there: Used { cpu_s: Some(there * rate), ..Used::default() },
+            ..Flow::default()
         };
         Measured { suite: Suite::new(cipher, None), to_here: flow.clone(), to_there: flow, echo_us: None }
     }
@@ -248,10 +251,11 @@ mod tests {
             m
         };
         let all =
-            [noisy(GCM, [60.0, 20.0, 90.0, 70.0], 0.016), noisy(CHACHA, [50.0, 15.0, 80.0, 55.0], 0.008)];
+            [noisy(GCM, [60.0, 20.0, 90.0, 70.0], 0.016), noisy(CHACHA, [5.0, 15.0, 80.0, 55.0], 0.008)];
         let decision = decision(&all, None);
         assert_eq!(decision.chosen.cipher, CHACHA);
         assert!(decision.why.contains("50 % less CPU"), "{}", decision.why);
+        assert_eq!(self::decision(&all, Some(GCM)).chosen.cipher, CHACHA);
         // but not where it is clearly slower
         let all =
             [noisy(GCM, [60.0, 61.0, 62.0, 60.0], 0.016), noisy(CHACHA, [50.0, 51.0, 52.0, 50.0], 0.008)];

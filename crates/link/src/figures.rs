@@ -32,6 +32,9 @@ pub struct Flow {
     pub here: Used,
     /// What sshd on the far end used.
     pub there: Used,
+    /// CPU seconds per MB of both, slice by slice, where both ends show them.
+    #[serde(skip)]
+    pub slices_cpu_per_mb: Vec<(f64, f64)>,
 }
 
 /// What was measured of a cipher.
@@ -54,8 +57,14 @@ impl Flow {
         median(&self.mb_per_s)
     }
 
-    /// CPU seconds per MB on this machine and on the far end.
+    /// CPU seconds per MB on this machine and on the far end: of the median slice, since one that was disturbed costs more, or of all together.
     pub fn cpu_per_mb(&self) -> (Option<f64>, Option<f64>) {
+        // Ticks of 10 ms, where a kernel has nothing finer, are none for a short slice: then only the sum says something.
+        let is_fine = |(here, there): &(f64, f64)| *here > 0.0 && *there > 0.0;
+        if !self.slices_cpu_per_mb.is_empty() && self.slices_cpu_per_mb.iter().all(is_fine) {
+            let (here, there): (Vec<f64>, Vec<f64>) = self.slices_cpu_per_mb.iter().copied().unzip();
+            return (Some(median(&here)), Some(median(&there)));
+        }
         let mb = self.bytes as f64 / 1e6;
         let per_mb = |used: &Used| used.cpu_s.filter(|_| mb > 0.0).map(|s| s / mb);
         (per_mb(&self.here), per_mb(&self.there))
@@ -180,6 +189,11 @@ mod tests {
             echo_us: None,
         };
         assert!((measured.cpu_per_mb().unwrap() - 0.04).abs() < 1e-12);
+        let slices_cpu_per_mb = vec![(0.01, 0.02), (0.3, 0.9), (0.01, 0.02)];
+        let disturbed = Flow { slices_cpu_per_mb, ..flow(0.1, 0.3) };
+        assert_eq!(disturbed.cpu_per_mb(), (Some(0.01), Some(0.02)));
+        let ticks = Flow { slices_cpu_per_mb: vec![(0.0, 0.02); 3], ..flow(0.1, 0.3) };
+        assert_eq!(ticks.cpu_per_mb(), flow(0.1, 0.3).cpu_per_mb());
         let unknown = Measured { to_here: Flow { there: Used::default(), ..flow(0.1, 0.3) }, ..measured };
         assert_eq!(unknown.cpu_per_mb(), None);
     }

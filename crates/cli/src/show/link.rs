@@ -217,6 +217,7 @@ mod tests {
             seconds: 10.0 / rate,
             here: used(Some(here)),
             there: used(there),
+            ..Flow::default()
         };
         Measured {
             suite: Suite::new(cipher, mac),

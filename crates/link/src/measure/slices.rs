@@ -175,8 +175,13 @@ impl Race<'_, '_> {
         let pid = Some(channel.pid());
         let before = (self.here.sample(pid)?, channel.sample(None)?);
         let seconds = net_seconds(go(channel, way, track.bytes)?, track.idle);
-        track.there += channel.sample(None)?.since(&before.1);
-        track.here += self.here.sample(pid)?.since(&before.0);
+        let there = channel.sample(None)?.since(&before.1);
+        let here = self.here.sample(pid)?.since(&before.0);
+        let cpu_s = here.used().cpu_s.zip(there.used().cpu_s);
+        let mb = track.bytes as f64 / 1e6;
+        track.flow.slices_cpu_per_mb.extend(cpu_s.map(|(here, there)| (here / mb, there / mb)));
+        track.here += here;
+        track.there += there;
         track.flow.bytes += track.bytes;
         track.flow.seconds += seconds;
         track.flow.mb_per_s.push(track.bytes as f64 / 1e6 / seconds);
