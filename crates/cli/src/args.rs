@@ -2,8 +2,8 @@
 
 mod bench;
 mod bench_cache;
-mod bench_link;
 mod bench_io;
+mod bench_link;
 mod bench_startup;
 mod bench_web;
 mod cache;
@@ -22,8 +22,8 @@ use eke_core::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
-pub use bench_link::LinkBench;
 pub use bench_io::IoBench;
+pub use bench_link::LinkBench;
 pub use bench_startup::{NO_DISK, StartupBench};
 pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};

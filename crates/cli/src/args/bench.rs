@@ -8,8 +8,8 @@ use eke_core::units::Bytes;
 use eke_lab::slow_disk::Profile;
 
 use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
-use super::bench_link::LinkBench;
 use super::bench_io::IoBench;
+use super::bench_link::LinkBench;
 use super::bench_startup::StartupBench;
 use super::bench_web::WebBench;
 

@@ -3,8 +3,8 @@
 mod advise;
 mod bench;
 mod bench_cache;
-mod bench_link;
 mod bench_io;
+mod bench_link;
 mod bench_startup;
 mod bench_web;
 mod boot_config;
