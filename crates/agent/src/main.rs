@@ -1,13 +1,12 @@
 //! `eke-agent [--root DIR] [--config FILE]`: everything from outside for [`eke_agent::run`].
 
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use eke_agent::clock::SystemClock;
 use eke_agent::companion::{Companion, Companions};
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
-use eke_kernel::{Root, settings};
+use eke_kernel::{Root, end, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent watches what `eke up` applied and answers on /run/eke/agent.sock.\n\
@@ -66,7 +65,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments
 
 fn serve(arguments: &Arguments) -> Result<Ended> {
     let root = &arguments.root;
-    let shutdown = signals().map_err(Error::Wait)?;
+    let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(Error::Wait)?;
     let _lock = lock::take(root, std::process::id())?;
     let listener = socket::listen(root)?;
     protect::this_process(root);
@@ -97,15 +96,6 @@ fn companion(arguments: &Arguments, name: &str, verb: &str) -> Companion {
             .chain(config)
             .collect(),
     )
-}
-
-/// A descriptor that SIGTERM and SIGINT make readable.
-fn signals() -> std::io::Result<UnixStream> {
-    let (readable, written) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
-    }
-    Ok(readable)
 }
 
 fn farewell(ended: Ended) -> &'static str {

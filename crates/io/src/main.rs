@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use eke_io::live::{self, Options, Said};
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows, cost, devices};
-use eke_kernel::{Root, beside, settings};
+use eke_kernel::{Root, end, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-io measures disk latencies by class, and holds writers back when reads starve.
@@ -114,9 +113,9 @@ fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
     if !rustix::process::geteuid().is_root() {
         return Err((4, "only root may change how disks are used; `sudo eke-io govern` does".to_owned()));
     }
-    let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
+    let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if let Some(parent) = &arguments.end_with {
-        beside::end_with(root, parent).map_err(|why| (1, why))?;
+        end::with_parent(root, parent).map_err(|why| (1, why))?;
     }
     let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
     let only = arguments
@@ -143,15 +142,6 @@ fn say(said: Said) {
     if let Ok(line) = serde_json::to_string(&said) {
         let _ = writeln!(std::io::stdout(), "{line}");
     }
-}
-
-/// A descriptor that SIGTERM and SIGINT make readable.
-fn signals() -> std::io::Result<UnixStream> {
-    let (readable, written) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
-    }
-    Ok(readable)
 }
 
 fn sense(root: &Root, wanted: Wanted) -> Result<(), String> {

@@ -13,7 +13,7 @@
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
-//! - [`lock`]: one process for a thing; [`beside`]: one that runs beside the agent
+//! - [`lock`]: one process for a thing; [`end`]: with another, or at a signal
 //! - [`state`]: small files that eke leaves for itself
 //! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory
@@ -22,9 +22,9 @@
 //! journal before it happens; every path below is relative to a [`root::Root`].
 
 pub mod apply;
-pub mod beside;
 pub mod boot;
 pub mod cgroup;
+pub mod end;
 pub mod error;
 pub mod files;
 pub mod headroom;

@@ -2,11 +2,10 @@
 
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use eke_kernel::{Root, beside, settings};
+use eke_kernel::{Root, end, settings};
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
 use eke_prefetch::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -91,9 +90,9 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         println!("{}", Tracer::start(&root).source());
         return Ok(());
     }
-    let shutdown = signals().map_err(|e| (1, format!("cannot take signals: {e}")))?;
+    let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if let Some(parent) = &arguments.end_with {
-        beside::end_with(&root, parent).map_err(|why| (1, why))?;
+        end::with_parent(&root, parent).map_err(|why| (1, why))?;
     }
     let settings = settings::load(&root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
     let mut options =
@@ -116,13 +115,4 @@ fn say(said: Said) {
     if let Ok(line) = serde_json::to_string(&said) {
         let _ = writeln!(std::io::stdout(), "{line}");
     }
-}
-
-/// A descriptor that SIGTERM and SIGINT make readable.
-fn signals() -> std::io::Result<UnixStream> {
-    let (readable, written) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
-    }
-    Ok(readable)
 }

@@ -45,7 +45,8 @@ impl Device {
             Some("1") => Ok(device),
             dio => {
                 let answer = format!("gave no direct I/O (dio is {dio:?}): the disk's depth would be 1");
-                device.detach(root)?;
+                // Not by `detach`, which asks a root that may not be this machine's.
+                command("losetup", &["--detach", &device.0.to_string_lossy()])?;
                 Err(Error::Command { command: format!("losetup --direct-io=on {path}"), answer })
             }
         }

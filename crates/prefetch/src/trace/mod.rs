@@ -13,7 +13,6 @@
 
 #[cfg(feature = "bpf")]
 mod bpf;
-pub mod btf;
 pub mod connector;
 pub mod mapped;
 pub mod maps;

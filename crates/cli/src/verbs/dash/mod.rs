@@ -3,7 +3,6 @@
 mod source;
 
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use eke_dash::history::{History, file};
@@ -12,7 +11,7 @@ use eke_dash::recorder::{Moment, Recorder};
 use eke_dash::server::guard::Guard;
 use eke_dash::server::token::Token;
 use eke_dash::server::{listen, page};
-use eke_kernel::read::monotonic_ms;
+use eke_kernel::{end, read::monotonic_ms};
 
 use super::{Context, up};
 use crate::args::Dash;
@@ -89,13 +88,9 @@ fn usual_file() -> Option<PathBuf> {
 }
 
 /// A descriptor that a signal makes readable.
-pub fn signals() -> Outcome<UnixStream> {
+pub fn signals() -> Outcome<std::os::unix::net::UnixStream> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let (readable, written) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
-    }
-    Ok(readable)
+    Ok(end::signals(&[SIGINT, SIGTERM, SIGHUP])?)
 }
 
 /// For `dash` and `metrics`.

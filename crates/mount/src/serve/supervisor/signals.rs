@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
+use eke_kernel::end;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A stream with a byte for each SIGTERM, SIGINT or SIGHUP.
@@ -10,11 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// # Errors
 /// What the kernel answers.
 pub fn stream() -> io::Result<UnixStream> {
-    let (readable, written) = UnixStream::pair()?;
+    let readable = end::signals(&[SIGTERM, SIGINT, SIGHUP])?;
     readable.set_nonblocking(true)?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
-    }
     Ok(readable)
 }
 

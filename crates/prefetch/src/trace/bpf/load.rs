@@ -1,21 +1,10 @@
 //! From the compiled object to programs that the kernel took.
 
-use std::fs::File;
-use std::sync::Mutex;
-
+use eke_bpf::load;
 use eke_kernel::Root;
-use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{Link, Object, OpenObject};
 
-use super::super::btf;
 use super::super::tracer::Refused;
-
-/// An object for the machine's own memory order, compiled by build.rs; aligned, for libelf reads it in place.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/launch.bpf.o")));
-
-/// Where the kernel describes itself (CONFIG_DEBUG_INFO_BTF).
-const BTF: &str = "sys/kernel/btf/vmlinux";
 
 /// Programs whose tracepoints not all kernels have, with what is not seen without.
 const OPTIONAL: [(&str, &str, &str); 3] = [
@@ -32,10 +21,6 @@ const NEEDED: [&str; 4] = [
     "btf_trace_mm_filemap_add_to_page_cache",
 ];
 
-/// What libbpf said while it loaded: the reason of the kernel's answer. It has one place for this in a process.
-static SAID: Mutex<String> = Mutex::new(String::new());
-const SAID_BYTES: usize = 2048;
-
 /// The object, loaded, and what it cannot see on this kernel.
 pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
     let has = described(root)?;
@@ -46,13 +31,13 @@ pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
             format!("this kernel has no tracepoint {}", &lacking["btf_trace_".len()..]),
         ));
     }
-    let mut open = quietly(|| ObjectBuilder::default().open_memory(&OBJECT.0), "open the BPF object")?;
+    let mut open = load::open(eke_bpf::object!("launch"))?;
     set_page_shift(&mut open)?;
     for mut program in open.progs_mut() {
         let is_blind = blind.iter().any(|(name, ..)| program.name() == *name);
         program.set_autoload(!is_blind);
     }
-    let object = quietly(|| open.load(), "load BPF programs (it takes CAP_BPF and CAP_PERFMON, or root)")?;
+    let object = load::load(open)?;
     Ok((object, blind_text(&blind)))
 }
 
@@ -67,67 +52,24 @@ fn blind_text(blind: &[&(&str, &str, &str)]) -> Vec<String> {
 
 /// Is this name one that the kernel describes?
 fn described(root: &Root) -> Result<impl Fn(&str) -> bool, Refused> {
-    let path = root.path(BTF);
-    let tried = || format!("read {}, by which BPF programs know the kernel", path.display());
     let names: Vec<&str> = OPTIONAL.iter().map(|(_, name, _)| *name).chain(NEEDED).collect();
-    let file = File::open(&path).map_err(|e| Refused::new(tried(), e))?;
-    let found = btf::named(file, &names).map_err(|e| Refused::new(tried(), e))?;
+    let found = load::described(root, &names)?;
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }
 
 /// The machine's pages may be larger than 4 KiB: a file's end is in them.
 fn set_page_shift(open: &mut OpenObject) -> Result<(), Refused> {
     let shift = rustix::param::page_size().trailing_zeros();
-    let tried = "tell BPF programs the size of a page";
-    let map = open.maps_mut().find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
-    let mut map = map.ok_or_else(|| Refused::new(tried, "no .rodata in the object"))?;
-    let value = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..4));
-    value
-        .ok_or_else(|| Refused::new(tried, "its .rodata is too short"))?
-        .copy_from_slice(&shift.to_ne_bytes());
-    Ok(())
+    Ok(load::set_first_constant(open, shift, "tell BPF programs the size of a page")?)
 }
 
 /// Attaches the programs of these names that were loaded.
 pub fn attach(object: &Object, names: &[&str]) -> Result<Vec<Link>, Refused> {
-    let wanted = |program: &libbpf_rs::ProgramMut| {
-        names.iter().any(|name| program.name() == *name) && program.autoload()
-    };
-    object
-        .progs_mut()
-        .filter(wanted)
-        .map(|program| {
-            let tried = format!("attach the BPF program {}", program.name().to_string_lossy());
-            quietly(|| program.attach_trace(), &tried)
-        })
-        .collect()
+    Ok(load::attach(object, |program| names.iter().any(|name| program == *name))?)
 }
 
-/// libbpf's words go into the error, not to standard error.
-fn quietly<T>(step: impl FnOnce() -> libbpf_rs::Result<T>, tried: &str) -> Result<T, Refused> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
-    if let Ok(mut said) = SAID.lock() {
-        said.clear();
+impl From<load::Refused> for Refused {
+    fn from(refused: load::Refused) -> Self {
+        Self::new(refused.tried, refused.why)
     }
-    step().map_err(|e| {
-        let said = SAID.lock().map(|said| reason(&said)).unwrap_or_default();
-        Refused::new(tried, if said.is_empty() { e.to_string() } else { format!("{e} ({said})") })
-    })
-}
-
-fn note(_: PrintLevel, text: String) {
-    if let Ok(mut said) = SAID.lock() {
-        if said.len() < SAID_BYTES {
-            said.push_str(&text);
-        }
-    }
-}
-
-/// What of libbpf's words tells people something: not that memory locked has a limit, which it says of any refusal.
-fn reason(said: &str) -> String {
-    let lines = said
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("libbpf:") && !line.contains("ulimit") && !line.contains("MEMLOCK"));
-    lines.take(3).collect::<Vec<_>>().join("; ")
 }

@@ -1,13 +1,28 @@
-//! A process that runs beside the agent.
+//! When a process ends: with another, or at a signal.
+
+use std::io;
+use std::os::unix::net::UnixStream;
 
 use crate::root::Root;
+
+/// A stream with a byte for each of these signals that comes, to be waited for among others.
+///
+/// # Errors
+/// What pipe(2), fcntl(2) or sigaction(2) answers.
+pub fn signals(signals: &[i32]) -> io::Result<UnixStream> {
+    let (readable, written) = UnixStream::pair()?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, written.try_clone()?)?;
+    }
+    Ok(readable)
+}
 
 /// From now on this process ends, by SIGTERM, when its parent does, which is the process of this number; and where memory is short it may be
 /// killed: the agent is never the OOM killer's choice, and what it starts has that from it.
 ///
 /// # Errors
 /// A sentence: the kernel's answer, or the parent has ended already (prctl(2), PR_SET_PDEATHSIG: that is not told any more).
-pub fn end_with(root: &Root, parent: &str) -> Result<(), String> {
+pub fn with_parent(root: &Root, parent: &str) -> Result<(), String> {
     let score = root.path("proc/self/oom_score_adj");
     root.sys().write(&score, b"0").map_err(|e| format!("cannot write {}: {e}", score.display()))?;
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
