@@ -226,6 +226,8 @@ pub enum Lab {
         #[arg(value_name = "MS")]
         time: u64,
     },
+    /// The far end of `eke link` without ssh: zeros, for who knows the token that it prints; until a line on standard input
+    LinkEnd,
     /// Tabs of a browser with pages of a local web server, until one cannot be held
     Tabs {
         /// What is to be done, as JSON

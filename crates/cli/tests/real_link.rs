@@ -68,6 +68,70 @@ fn it_is_measured_shown_written_and_taken_back() {
     assert!(link(&root, &["--undo"]).stdout.contains("Nothing to undo"));
 }
 
+/// Lines for an ssh server whose sessions find this eke first.
+fn with_eke() -> String {
+    let program = common::command(&[]).get_program().to_owned();
+    let dir = std::path::Path::new(&program).parent().unwrap().display().to_string();
+    format!("SetEnv PATH={dir}:/usr/bin:/bin\nX11Forwarding yes")
+}
+
+#[test]
+fn where_eke_is_on_the_far_end_the_link_itself_is_measured_too() {
+    if let Some(why) = lacks() {
+        return skip("where_eke_is_on_the_far_end", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start(&with_eke());
+    let config = server.config();
+    let shown = link(&root(), &[HOST, "-F", config.to_str().unwrap(), "--sessions", "2", "--json"]);
+    let link = &shown.json()["hosts"][0]["link"];
+    let bare = &link["bare"];
+    assert_eq!(link["no_bare"], serde_json::Value::Null, "{shown:?}");
+    for rate in ["to_here", "to_there", "together_to_here", "together_to_there"] {
+        assert!(bare[rate].as_f64().unwrap() > 0.0, "{rate}: {bare}");
+    }
+    assert!(link["bytes"].as_u64().unwrap() <= 200_000_000, "{}", link["bytes"]);
+    // what is asked after it is answered still: the sessions
+    assert_eq!(link["sessions"]["count"], 2, "{shown:?}");
+    let left = std::process::Command::new("pgrep").args(["-f", "lab link-end"]).output().unwrap();
+    assert!(left.stdout.is_empty(), "{left:?}");
+}
+
+#[test]
+fn compression_is_decided_by_a_session_and_written() {
+    let lacks = lacks().or_else(|| eke_testkit::real::no_program(&["Xvfb", "xauth", "timeout"]));
+    if let Some(why) = lacks {
+        return skip("compression_is_decided_by_a_session", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start(&with_eke());
+    let config = server.config();
+    let screen = eke_bench::desktop::bare::Screen::start().unwrap();
+    let root = root();
+    let run = |program: &str| {
+        let mut command = common::command(&["--root", root.path().to_str().unwrap(), "link", HOST, "--json"]);
+        command.args(["-F", config.to_str().unwrap(), "--sessions", "1", "--write", "--x11-seconds", "2"]);
+        command.args(["--x11", program]);
+        command.env("DISPLAY", screen.display()).env("XAUTHORITY", screen.key());
+        Ran::from(command.output().unwrap())
+    };
+    let ran = run("eke lab picture 60000");
+    let x11 = &ran.json()["hosts"][0]["link"]["x11"];
+    let (plain, packed) = (&x11["plain"], &x11["packed"]);
+    assert!(plain["raw_bytes"].as_u64().unwrap() > 1_000_000, "{x11}");
+    assert_eq!(plain["raw_bytes"], plain["wire_bytes"], "{x11}");
+    assert!(packed["wire_bytes"].as_u64().unwrap() < packed["raw_bytes"].as_u64().unwrap() * 9 / 10, "{x11}");
+    assert!(packed["there_cpu_s"].as_f64().unwrap() > 0.0, "{x11}");
+    let is_worth = x11["compression"]["is_worth"].as_bool().unwrap();
+    let text = std::fs::read_to_string(root.path().join(DROP_IN)).unwrap();
+    assert!(text.contains(if is_worth { "    Compression yes" } else { "    Compression no" }), "{text}");
+    let none = run("no-such-program");
+    let x11 = &none.json()["hosts"][0]["link"]["x11"];
+    assert!(x11["why_not"].as_str().unwrap().starts_with("the program ended with 127"), "{x11}");
+    let text = std::fs::read_to_string(root.path().join(DROP_IN)).unwrap();
+    assert!(!text.contains("Compression"), "{text}");
+}
+
 #[test]
 fn several_hosts_are_one_table_and_one_that_is_down_does_not_hide_the_others() {
     if let Some(why) = lacks() {

@@ -21,6 +21,10 @@ pub enum Topic {
     WireGuard,
     /// A cipher that one end keeps from being used.
     Upgrade,
+    /// What encryption costs.
+    Encryption,
+    /// Compression, by what a session moved.
+    Compression,
     /// What the limit rests on.
     Limit,
 }
@@ -48,6 +52,8 @@ pub fn advice(link: &Link) -> Vec<Advice> {
     let mut found = cards(link);
     found.extend(upgrade(link));
     found.extend(one_thread(link));
+    found.extend(encryption(link));
+    found.extend(compression(link));
     found
 }
 
@@ -124,7 +130,8 @@ fn below_rate(link: &Link, speeds: &[Option<u32>]) -> Option<Advice> {
 /// What went through at most, by one or by several.
 fn best_rate(link: &Link) -> f64 {
     let one = link.measured.iter().map(|m| m.to_here.rate().max(m.to_there.rate())).fold(0.0, f64::max);
-    link.sessions.as_ref().map_or(one, |s| one.max(s.mb_per_s))
+    let several = link.sessions.as_ref().map_or(one, |s| one.max(s.mb_per_s));
+    link.bare.map_or(several, |b| several.max(b.most()))
 }
 
 /// What an end would gain from a newer ssh.
@@ -174,6 +181,52 @@ fn several(link: &Link) -> Option<Advice> {
         sessions.count, sessions.mb_per_s
     );
     (times >= 1.2).then(|| say(Topic::Sessions, text))
+}
+
+/// Shown, never chosen.
+fn encryption(link: &Link) -> Option<Advice> {
+    let bare = link.bare?;
+    let share = 1.0 - link.decision.mb_per_s / bare.rate().max(1e-9);
+    let text = format!(
+        "without ssh the link carries {:.1} MB/s to here and {:.1} to there, {} streams together {:.1} and {:.1}; encryption costs {:.0} % of that. eke never \
+         chooses to go without",
+        bare.to_here,
+        bare.to_there,
+        bare.streams,
+        bare.together_to_here,
+        bare.together_to_there,
+        100.0 * share.max(0.0)
+    );
+    Some(say(Topic::Encryption, text))
+}
+
+/// Decided by what a real session moved.
+fn compression(link: &Link) -> Option<Advice> {
+    let x11 = link.x11.as_ref()?;
+    let Some(found) = x11.compression else {
+        let why = x11.why_not.as_deref().unwrap_or("it was not measured");
+        return Some(say(
+            Topic::Compression,
+            format!("nothing is known of compression by `{}`: {why}", x11.command),
+        ));
+    };
+    let what = format!(
+        "`{}` moved {:.1} MB, compressed {:.2} of that; the slower end packs {:.0} MB/s, the link carries {:.0}",
+        x11.command,
+        x11.packed.raw_bytes as f64 / 1e6,
+        found.factor,
+        found.codec_mb_per_s,
+        found.link_mb_per_s
+    );
+    let verdict = if found.is_worth {
+        format!(
+            "compression makes such a session {:.1} times as fast, and is in what is written",
+            found.times
+        )
+    } else {
+        format!("compression would make it {:.2} times as fast, which is not worth it", found.times)
+    };
+    Some(say(Topic::Compression, format!("{what}: {verdict}")))
 }
 
 fn has(facts: &Facts, tool: &str) -> bool {
@@ -274,7 +327,10 @@ mod tests {
                 echo_us: None,
             }],
             left_out: vec![],
+            bare: None,
+            no_bare: None,
             sessions: None,
+            x11: None,
             decision: Decision {
                 chosen: suite,
                 mb_per_s: rate,
@@ -315,6 +371,37 @@ mod tests {
             text.contains("eth0 of this machine is half duplex") && text.contains("5000 errors"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_encryption_costs_is_shown_and_compression_is_decided_by_a_session() {
+        use crate::compress::{Compression, Session};
+        use crate::measure::{Bare, X11};
+        let mut link = link(Limit::ThisThread, 60.0, [card(1000), card(1000)]);
+        link.bare = Some(Bare { to_here: 118.0, to_there: 122.0, streams: 4, ..Bare::default() });
+        assert!(said(&link).contains("encryption costs 50 % of that"), "{}", said(&link));
+        let found = Compression {
+            factor: 0.2,
+            codec_mb_per_s: 40.0,
+            link_mb_per_s: 11.0,
+            times: 3.6,
+            is_worth: true,
+        };
+        let x11 = |compression, why: Option<&str>| X11 {
+            command: "xterm".into(),
+            plain: Session::default(),
+            packed: Session { raw_bytes: 20_000_000, ..Session::default() },
+            compression,
+            why_not: why.map(str::to_owned),
+        };
+        link.x11 = Some(x11(Some(found), None));
+        assert!(
+            said(&link).contains("20.0 MB, compressed 0.20 of that") && said(&link).contains("3.6 times")
+        );
+        link.x11 = Some(x11(Some(Compression { times: 0.8, is_worth: false, ..found }), None));
+        assert!(said(&link).contains("0.80 times as fast, which is not worth it"));
+        link.x11 = Some(x11(None, Some("it ended with 127")));
+        assert!(said(&link).ends_with("by `xterm`: it ended with 127"), "{}", said(&link));
     }
 
     #[test]

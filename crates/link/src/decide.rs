@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::figures::{Measured, overlap};
 pub use crate::limit::Limit;
 use crate::limit::limit;
-use crate::measure::Sessions;
+use crate::measure::{Bare, Sessions};
 use crate::suite::Suite;
 
 /// What the decision rests on.
@@ -21,6 +21,8 @@ pub struct Evidence<'a> {
     pub configured: Option<&'a Suite>,
     /// Several at once.
     pub sessions: Option<&'a Sessions>,
+    /// The link itself, without ssh.
+    pub bare: Option<&'a Bare>,
     /// Everything that both ends offer and the policy allows.
     pub allowed: &'a [Suite],
 }
@@ -189,8 +191,13 @@ mod tests {
     fn decision(all: &[Measured], configured: Option<&str>) -> Decision {
         let allowed: Vec<Suite> = all.iter().map(|m| m.suite.clone()).collect();
         let configured = configured.map(|c| Suite::new(c, None));
-        let evidence =
-            Evidence { measured: all, configured: configured.as_ref(), sessions: None, allowed: &allowed };
+        let evidence = Evidence {
+            measured: all,
+            configured: configured.as_ref(),
+            sessions: None,
+            bare: None,
+            allowed: &allowed,
+        };
         decide(&evidence).unwrap()
     }
 
@@ -236,8 +243,13 @@ mod tests {
         let allowed = [all[0].suite.clone()];
         let sessions =
             Sessions { count: 4, suite: all[0].suite.clone(), mb_per_s: 90.0, bytes: 0, there_busy: None };
-        let evidence =
-            Evidence { measured: &all, configured: None, sessions: Some(&sessions), allowed: &allowed };
+        let evidence = Evidence {
+            measured: &all,
+            configured: None,
+            sessions: Some(&sessions),
+            bare: None,
+            allowed: &allowed,
+        };
         assert_eq!(decide(&evidence).unwrap().limit, Limit::ThatThread);
         assert_eq!(decide(&Evidence { sessions: None, ..evidence }).unwrap().limit, Limit::Link);
     }
@@ -266,7 +278,8 @@ mod tests {
     fn nothing_that_is_not_allowed_is_chosen() {
         let all = [measured("aes128-cbc", 500.0, 0.001, 0.001), measured(GCM, 100.0, 0.001, 0.001)];
         let allowed = [all[1].suite.clone()];
-        let evidence = Evidence { measured: &all, configured: None, sessions: None, allowed: &allowed };
+        let evidence =
+            Evidence { measured: &all, configured: None, sessions: None, bare: None, allowed: &allowed };
         assert_eq!(decide(&evidence).unwrap().chosen.cipher, GCM);
         assert_eq!(decide(&Evidence { allowed: &[], ..evidence }), None);
     }

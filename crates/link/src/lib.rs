@@ -12,14 +12,18 @@
 //! - [`measure`]: does it, through the system's own `ssh`; the only part that starts processes
 //! - [`figures`]: what the samples come to (pure)
 //! - [`decide`]: which cipher (pure); [`limit`]: what keeps it from being faster (pure)
+//! - [`compress`]: is compression worth it, by what a real X session moved (pure)
+//! - [`far`]: the far end of the link itself, without ssh, where eke is there too
 //! - [`advice`]: what else would help, and what is wrong with the link (pure)
 //! - [`write`](mod@write): `ssh_config.d` and `ltsp.conf`, text in and text out; whoever calls this writes the files
 //!
-//! Nothing is left on the far end: it runs `sh`, which is told a few lines on its standard input and ends with it.
+//! Nothing is left on the far end: it runs `sh`, which is told a few lines on its standard input and ends with it, and eke with that.
 
 pub mod advice;
+pub mod compress;
 pub mod decide;
 mod error;
+pub mod far;
 pub mod figures;
 pub mod limit;
 pub mod measure;

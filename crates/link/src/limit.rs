@@ -37,18 +37,21 @@ const LIGHT: f64 = 0.2;
 const HELD_BACK: f64 = 0.1;
 /// Somebody who got so much more through shows that it is not the link.
 const MORE: f64 = 1.15;
+/// What carries so much of what the link does without ssh fills it: headers and MACs take the rest.
+const FULL_LINK: f64 = 0.93;
 /// Rates of ciphers that cost so differently are the same only by the link.
 const OTHER_COST: f64 = 1.25;
 const SAME_RATE: f64 = 0.04;
 
-/// The limit of one that was measured, beside all the others: a thread that is busy; the link, where another cost gives the same rate; a quota;
+/// The limit of one that was measured, beside all the others: a thread that is busy; the link, where ssh fills it or another cost gives the same rate; a quota;
 /// all CPUs; a thread, where somebody got more through; the link.
 pub fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
     let (here, there) = shares(m);
     if here.max(there) >= BUSY_THREAD {
         return busier(m, here, there);
     }
-    if evidence.measured.iter().any(|other| is_link(m, other)) {
+    let is_full = evidence.bare.is_some_and(|bare| m.rate() >= bare.rate() * FULL_LINK);
+    if is_full || evidence.measured.iter().any(|other| is_link(m, other)) {
         return Limit::Link;
     }
     let seconds = m.to_here.seconds.min(m.to_there.seconds).max(1e-9);
@@ -61,6 +64,7 @@ pub fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
         }
     }
     let more = evidence.measured.iter().any(|o| o.rate() >= m.rate() * MORE)
+        || evidence.bare.is_some_and(|bare| bare.rate() >= m.rate() * MORE)
         || evidence.sessions.is_some_and(|s| s.mb_per_s >= m.to_here.rate() * MORE);
     if more { busier(m, here, there) } else { Limit::Link }
 }

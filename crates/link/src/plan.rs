@@ -36,14 +36,20 @@ pub const NEAR: usize = 3;
 /// A cipher whose best slices are slower than this share of the fastest one's is out of the race.
 pub const IN_THE_RACE: f64 = 0.75;
 /// The share of the bytes that is for the slices; the rest is for finding their size, and for several sessions.
-const FOR_SLICES: f64 = 0.8;
+const FOR_SLICES: f64 = 0.7;
 const FOR_SESSIONS: f64 = 0.1;
+const FOR_BARE: f64 = 0.1;
 /// The share of the time that is for the slices, of what is left when all connections stand.
 const TIME_FOR_SLICES: f64 = 0.6;
 /// A slice that is longer says no more.
 const LONGEST_SLICE: Duration = Duration::from_millis(300);
 /// One that is smaller is nothing but waiting.
 const SMALLEST_SLICE: u64 = 8 << 10;
+
+/// Streams at once over the link without ssh.
+pub const BARE_STREAMS: usize = 4;
+/// Slices that count of one stream and way.
+pub const BARE_SLICES: usize = 3;
 
 /// Slices of so many ciphers, both ways together.
 pub fn slices(ciphers: usize) -> usize {
@@ -128,6 +134,14 @@ pub fn session_bytes(bytes_per_s: f64, sessions: usize, left: Duration, budget: 
     ((bytes_per_s * time).min(most) as u64).max(SMALLEST_SLICE)
 }
 
+/// Bytes of a slice of the link without ssh, which is at least as fast as what was seen.
+pub fn bare_bytes(bytes_per_s: f64, left: Duration, budget: &Budget) -> u64 {
+    let slices = 2.0 * (1 + BARE_SLICES + BARE_STREAMS) as f64;
+    let time = (left.as_secs_f64() / 4.0 / slices).min(LONGEST_SLICE.as_secs_f64() / 2.0);
+    let most = budget.bytes as f64 * FOR_BARE / slices;
+    ((bytes_per_s * time).min(most) as u64).max(SMALLEST_SLICE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,8 +201,10 @@ mod tests {
             let left = Duration::from_millis(left_ms);
             let all = slice_bytes(rate, slices, left, &budget) * slices as u64;
             let sessions_all = session_bytes(rate, sessions, left, &budget) * sessions as u64;
-            let floor = SMALLEST_SLICE * (slices + sessions) as u64;
-            proptest::prop_assert!(all + sessions_all <= budget.bytes * 9 / 10 + floor);
+            let bare = 2 * (1 + BARE_SLICES + BARE_STREAMS);
+            let bare_all = bare_bytes(rate, left, &budget) * bare as u64;
+            let floor = SMALLEST_SLICE * (slices + sessions + bare) as u64;
+            proptest::prop_assert!(all + sessions_all + bare_all <= budget.bytes * 9 / 10 + floor);
             let time = all as f64 / rate;
             proptest::prop_assert!(time <= left.as_secs_f64() * 0.61 + floor as f64 / rate);
         }

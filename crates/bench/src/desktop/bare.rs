@@ -20,7 +20,7 @@ const SIZE: &str = "1280x800x24";
 
 /// A screen that ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Screen {
+pub struct Screen {
     // In the order in which they must go.
     _server: Children,
     number: u32,

@@ -13,7 +13,7 @@
 
 mod acts;
 mod ballast;
-pub(crate) mod bare;
+pub mod bare;
 mod children;
 mod cookie;
 mod display;

@@ -72,7 +72,12 @@ fn one_cpu(bench: &Bench<'_>, scene: &Scene<'_>, cpu: Cpu, held: &mut Held) -> R
         let setting = Setting { link: *link, cpu };
         bench.progress.begins(&format!("{}, {}", link.name(), cpu.name()));
         net.limit(*link)?;
-        held.trials.push((setting, trial::hold(bench, &near.ssh, scene.session)?));
+        match trial::hold(bench, &near.ssh, scene.session) {
+            Ok(trial) => held.trials.push((setting, trial)),
+            Err(e) if bench.shutdown.load(Ordering::Relaxed) => return Err(e),
+            // an hour's other settings are worth keeping
+            Err(e) => held.notes.push(format!("{}, {} is left out: {e}.", link.name(), cpu.name())),
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::plan::{Setting, study};
-use super::trial::{Chosen, Sampled, Trial};
+use super::trial::{Chosen, Sampled, Through, Trial};
 use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
 use crate::report::words::shown;
 use crate::report::{Better, Machine, Metric, Report, Role, Variant};
@@ -24,6 +24,7 @@ const TO_THERE: &str = "to there";
 const CPU: &str = "CPU of the busier end";
 const FRAMES: &str = "X session";
 const DIRECT: &str = "without ssh";
+const PACKED: &str = "eke's, compressed";
 const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
@@ -74,10 +75,17 @@ fn rows(held: &Held) -> Vec<crate::report::Row> {
 }
 
 fn add_frames(rows: &mut Rows, at: &Params, trial: &Trial) {
-    for (suite, frames) in &trial.frames {
-        let Some(suite) = suite else {
-            rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
-            continue;
+    for (through, frames) in &trial.frames {
+        let suite = match through {
+            Through::Suite(suite) => suite,
+            Through::Packed => {
+                rows.add(PACKED, at, FRAMES, "frames/s", [*frames]);
+                continue;
+            }
+            Through::Nothing => {
+                rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
+                continue;
+            }
         };
         let known = trial.sampled.iter().find(|m| m.suite == *suite);
         rows.add(&known.map_or_else(|| suite.to_string(), name), at, FRAMES, "frames/s", [*frames]);
@@ -127,6 +135,8 @@ fn variants(held: &Held) -> Vec<Variant> {
     if held.trials.iter().any(|(_, t)| !t.frames.is_empty()) {
         let set_up = "X over TCP as it is, which eke never chooses: what encryption costs".to_owned();
         variants.push(Variant { name: DIRECT.into(), role: Role::Baseline, set_up });
+        let set_up = "eke's cipher with ssh's compression (zlib): the picture packs to two thirds".to_owned();
+        variants.push(Variant { name: PACKED.into(), role: Role::Peer, set_up });
     }
     let set_up =
         "what `eke link` chose in this setting, with the figures of that cipher's exhaustive measurement"
@@ -148,6 +158,10 @@ fn verdicts(held: &Held) -> Vec<String> {
         said
     });
     let mut lines: Vec<String> = each.collect();
+    lines.extend(held.trials.iter().filter_map(|(setting, trial)| {
+        let why = trial.no_frames.as_ref()?;
+        Some(format!("{}, {}: no X session: {why}.", setting.link.name(), setting.cpu.name()))
+    }));
     let all = held.trials.iter().flat_map(|(_, t)| t.chosen.iter().map(move |c| standing(t, c).holds()));
     let (asked, holds) = (all.clone().count(), all.filter(|holds| *holds).count());
     lines.push(format!(

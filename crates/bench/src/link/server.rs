@@ -21,6 +21,9 @@ const DIRS: &str = "run/eke";
 /// How the client's configuration calls it.
 pub const HOST: &str = "far";
 const SSHD: &str = "/usr/sbin/sshd";
+/// Cookies of all displays are in one file of root's, namespaces or not: a number that no session of somebody else has (sshd's own first is
+/// 10, the last 999).
+const FIRST_DISPLAY: u32 = 700;
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
 
 /// It and its directory go when it is dropped.
@@ -102,7 +105,7 @@ fn configure(dir: &Path) -> Result<()> {
     write(&dir.join("known"), &format!("{ADDRESS} {host_key}"))?;
     let server = format!(
         "Port 22\nListenAddress {ADDRESS}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\n\
-         PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nX11Forwarding yes\n\
+         PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nX11Forwarding yes\nX11DisplayOffset {FIRST_DISPLAY}\n\
          MaxStartups 100\n"
     );
     write(&dir.join("sshd_config"), &server)?;

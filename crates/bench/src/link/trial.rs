@@ -73,6 +73,17 @@ pub struct Chosen {
     pub bytes: u64,
 }
 
+/// What an X session goes through.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Through {
+    /// ssh, in this cipher.
+    Suite(Suite),
+    /// The same, compressed: in the cipher that eke chose.
+    Packed,
+    /// Nothing: the link as it is.
+    Nothing,
+}
+
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -80,8 +91,10 @@ pub struct Trial {
     pub sampled: Vec<Sampled>,
     /// eke, as often as it was asked.
     pub chosen: Vec<Chosen>,
-    /// Frames a second of an X session through some of the ciphers; the last one without ssh.
-    pub frames: Vec<(Option<Suite>, f64)>,
+    /// Frames a second of an X session through some of the ciphers.
+    pub frames: Vec<(Through, f64)>,
+    /// Why there are none.
+    pub no_frames: Option<String>,
 }
 
 /// Every cipher that is allowed and the study's, in turn, then eke.
@@ -107,17 +120,21 @@ pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Resu
             bytes: link.bytes,
         });
     }
-    let frames = session.map(|s| frames(bench, ssh, s, &chosen)).transpose()?.unwrap_or_default();
-    Ok(Trial { sampled, chosen, frames })
+    let (frames, no_frames) = match session.map(|s| frames(bench, ssh, s, &chosen)).transpose() {
+        Ok(frames) => (frames.unwrap_or_default(), None),
+        Err(Error::Place(why)) => (Vec::new(), Some(why)),
+        Err(e) => return Err(e),
+    };
+    Ok(Trial { sampled, chosen, frames, no_frames })
 }
 
-/// The study's cipher, one of each family, what eke chose, and no ssh at all.
+/// The study's cipher, one of each family, what eke chose, as it is and compressed, and no ssh at all.
 fn frames(
     bench: &Bench<'_>,
     ssh: &Ssh,
     session: &Session<'_>,
     chosen: &[Chosen],
-) -> Result<Vec<(Option<Suite>, f64)>> {
+) -> Result<Vec<(Through, f64)>> {
     let mut suites = vec![study()];
     let families = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"].map(|c| Suite::new(c, None));
     for suite in families.iter().chain(chosen.iter().map(|c| &c.suite)) {
@@ -128,10 +145,14 @@ fn frames(
     let mut frames = Vec::new();
     for suite in suites {
         bench.progress.doing(&format!("X through {suite}"));
-        frames.push((Some(suite.clone()), session.through(bench, ssh, &suite)?.per_s()));
+        frames.push((Through::Suite(suite.clone()), session.through(bench, ssh, &suite, &[])?.per_s()));
+    }
+    if let Some(last) = chosen.last() {
+        bench.progress.doing(&format!("X through {}, compressed", last.suite));
+        frames.push((Through::Packed, session.through(bench, ssh, &last.suite, &["-C"])?.per_s()));
     }
     bench.progress.doing("X without ssh");
-    frames.push((None, session.direct(bench)?.per_s()));
+    frames.push((Through::Nothing, session.direct(bench)?.per_s()));
     Ok(frames)
 }
 

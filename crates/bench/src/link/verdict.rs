@@ -108,6 +108,7 @@ mod tests {
             ],
             chosen: vec![],
             frames: vec![],
+            no_frames: None,
         };
         for (name, holds, words) in [
             ("best", true, "the best, best"),

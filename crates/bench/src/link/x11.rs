@@ -44,13 +44,13 @@ impl<'a> Session<'a> {
         Ok(Self { screen, net, program: bench.program.clone(), time })
     }
 
-    /// Frames a second through ssh, in this cipher.
+    /// Frames a second through ssh, in this cipher and with these options besides.
     ///
     /// # Errors
     /// ssh's, the picture's, or a signal.
-    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite) -> Result<Frames> {
+    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, more: &[&str]) -> Result<Frames> {
         let line = format!("exec '{}' lab picture {}", self.program.display(), self.time.as_millis());
-        let mut command = ssh.connection(HOST, Some(suite), &["-T", "-Y"], &line);
+        let mut command = ssh.connection(HOST, Some(suite), &[&["-T", "-Y"], more].concat(), &line);
         command.env("DISPLAY", self.screen.display()).env("XAUTHORITY", self.screen.key());
         self.frames(bench, command, &suite.to_string())
     }

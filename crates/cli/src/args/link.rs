@@ -26,6 +26,12 @@ pub struct Link {
     /// How many sessions are measured at once; without it 4, and 1 where a password must be typed for each
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub sessions: Option<u32>,
+    /// Decide compression, too: run this there twice with its windows on this display, and count what moves and costs
+    #[arg(long, value_name = "COMMAND")]
+    pub x11: Option<String>,
+    /// How long it runs, each time
+    #[arg(long, value_name = "S", default_value_t = 10, requires = "x11", value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub x11_seconds: u64,
     /// ssh's configuration, instead of the user's and the system's (as `ssh -F`)
     #[arg(long, short = 'F', value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,

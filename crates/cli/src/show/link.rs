@@ -137,6 +137,9 @@ fn left_out(link: &Link) -> String {
             out += &sentence("", &format!("Not measured: {} ({why}).", names.collect::<Vec<_>>().join(", ")));
         }
     }
+    if let Some(why) = &link.no_bare {
+        out += &sentence("", &format!("Not measured: the link without ssh ({why})."));
+    }
     let refused: Vec<&str> = link.met.refused.iter().map(|r| short(&r.name)).collect();
     if !refused.is_empty() {
         out += &sentence(
@@ -260,6 +263,9 @@ mod tests {
                 suite: Suite::new("aes256-ctr", Some("umac-128-etm@openssh.com")),
                 why: "it does more work".into(),
             }],
+            bare: None,
+            no_bare: Some("it takes eke on the far end too".into()),
+            x11: None,
             sessions: Some(Sessions {
                 count: 4,
                 suite: chacha.clone(),

@@ -138,6 +138,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Lab(Lab::Startup { task })) => startup::run(&task),
         Some(Verb::Lab(Lab::Pages { tabs, weight, documents })) => tabs::pages(tabs, weight, documents),
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
+        Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
         Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
         Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
     }

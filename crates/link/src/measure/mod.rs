@@ -3,17 +3,21 @@
 //! - [`ssh`]: how ssh is called
 //! - [`channel`]: a shell on an end, through ssh or here, that sends, takes, echoes and says what it used (`ends.sh`)
 //! - [`meet`](mod@meet): the first connection: what both ends are, offer and agree on
+//! - [`bare`](mod@bare): the link itself, without ssh; [`x11`]: what a real X session moves
 //! - [`slices`]: bulk and echoes through each cipher, in turn
 //! - [`sessions`](mod@sessions): several at once
 //!
 //! Each cipher is a connection of its own, since ssh agrees on the cipher when it connects. All stand at the same time and are used in
 //! turn, so that what else the machines do meets all of them alike, and never more than one sends.
 
+mod at_once;
+pub mod bare;
 pub mod channel;
 pub mod meet;
 pub mod sessions;
 pub mod slices;
 pub mod ssh;
+pub mod x11;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -26,10 +30,12 @@ use crate::figures::Measured;
 use crate::plan::{self, Budget};
 use crate::policy::{Offers, Policy};
 use crate::suite::Suite;
+pub use bare::Bare;
 use channel::{Channel, Opening};
 pub use meet::Met;
 pub use sessions::Sessions;
 pub use ssh::Ssh;
+pub use x11::X11;
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub struct Asked {
     pub sessions: Option<usize>,
     /// All that it may take.
     pub budget: Budget,
+    /// A session to decide compression by.
+    pub x11: Option<x11::Wanted>,
     /// Measure just these, whatever looks promising.
     pub only: Vec<Suite>,
 }
@@ -54,6 +62,7 @@ impl Asked {
             policy: Policy::default(),
             sessions: None,
             budget: Budget::default(),
+            x11: None,
             only: Vec::new(),
         }
     }
@@ -81,8 +90,14 @@ pub struct Link {
     pub measured: Vec<Measured>,
     /// What was not.
     pub left_out: Vec<LeftOut>,
+    /// The link itself, without ssh.
+    pub bare: Option<Bare>,
+    /// Why that was not measured.
+    pub no_bare: Option<String>,
     /// Several at once.
     pub sessions: Option<Sessions>,
+    /// What a real X session moved.
+    pub x11: Option<X11>,
     /// What comes of it.
     pub decision: Decision,
     /// Bytes that were moved, both ways together.
@@ -115,22 +130,33 @@ pub fn run(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool, tell: &dyn Fn(&str))
     left_out.append(&mut opened.left_out);
     tell("sending in turn through each cipher");
     let slices = slices::measure(&mut opened.channels, &mut local(shutdown)?, &asked.budget, began)?;
+    let (bare, no_bare) = match run.bare(&mut opened.channels, &met, &slices.measured, began) {
+        Ok(bare) => (Some(bare), None),
+        Err(why) => (None, Some(why)),
+    };
     let sessions = run.several(opened.channels, &slices.measured, began)?;
     let evidence = decide::Evidence {
         measured: &slices.measured,
         configured: met.configured.as_ref(),
         sessions: sessions.as_ref(),
+        bare: bare.as_ref(),
         allowed: &allowed,
     };
     let decision = decide::decide(&evidence).ok_or_else(|| Error::NoneMeasured(asked.host.clone()))?;
+    let seconds = began.elapsed().as_secs_f64();
+    let fastest = slices.measured.iter().map(Measured::rate).fold(bare.map_or(0.0, |b| b.rate()), f64::max);
+    let x11 = asked.x11.as_ref().map(|wanted| run.x11(wanted, &decision.chosen, fastest)).transpose()?;
     Ok(Link {
         host: asked.host.clone(),
-        bytes: slices.bytes + sessions.as_ref().map_or(0, |s| s.bytes),
-        seconds: began.elapsed().as_secs_f64(),
+        bytes: slices.bytes + sessions.as_ref().map_or(0, |s| s.bytes) + bare.map_or(0, |b| b.bytes),
+        seconds,
         met,
         measured: slices.measured,
         left_out,
+        bare,
+        no_bare,
         sessions,
+        x11,
         decision,
     })
 }
@@ -214,6 +240,42 @@ impl<'a> Run<'a> {
             Some(e) if opened.channels.is_empty() => Err(e),
             _ => Ok(opened),
         }
+    }
+
+    /// The link itself, if eke is there.
+    ///
+    /// # Errors
+    /// Why it was not measured, in words.
+    fn bare(
+        &self,
+        channels: &mut [(Suite, Channel<'a>)],
+        met: &Met,
+        measured: &[Measured],
+        began: Instant,
+    ) -> Result<Bare, String> {
+        let is_there = met.there.tools.iter().any(|tool| tool == "eke");
+        let far = met.there.connection.filter(|_| !met.has_proxy).map(|(_, own)| own);
+        let (Some(far), Some((_, channel))) = (far, channels.first_mut()) else {
+            return Err("there is a proxy or a jump host between".to_owned());
+        };
+        if !is_there {
+            return Err("it takes eke on the far end too".to_owned());
+        }
+        (self.tell)("the link without ssh");
+        let left = self.asked.budget.time.saturating_sub(began.elapsed());
+        let rate = measured.iter().map(Measured::rate).fold(0.0, f64::max);
+        bare::bare(channel, far, plan::bare_bytes(rate * 1e6, left, &self.asked.budget))
+    }
+
+    /// An X session in the chosen cipher.
+    fn x11(&self, wanted: &x11::Wanted, suite: &Suite, link_mb_per_s: f64) -> Result<X11> {
+        (self.tell)(&format!("running `{}` there twice, {} s each", wanted.command, wanted.time.as_secs()));
+        let host = &self.asked.host;
+        let mut there = open(self.ssh, host, Some(suite), &["-T"], self.may_ask, self.shutdown)?;
+        let mut here = local(self.shutdown)?;
+        let (ssh, shutdown) = (self.ssh, self.shutdown);
+        let mut stage = x11::Stage { ssh, host, suite, here: &mut here, there: &mut there, shutdown };
+        x11::measure(&mut stage, wanted, link_mb_per_s)
     }
 
     /// Several at once, in the fastest that was measured.

@@ -1,10 +1,10 @@
 //! Several sessions at once, all to here: what the link carries that one session does not fill, and what a server can do for many.
 
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
+use super::at_once::at_once;
 use super::channel::Channel;
 use super::{Run, open};
 use crate::error::Result;
@@ -49,9 +49,9 @@ impl Several<'_> {
         let each = session_bytes(self.rate * 1e6, channels.len(), left, &self.run.asked.budget);
         // Connections find their pace with the first megabytes.
         let warm = each / 2;
-        at_once(&mut channels, warm)?;
+        at_once(&mut channels, |c| c.get(warm).map(drop))?;
         let before = channels[0].sample(None)?;
-        let took = at_once(&mut channels, each - warm)?;
+        let took = at_once(&mut channels, |c| c.get(each - warm).map(drop))?;
         let used = channels[0].sample(None)?.since(&before).used();
         let count = channels.len() as u64;
         Ok(Sessions {
@@ -89,23 +89,4 @@ impl Several<'_> {
         }
         Ok(opened)
     }
-}
-
-/// The time from the first request to the last byte.
-fn at_once(channels: &mut [Channel<'_>], each: u64) -> Result<Duration> {
-    let barrier = Barrier::new(channels.len());
-    let run = |channel: &mut Channel<'_>| {
-        barrier.wait();
-        let start = Instant::now();
-        channel.get(each).map(|_| (start, Instant::now()))
-    };
-    let times: Result<Vec<(Instant, Instant)>> = std::thread::scope(|scope| {
-        let run = &run;
-        let all: Vec<_> = channels.iter_mut().map(|c| scope.spawn(move || run(c))).collect();
-        all.into_iter().filter_map(|t| t.join().ok()).collect()
-    });
-    let times = times?;
-    let first = times.iter().map(|t| t.0).min();
-    let last = times.iter().map(|t| t.1).max();
-    Ok(first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first))
 }

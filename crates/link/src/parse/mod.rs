@@ -7,3 +7,4 @@ pub mod ltsp;
 pub mod refusal;
 pub mod sample;
 pub mod ssh_config;
+pub mod traffic;

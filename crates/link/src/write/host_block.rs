@@ -26,6 +26,9 @@ pub fn block(host: &str, setting: &Setting<'_>) -> String {
     if !setting.macs.is_empty() {
         text += &format!("    MACs {}\n", setting.macs.join(","));
     }
+    if let Some(is_worth) = setting.compression {
+        text += if is_worth { "    Compression yes\n" } else { "    Compression no\n" };
+    }
     text + &end + "\n"
 }
 
@@ -91,6 +94,18 @@ Host web1
         let old = other.replace("61 MB/s", "30 MB/s").replace("aes128-ctr", "aes256-ctr");
         assert_eq!(with(|s| with_block(&with_block(&old, "web1", s).unwrap(), "web2", s)).unwrap(), other);
         assert!(ciphers_set(&other, "web2").unwrap().1.starts_with("chacha20"));
+    }
+
+    #[test]
+    fn compression_is_written_where_it_was_decided() {
+        with(|s| {
+            let packed = block("web1", &Setting { compression: Some(true), ..s.clone() });
+            assert!(packed.contains("\n    Compression yes\n# eke link: end"), "{packed}");
+            assert!(
+                block("web1", &Setting { compression: Some(false), ..s.clone() }).contains("Compression no")
+            );
+            assert!(!block("web1", s).contains("Compression"));
+        });
     }
 
     #[test]

@@ -78,10 +78,13 @@ fn options(before: &str, setting: &Setting<'_>) -> String {
     while let Some(word) = words.next() {
         let is_ours = |text: &str| {
             let text = text.to_ascii_lowercase();
-            text.starts_with("ciphers=") || text.starts_with("macs=")
+            text.starts_with("ciphers=")
+                || text.starts_with("macs=")
+                || (setting.compression.is_some() && text.starts_with("compression="))
         };
         match word {
             "-c" | "-m" => drop(words.next()),
+            "-C" if setting.compression.is_some() => {}
             "-o" if words.peek().is_some_and(|next| is_ours(next)) => drop(words.next()),
             w if w.strip_prefix("-o").is_some_and(is_ours) => {}
             w => kept.push(w),
@@ -93,6 +96,9 @@ fn options(before: &str, setting: &Setting<'_>) -> String {
     if !setting.macs.is_empty() {
         kept.push(&macs);
     }
+    kept.extend(
+        setting.compression.map(|is_worth| if is_worth { "-oCompression=yes" } else { "-oCompression=no" }),
+    );
     kept.join(" ")
 }
 
@@ -157,6 +163,17 @@ mod tests {
         assert!(new.contains("HOSTNAME=pc1\n# eke link") && new.contains("\"-p 7 -oCiphers="), "{new}");
         let included = format!("[lab]\nSSH_OPTIONS=-4\n[{MAC}]\nINCLUDE=lab\n[clients]\nSSH_OPTIONS=-6\n");
         assert!(written(&included).unwrap().contains("\"-4 -oCiphers="));
+    }
+
+    #[test]
+    fn compression_that_was_decided_replaces_what_is_there() {
+        let text = format!("[{MAC}]\nSSH_OPTIONS=\"-C -p 7 -oCompression=yes\"\n");
+        let decided = |is_worth| {
+            with(|s| with_options(&text, MAC, &Setting { compression: is_worth, ..s.clone() })).unwrap()
+        };
+        let no = decided(Some(false));
+        assert!(no.contains("\"-p 7 -oCiphers=") && no.contains(" -oCompression=no\""), "{no}");
+        assert!(decided(None).contains("\"-C -p 7 -oCompression=yes -oCiphers="));
     }
 
     #[test]

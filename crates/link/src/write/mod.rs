@@ -11,6 +11,8 @@ pub struct Setting<'a> {
     pub ciphers: &'a [String],
     /// MACs for those that need one.
     pub macs: &'a [String],
+    /// Is compression worth it? `None`: nothing is known, and what is set stays.
+    pub compression: Option<bool>,
     /// A comment for people, one line.
     pub about: &'a str,
 }
@@ -33,6 +35,7 @@ pub(crate) mod tests {
         then(&Setting {
             ciphers: &ciphers,
             macs: &macs,
+            compression: None,
             about: "chacha20-poly1305, 61 MB/s\nlimit: one thread of that CPU",
         })
     }

@@ -126,7 +126,8 @@ fn links(document: &ours::Link) -> impl Iterator<Item = &Measured> {
 }
 
 fn setting<'a>(link: &'a Measured, about: &'a str) -> Setting<'a> {
-    Setting { ciphers: &link.decision.ciphers, macs: &link.decision.macs, about }
+    let compression = link.x11.as_ref().and_then(|x| x.compression).map(|c| c.is_worth);
+    Setting { ciphers: &link.decision.ciphers, macs: &link.decision.macs, compression, about }
 }
 
 fn about(link: &Measured) -> String {

@@ -6,10 +6,13 @@
 mod caller;
 mod files;
 
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use eke_link::measure::x11::Wanted;
 use eke_link::measure::{self, Asked, Ssh};
-use eke_link::{Error, advice};
+use eke_link::{Error, advice, far};
 
 use super::Context;
 use crate::args::link::Link;
@@ -23,6 +26,15 @@ pub use files::undo_all;
 pub fn run(context: &Context, options: &Link) -> Outcome {
     if options.undo {
         return files::undo(context);
+    }
+    if options.x11.is_some() && std::env::var_os("DISPLAY").is_none() {
+        return Err(Failure::new(
+            Status::Usage,
+            "--x11 needs a display for the windows, and DISPLAY is not set",
+        )
+        .hint(
+            "run it in a graphical session; under sudo: sudo --preserve-env=DISPLAY,XAUTHORITY eke link ...",
+        ));
     }
     let wish = files::Wish::new(context, options)?;
     let stop = super::run::stop_flag()?;
@@ -70,10 +82,29 @@ fn one(
     host: &str,
     stop: &AtomicBool,
 ) -> Result<measure::Link, Error> {
-    let asked =
-        Asked { policy: options.policy, sessions: options.sessions.map(|n| n as usize), ..Asked::new(host) };
+    let time = Duration::from_secs(options.x11_seconds);
+    let asked = Asked {
+        policy: options.policy,
+        sessions: options.sessions.map(|n| n as usize),
+        x11: options.x11.clone().map(|command| Wanted { command, time }),
+        ..Asked::new(host)
+    };
     let is_several = options.hosts.len() > 1;
     measure::run(ssh, &asked, stop, &|line| caller::tell(context.json, is_several.then_some(host), line))
+}
+
+/// `eke lab link-end`.
+pub fn end() -> Outcome {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let own = far::own_address(&connection).ok_or_else(|| {
+        Failure::new(Status::Usage, "`eke lab link-end` is started by `eke link`, through ssh")
+    })?;
+    let listener = TcpListener::bind((own, 0))?;
+    let token = far::token()?;
+    say!("{} {} {token}", far::HELLO, listener.local_addr()?.port());
+    far::serve(&listener, &token, std::io::stdin())?;
+    far::pass_line(std::io::stdin())?;
+    Ok(Status::Done)
 }
 
 fn all_failed(document: &documents::Link, mut failures: Vec<Error>) -> Failure {

@@ -63,6 +63,8 @@ while read -r verb number; do
     sample) sample "${number:-$server}" ;;
     send) head -c "$number" /dev/zero ;;
     take) head -c "$number" >/dev/null; echo taken ;;
+    # It says where it listens, and ends with the next line.
+    bare) eke lab link-end 2>/dev/null || echo none ;;
     echo) dd bs=64 count="$number" 2>/dev/null ;;
     esac
 done

@@ -1,0 +1,195 @@
+//! The far end of the link itself, without ssh: `eke lab link-end`, which a measurement starts there through ssh where eke is installed.
+//!
+//! It listens on the address by which ssh came in, says its port and a token through ssh, sends and takes zeros for whoever knows the token, and
+//! ends when its standard input says so. What goes over the link unencrypted is zeros, and the token.
+//!
+//! ```text
+//! token\n -> ok\n    send N\n -> N zeros    take N\n, N bytes -> taken\n
+//! ```
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Before the port and the token, in the line that it says.
+pub const HELLO: &str = "eke-link-end-1";
+/// No request is for more.
+const MOST_BYTES: u64 = 1 << 30;
+/// More connections at once are turned away.
+const MOST: usize = 64;
+const LONGEST_LINE: u64 = 64;
+/// One that says nothing for so long is let go.
+const PATIENCE: Duration = Duration::from_secs(10);
+const BLOCK: usize = 256 << 10;
+
+/// 128 random bits of the kernel's, as 32 hexadecimal digits.
+///
+/// # Errors
+/// getrandom(2)'s.
+pub fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// The address of this end in `SSH_CONNECTION` (ssh(1)): client address, client port, server address, server port.
+pub fn own_address(ssh_connection: &str) -> Option<IpAddr> {
+    ssh_connection.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Serves who knows the token until `end` can be read: a byte, or that it was closed.
+///
+/// # Errors
+/// poll(2)'s or accept(2)'s.
+pub fn serve(listener: &TcpListener, token: &str, end: impl AsFd) -> io::Result<()> {
+    let token: Arc<str> = token.into();
+    let busy = Arc::new(AtomicUsize::new(0));
+    loop {
+        let mut wanted = [PollFd::new(&end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut wanted, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            result => result?,
+        };
+        if !wanted[0].revents().is_empty() {
+            return Ok(());
+        }
+        let (stream, _) = listener.accept()?;
+        if busy.load(Ordering::Relaxed) >= MOST {
+            continue;
+        }
+        busy.fetch_add(1, Ordering::Relaxed);
+        let (token, busy) = (Arc::clone(&token), Arc::clone(&busy));
+        std::thread::spawn(move || {
+            // Whoever breaks a connection off knows why.
+            let _ = talk(&stream, &token);
+            busy.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+/// Takes the line that ended it, and not a byte more: what follows is for the shell that started it.
+///
+/// # Errors
+/// read(2)'s.
+pub fn pass_line(input: impl AsFd) -> io::Result<()> {
+    let mut byte = [0];
+    while rustix::io::read(&input, &mut byte)? == 1 && byte[0] != b'\n' {}
+    Ok(())
+}
+
+fn talk(stream: &TcpStream, token: &str) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::with_capacity(BLOCK, stream);
+    if line(&mut reader)?.as_deref() != Some(token) {
+        return Ok(());
+    }
+    (&mut &*stream).write_all(b"ok\n")?;
+    while let Some(request) = line(&mut reader)? {
+        let (verb, bytes) = request.split_once(' ').unwrap_or_default();
+        let bytes = bytes.parse::<u64>().ok().filter(|bytes| *bytes <= MOST_BYTES);
+        match (verb, bytes) {
+            ("send", Some(bytes)) => zeros(stream, bytes)?,
+            ("take", Some(bytes)) => {
+                io::copy(&mut reader.by_ref().take(bytes), &mut io::sink())?;
+                (&mut &*stream).write_all(b"taken\n")?;
+            }
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// A line without its end; `None`: it was closed, or the line is too long.
+pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+    let is_whole = bytes.pop() == Some(b'\n');
+    Ok(is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+pub(crate) fn zeros(mut stream: &TcpStream, bytes: u64) -> io::Result<()> {
+    let block = vec![0; BLOCK];
+    let mut left = bytes;
+    while left > 0 {
+        let n = left.min(BLOCK as u64) as usize;
+        stream.write_all(&block[..n])?;
+        left -= n as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// Serves on 127.0.0.1 while `with` runs with a connection to it.
+    fn served<T>(with: impl FnOnce(&TcpStream) -> T) -> T {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        let server = std::thread::spawn(move || serve(&listener, "secret", theirs));
+        let result = with(&TcpStream::connect(address).unwrap());
+        drop(ours);
+        server.join().unwrap().unwrap();
+        result
+    }
+
+    #[test]
+    fn it_sends_and_takes_for_who_knows_the_token() {
+        served(|mut stream| {
+            let mut reader = BufReader::new(stream);
+            stream.write_all(b"secret\nsend 100000\n").unwrap();
+            assert_eq!(line(&mut reader).unwrap().as_deref(), Some("ok"));
+            let mut zeros = vec![1; 100_000];
+            reader.read_exact(&mut zeros).unwrap();
+            assert!(zeros.iter().all(|b| *b == 0));
+            stream.write_all(b"take 3\nabc").unwrap();
+            assert_eq!(line(&mut reader).unwrap().as_deref(), Some("taken"));
+        });
+    }
+
+    #[test]
+    fn what_follows_the_last_line_is_left_for_the_shell() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.write_all(b"-\nsample 1\n").unwrap();
+        drop(ours);
+        pass_line(&theirs).unwrap();
+        let mut rest = String::new();
+        theirs.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "sample 1\n");
+    }
+
+    #[test]
+    fn who_does_not_know_it_or_asks_for_something_else_is_let_go() {
+        for said in ["wrong\nsend 5\n", "secret\nsend 99999999999\n", "secret\nrm -rf\n", "secret\n\n"] {
+            let answer = served(|mut stream| {
+                stream.write_all(said.as_bytes()).unwrap();
+                let mut answer = String::new();
+                let _ = stream.read_to_string(&mut answer);
+                answer
+            });
+            assert!(answer.is_empty() || answer == "ok\n", "{said:?}: {answer:?}");
+            assert_eq!(answer.is_empty(), said.starts_with("wrong"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_where_ssh_came_in() {
+        assert_eq!(own_address("10.0.0.1 50000 10.0.0.2 22"), Some("10.0.0.2".parse().unwrap()));
+        assert_eq!(own_address("10.0.0.1 50000"), None);
+        assert_ne!(token().unwrap(), token().unwrap());
+    }
+}

@@ -1,0 +1,194 @@
+//! The link itself, without ssh, where eke is on the far end too ([`crate::far`]): one stream and several, both ways. Zeros go over it.
+
+use std::io::{BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::at_once::at_once;
+use super::channel::Channel;
+use crate::far;
+use crate::figures::{both_ways, median};
+use crate::plan::{BARE_SLICES, BARE_STREAMS};
+
+/// What the link carries by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bare {
+    /// MB/s of one stream from the far end, the median.
+    pub to_here: f64,
+    /// MB/s of one stream to the far end, the median.
+    pub to_there: f64,
+    /// How many went at once then.
+    pub streams: usize,
+    /// MB/s of these together, from the far end.
+    pub together_to_here: f64,
+    /// MB/s of these together, to the far end.
+    pub together_to_there: f64,
+    /// Bytes of all.
+    pub bytes: u64,
+}
+
+impl Bare {
+    /// MB/s where as much goes each way, of one stream.
+    pub fn rate(&self) -> f64 {
+        both_ways(self.to_here, self.to_there)
+    }
+
+    /// The most that went through, either way.
+    pub fn most(&self) -> f64 {
+        self.to_here.max(self.to_there).max(self.together_to_here).max(self.together_to_there)
+    }
+}
+
+/// A firewall that drops packets is waited for so long.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
+const STALLED_AFTER: Duration = Duration::from_secs(8);
+
+/// Measures through slices of `slice_bytes`; `far` is the far end's address, `channel` a shell there.
+///
+/// # Errors
+/// Why that cannot be, in words: an eke there that is too old, or an address or a port that cannot be reached from here.
+pub(super) fn bare(channel: &mut Channel<'_>, far: IpAddr, slice_bytes: u64) -> Result<Bare, String> {
+    let said = channel.begin_bare().map_err(|e| e.to_string())?;
+    let measured = door(&said, far).and_then(|door| measure(&door, slice_bytes));
+    channel.end_bare().map_err(|e| e.to_string())?;
+    measured
+}
+
+/// Where it listens, and the word that lets in.
+struct Door {
+    address: SocketAddr,
+    token: String,
+}
+
+fn door(said: &str, far: IpAddr) -> Result<Door, String> {
+    let mut words = said.split_whitespace();
+    let is_it = words.next() == Some(far::HELLO);
+    let port = words.next().and_then(|w| w.parse().ok());
+    match (port, words.next()) {
+        (Some(port), Some(token)) if is_it => {
+            Ok(Door { address: SocketAddr::new(far, port), token: token.to_owned() })
+        }
+        _ => Err("the eke there is another version, which has no `lab link-end`".to_owned()),
+    }
+}
+
+fn measure(door: &Door, slice_bytes: u64) -> Result<Bare, String> {
+    let mut streams = vec![connect(door)?];
+    let failed = |e: std::io::Error| format!("the connection to {} broke off: {e}", door.address);
+    let (mut to_here, mut to_there) = (Vec::new(), Vec::new());
+    // The first of each does not count: a connection finds its pace.
+    for _ in 0..=BARE_SLICES {
+        to_here.push(streams[0].get(slice_bytes).map_err(failed)?);
+        to_there.push(streams[0].put(slice_bytes).map_err(failed)?);
+    }
+    while streams.len() < BARE_STREAMS {
+        streams.push(connect(door)?);
+    }
+    let all = slice_bytes * BARE_STREAMS as u64;
+    let got = at_once(&mut streams, |s| s.get(slice_bytes).map(drop)).map_err(failed)?;
+    let taken = at_once(&mut streams, |s| s.put(slice_bytes).map(drop)).map_err(failed)?;
+    let slices = 2 * (1 + BARE_SLICES) + 2 * BARE_STREAMS;
+    Ok(Bare {
+        to_here: median(&to_here[1..]),
+        to_there: median(&to_there[1..]),
+        streams: streams.len(),
+        together_to_here: rate(all, got),
+        together_to_there: rate(all, taken),
+        bytes: slice_bytes * slices as u64,
+    })
+}
+
+fn connect(door: &Door) -> Result<Stream, String> {
+    let failed = |e: std::io::Error| {
+        format!(
+            "{} cannot be reached without ssh ({e}): a firewall, or addresses that are translated",
+            door.address
+        )
+    };
+    let stream = TcpStream::connect_timeout(&door.address, CONNECTS_WITHIN).map_err(failed)?;
+    Stream::greet(stream, &door.token).map_err(failed)
+}
+
+struct Stream {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+impl Stream {
+    fn greet(mut stream: TcpStream, token: &str) -> std::io::Result<Self> {
+        stream.set_read_timeout(Some(STALLED_AFTER))?;
+        stream.set_write_timeout(Some(STALLED_AFTER))?;
+        stream.set_nodelay(true)?;
+        stream.write_all(format!("{token}\n").as_bytes())?;
+        let reader = BufReader::with_capacity(256 << 10, stream.try_clone()?);
+        let mut greeted = Self { stream, reader };
+        greeted.expect("ok")?;
+        Ok(greeted)
+    }
+
+    fn expect(&mut self, word: &str) -> std::io::Result<()> {
+        if far::line(&mut self.reader)?.as_deref() == Some(word) {
+            return Ok(());
+        }
+        Err(std::io::Error::other(format!("it did not say \"{word}\"")))
+    }
+
+    /// MB/s of so many bytes from there.
+    fn get(&mut self, bytes: u64) -> std::io::Result<f64> {
+        let start = Instant::now();
+        self.stream.write_all(format!("send {bytes}\n").as_bytes())?;
+        let got = std::io::copy(&mut self.reader.by_ref().take(bytes), &mut std::io::sink())?;
+        if got < bytes {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(rate(bytes, start.elapsed()))
+    }
+
+    /// MB/s of so many bytes to there, until they were taken.
+    fn put(&mut self, bytes: u64) -> std::io::Result<f64> {
+        let start = Instant::now();
+        self.stream.write_all(format!("take {bytes}\n").as_bytes())?;
+        far::zeros(&self.stream, bytes)?;
+        self.expect("taken")?;
+        Ok(rate(bytes, start.elapsed()))
+    }
+}
+
+fn rate(bytes: u64, took: Duration) -> f64 {
+    bytes as f64 / 1e6 / took.as_secs_f64().max(1e-6)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_measured_both_ways_and_by_several() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (theirs, ours) = UnixStream::pair().unwrap();
+        let server = std::thread::spawn(move || far::serve(&listener, "word", theirs));
+        let found = measure(&Door { address, token: "word".into() }, 100_000).unwrap();
+        assert!(found.rate() > 0.0 && found.together_to_here > 0.0 && found.together_to_there > 0.0);
+        assert_eq!((found.streams, found.bytes), (4, 100_000 * 16));
+        let refused = measure(&Door { address, token: "other".into() }, 1).unwrap_err();
+        assert!(refused.contains("cannot be reached without ssh"), "{refused}");
+        drop(ours);
+        server.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn what_an_older_eke_says_is_no_door() {
+        let far = "10.0.0.2".parse().unwrap();
+        assert_eq!(door("eke-link-end-1 4711 abc", far).unwrap().address, "10.0.0.2:4711".parse().unwrap());
+        for said in ["none", "", "eke-link-end-1 x abc", "eke-link-end-1 4711", "eke-link-end-2 4711 abc"] {
+            assert!(door(said, far).is_err(), "{said}");
+        }
+    }
+}

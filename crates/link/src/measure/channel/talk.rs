@@ -1,0 +1,134 @@
+//! What is asked over a channel, and the answers.
+
+use std::time::{Duration, Instant};
+
+use super::{Channel, LONGEST_TEXT};
+use crate::error::{Error, Result};
+use crate::parse::facts::{Facts, facts};
+use crate::parse::sample::{Sample, sample};
+
+const LINE_BYTES: usize = 64;
+pub(super) const DOWN: &str = "bytes came from there";
+const UP: &str = "bytes went there";
+const ECHO: &str = "short lines went there and back";
+
+impl Channel<'_> {
+    /// What this end is.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn facts(&mut self) -> Result<Facts> {
+        Ok(facts(&self.text("facts\n")?))
+    }
+
+    /// What a process of this end has used; without one, the ssh server.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn sample(&mut self, pid: Option<u32>) -> Result<Sample> {
+        let request = pid.map_or("sample\n".to_owned(), |pid| format!("sample {pid}\n"));
+        Ok(sample(&self.text(&request)?))
+    }
+
+    /// Gets so many bytes from there; how long that took.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn get(&mut self, bytes: u64) -> Result<Duration> {
+        let start = Instant::now();
+        self.write(format!("send {bytes}\n").as_bytes(), DOWN)?;
+        self.discard(bytes)?;
+        Ok(start.elapsed())
+    }
+
+    /// Puts so many bytes there; how long that took, until they were taken.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn put(&mut self, bytes: u64) -> Result<Duration> {
+        let block = vec![0u8; 256 << 10];
+        let start = Instant::now();
+        self.write(format!("take {bytes}\n").as_bytes(), UP)?;
+        let mut left = bytes;
+        while left > 0 {
+            let n = left.min(block.len() as u64);
+            self.write(&block[..n as usize], UP)?;
+            left -= n;
+        }
+        self.expect("taken", UP)?;
+        Ok(start.elapsed())
+    }
+
+    /// Lines of 64 bytes there and back, one after the other, as long as `most_time` is not over; how long each took.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn echoes(&mut self, count: usize, most_time: Duration) -> Result<Vec<Duration>> {
+        let mut times = Vec::with_capacity(count);
+        let until = Instant::now() + most_time;
+        while times.len() < count && (times.is_empty() || Instant::now() < until) {
+            // one dd for a few of them and for the first, which is not counted
+            let batch = 1 + 5.min(count - times.len());
+            self.write(format!("echo {batch}\n").as_bytes(), ECHO)?;
+            for n in 0..batch {
+                let start = Instant::now();
+                self.write(&[b'.'; LINE_BYTES], ECHO)?;
+                self.discard(LINE_BYTES as u64)?;
+                // the first one waits for dd to start
+                if n > 0 {
+                    times.push(start.elapsed());
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    /// Starts the link's end without ssh there; what it says ([`crate::far`]). Until [`Channel::end_bare`] nothing else can be asked.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn begin_bare(&mut self) -> Result<String> {
+        const DOING: &str = "eke was started there";
+        self.write(b"bare\n", DOING)?;
+        self.line(DOING)
+    }
+
+    /// Ends it. To a shell where none was started, the line says nothing.
+    ///
+    /// # Errors
+    /// As [`Channel::open`].
+    pub fn end_bare(&mut self) -> Result<()> {
+        self.write(b"-\n", "eke was ended there")
+    }
+
+    /// An answer of several lines, without its `end`.
+    fn text(&mut self, request: &str) -> Result<String> {
+        const DOING: &str = "it was asked what it is";
+        self.write(request.as_bytes(), DOING)?;
+        let mut text = String::new();
+        loop {
+            let line = self.line(DOING)?;
+            if line == "end" {
+                return Ok(text);
+            }
+            if text.len() > LONGEST_TEXT {
+                return Err(Error::Answer {
+                    host: self.name.clone(),
+                    doing: DOING,
+                    said: "without end".to_owned(),
+                });
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+
+    fn expect(&mut self, word: &str, doing: &'static str) -> Result<()> {
+        let line = self.line(doing)?;
+        if line == word {
+            return Ok(());
+        }
+        let said: String = line.chars().take(80).collect();
+        Err(Error::Answer { host: self.name.clone(), doing, said })
+    }
+}
