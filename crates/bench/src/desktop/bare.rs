@@ -16,13 +16,16 @@ use super::{home, needs};
 
 /// How long the server may take to tell its number.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+/// Numbers of displays that nobody else has.
+const FIRST_APART: u32 = 600;
 const SIZE: &str = "1280x800x24";
 
 /// A screen that ends when it is dropped.
 #[derive(Debug)]
 pub struct Screen {
     // In the order in which they must go.
-    _server: Children,
+    server: Children,
+    host: &'static str,
     number: u32,
     home: TempDir,
 }
@@ -33,14 +36,25 @@ impl Screen {
     /// # Errors
     /// In words: there is no X server, or it does not start.
     pub fn start() -> Result<Self, String> {
-        Self::start_below(&[], &["-nolisten", "tcp"])
+        let mut screen = Self::start_below(&[], &["-nolisten", "tcp"])?;
+        screen.server.listens(PathBuf::from(format!("/tmp/.X11-unix/X{}", screen.number)));
+        Ok(screen)
     }
 
-    /// The same through `before` (`ip netns exec NAME`), with these options about who may reach it.
+    /// The same in the network namespace that `before` enters (`ip netns exec NAME`), to be reached by TCP there. It has no socket below /tmp:
+    /// servers see whose display a number is by who listens, which they do not see of another namespace, and take the place of its socket.
     ///
     /// # Errors
     /// As [`Screen::start`].
-    pub fn start_below(before: &[&str], listen: &[&str]) -> Result<Self, String> {
+    pub fn start_apart(before: &[&str]) -> Result<Self, String> {
+        let is_free = |n: &u32| !Path::new(&format!("/tmp/.X{n}-lock")).exists();
+        let number = (FIRST_APART..FIRST_APART + 100).find(is_free).ok_or("no display number is free")?;
+        let listen = ["-nolisten", "unix", "-nolisten", "local", "-listen", "tcp"];
+        let screen = Self::start_below(before, &[&[format!(":{number}").as_str()], &listen[..]].concat())?;
+        Ok(Self { host: "127.0.0.1", ..screen })
+    }
+
+    fn start_below(before: &[&str], listen: &[&str]) -> Result<Self, String> {
         let program =
             needs::find(&[SERVER]).ok_or("no X server here (Xvfb); Debian: apt-get install xvfb")?;
         let home = directory().map_err(|e| e.to_string())?;
@@ -68,13 +82,17 @@ impl Screen {
             .take()
             .and_then(number)
             .ok_or("the X server does not tell the number of its display")?;
-        server.listens(PathBuf::from(format!("/tmp/.X11-unix/X{number}")));
-        Ok(Self { _server: server, number, home })
+        Ok(Self { server, host: "", number, home })
     }
 
-    /// `:1`
+    /// `:1`, for who is where it is.
     pub fn display(&self) -> String {
-        format!(":{}", self.number)
+        format!("{}:{}", self.host, self.number)
+    }
+
+    /// The 1 of it.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// The file with the key, Xau(3).

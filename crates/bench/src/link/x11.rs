@@ -39,7 +39,7 @@ impl<'a> Session<'a> {
         if find(&["xauth"]).is_none() {
             return Err("xauth is not installed (Debian: apt install xauth)".to_owned());
         }
-        let screen = Screen::start_below(&net.in_near(), &["-listen", "tcp"])?;
+        let screen = Screen::start_apart(&net.in_near())?;
         let time = Duration::from_millis(if bench.options.quick { 1500 } else { 4000 });
         Ok(Self { screen, net, program: bench.program.clone(), time })
     }
@@ -63,7 +63,7 @@ impl<'a> Session<'a> {
         let mut command = Command::new("ip");
         command.args(&self.net.in_far()[1..]).arg(&self.program).args(["lab", "picture"]);
         command.arg(self.time.as_millis().to_string());
-        command.env("DISPLAY", format!("{NEAR_ADDRESS}{}", self.screen.display()));
+        command.env("DISPLAY", format!("{NEAR_ADDRESS}:{}", self.screen.number()));
         command.env("XAUTHORITY", self.screen.key());
         self.frames(bench, command, "direct")
     }

@@ -52,7 +52,7 @@ pub struct Met {
 }
 
 /// A connection that takes so long where ssh may ask was probably typed for.
-const TYPED_AFTER: Duration = Duration::from_secs(5);
+const TYPED_AFTER: Duration = Duration::from_secs(3);
 /// Echoes for the round trip.
 const ECHOES: usize = 20;
 
