@@ -103,6 +103,31 @@ fn every_cipher_is_beside_the_choice_and_nothing_stays() {
     assert_eq!(traces(), Vec::<String>::new());
 }
 
+/// The frames of an X session through ciphers, compressed and without ssh; the machine's own displays keep their sockets.
+#[test]
+fn an_x_session_is_timed_and_takes_nobodys_display() {
+    let _machine = lock_machine();
+    let lacks = lacks().or_else(|| no_program(&["Xvfb", "xauth"]));
+    if let Some(why) = lacks {
+        return skip("an_x_session_is_timed", &why);
+    }
+    let own = eke_bench::desktop::bare::Screen::start().unwrap();
+    let socket = format!("/tmp/.X11-unix/X{}", own.number());
+    let number = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&socket).unwrap());
+    let before = number();
+    let line =
+        ["bench", "link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--json"];
+    let ran: Ran = command(&line).output().unwrap().into();
+    let report = ran.json();
+    let rows = report["rows"].as_array().unwrap();
+    for variant in ["eke", "aes128-gcm", "eke's, compressed", "without ssh"] {
+        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == "X session");
+        assert!(row.is_some_and(|r| r["median"].as_f64().unwrap() > 0.0), "{variant}: {}", report["notes"]);
+    }
+    assert_eq!(number(), before, "the display of the machine is another one");
+    assert_eq!(traces(), Vec::<String>::new());
+}
+
 #[test]
 fn ctrl_c_ends_it_and_the_next_one_sweeps_what_kill_9_left() {
     let _machine = lock_machine();
