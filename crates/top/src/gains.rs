@@ -163,6 +163,7 @@ fn governed(io: &IoState) -> Vec<String> {
         (!now.is_empty()).then(|| format!("{}: {}", disk.name, now.join(", ")))
     };
     let mut lines = vec![format!("{} disks governed, latencies by {}", io.disks.len(), io.source)];
+    lines.extend(crate::strip::strips(io));
     lines.extend(io.last.iter().cloned());
     lines.extend(io.disks.iter().filter_map(disk));
     lines
