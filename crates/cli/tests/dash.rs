@@ -11,6 +11,8 @@ mod common;
 
 #[path = "dash/browser.rs"]
 mod browser;
+#[path = "dash/clients.rs"]
+mod clients;
 #[path = "dash/disks.rs"]
 mod disks;
 #[path = "dash/door.rs"]
