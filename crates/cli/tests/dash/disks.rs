@@ -12,8 +12,9 @@ use eke_testkit::tree;
 
 use crate::browser::Browser;
 use crate::common::eke;
-use crate::ground::Ground;
+use crate::ground::{Ground, until};
 use crate::page::keep;
+use crate::prometheus::Prometheus;
 
 const DISKS: &str = "#disks";
 
@@ -160,4 +161,23 @@ fn prometheus_gets_a_histogram_that_promtool_accepts() {
     let checked =
         Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::from(input)).output().unwrap();
     assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+}
+
+/// It reckons percentiles from buckets as eke does, so both say the same.
+#[test]
+fn prometheus_and_eke_agree_on_a_percentile() {
+    if let Some(why) = no_program(&["prometheus"]) {
+        return skip("prometheus_and_eke_agree_on_a_percentile", &why);
+    }
+    let ground = Ground::new();
+    agent_that_says(&ground, Some(busy()));
+    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let prometheus = Prometheus::scraping(&ground, &address);
+    let reads = "eke_io_latency_seconds";
+    let count = format!("{reads}_count{{operation=\"read\"}}");
+    until("a scrape", || prometheus.query(&count) == Some(3090.0));
+    let theirs = format!("histogram_quantile(0.99,{reads}_bucket{{operation=\"read\"}})");
+    let theirs_ns = prometheus.query(&theirs).unwrap() * 1e9;
+    let ours_ns = busy().latencies[0].all.quantile_ns(0.99).unwrap();
+    assert!((theirs_ns - ours_ns).abs() < 1e-6 * ours_ns, "{theirs_ns} and {ours_ns}");
 }
