@@ -29,6 +29,19 @@ fn setting(root: &Root, device: &str, file: &str) -> String {
     root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
 }
 
+/// What it told the agent when it turned something.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn told_of_latencies(root: &Root) {
+    let told: IoState = state::load(root, state::IO).unwrap();
+    let of = |name: &str| told.latencies.iter().find(|kind| kind.operation == name).unwrap();
+    for name in ["read", "write"] {
+        let (all, late) = (of(name).all, of(name).late);
+        assert!(all.count >= late.count && late.count > 0 && all.sum_ns > 0, "{name}: {told:?}");
+        assert_eq!(all.has_buckets(), told.source == "bpf", "{name}: {told:?}");
+    }
+    assert!(told.late_ms > 0, "{told:?}");
+}
+
 #[test]
 fn a_killed_governor_leaves_what_down_restores() {
     if let Some(why) = missing(&["losetup", "dd"]) {
@@ -75,15 +88,7 @@ fn a_killed_governor_leaves_what_down_restores() {
         turned
     });
     assert!(turned.is_some(), "it ended before it changed anything");
-    // what it told the agent when it turned something
-    let told: IoState = state::load(&root, state::IO).unwrap();
-    let of = |name: &str| told.latencies.iter().find(|kind| kind.operation == name).unwrap();
-    for name in ["read", "write"] {
-        let (all, late) = (of(name).all, of(name).late);
-        assert!(all.count >= late.count && late.count > 0 && all.sum_ns > 0, "{name}: {told:?}");
-        assert_eq!(all.has_buckets(), told.source == "bpf", "{name}: {told:?}");
-    }
-    assert!(told.late_ms > 0, "{told:?}");
+    told_of_latencies(&root);
     let now: Vec<String> =
         ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
     assert_ne!(now, before, "{turned:?}");
