@@ -258,7 +258,7 @@ fn backend(root: &Root, sample: &Sample) -> String {
 mod tests {
     use std::cell::Cell;
 
-    use eke_core::snapshot::Applied;
+    use eke_core::snapshot::{Applied, IoLatency};
     use eke_core::step::{Plan, Prediction};
     use eke_testkit::fake_kernel::FakeKernel;
 
@@ -349,6 +349,36 @@ mod tests {
         assert_eq!(seen.machine.memory.anonymous, Bytes(200_000 << 10));
         assert_eq!(seen.machine.io_pressure.map(|p| p.some_avg10), Some(2.5));
         assert_eq!(seen.machine.cpu_pressure, None);
+    }
+
+    /// What `eke-io` says of the disks reaches every client, as long as it is the process that the agent started.
+    #[test]
+    fn what_runs_beside_the_agent_is_told_on() {
+        let machine = FakeKernel::new();
+        let (root, clock) = (machine.root(), Hand::default());
+        state::save(&root, state::APPLIED, &Applied::default()).unwrap();
+        let io = Companion::of("/bin/sleep".into(), vec!["1000".into()]);
+        let mut governs = settings();
+        governs.io.govern = true;
+        let companions = Companions { prefetch: Companion::none(), io };
+        let mut watch = Watch::new(&root, &clock, governs, companions);
+        watch.tick();
+        let pid = watch.companions.io.pid().unwrap();
+        let mut reads = eke_core::histogram::Histogram::default();
+        reads.record(90_000);
+        let kind = IoLatency { operation: "read".into(), all: reads, late: reads };
+        let said = IoState { pid, latencies: vec![kind], late_ms: 10_000, ..IoState::default() };
+        state::save(&root, state::IO, &said).unwrap();
+        watch.rendered = None;
+        assert_eq!(snapshot(&mut watch).io, Some(said.clone()));
+        state::save(&root, state::IO, &IoState { pid: pid + 1, ..said }).unwrap();
+        watch.rendered = None;
+        assert_eq!(snapshot(&mut watch).io, None, "an earlier one's");
+        watch.companions.io.tend(false, 0);
+        while watch.companions.io.pid().is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            watch.companions.io.tend(false, 0);
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@ mod common;
 
 #[path = "dash/browser.rs"]
 mod browser;
+#[path = "dash/clients.rs"]
+mod clients;
+#[path = "dash/disks.rs"]
+mod disks;
 #[path = "dash/door.rs"]
 mod door;
 #[path = "dash/ground.rs"]

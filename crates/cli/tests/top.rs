@@ -118,6 +118,22 @@ fn the_console_gets_ascii() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
+/// Without an alternate screen nothing of before shows through, and nothing stays.
+#[test]
+fn the_console_has_one_screen_for_all() {
+    let machine = machine();
+    let eke = format!("{} --root {}", env!("CARGO_BIN_EXE_eke"), machine.dir().display());
+    let lines = "for i in 1 2 3 4 5 6 7 8 9; do echo of-before-of-before-of-before-of-before; done";
+    let Some(mut terminal) = Terminal::console(&format!("{lines}; sleep 0.2; exec {eke} top")) else {
+        return skip("the_console_has_one_screen_for_all", NO_SCRIPT);
+    };
+    let shown = terminal.shows("# anonymous 195 MiB");
+    assert!(shown.is_ascii() && !shown.contains("before"), "{shown}");
+    terminal.press(b"q");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(terminal.text(), "", "the screen is left empty");
+}
+
 #[test]
 fn what_is_no_terminal_is_told_what_to_say_instead() {
     insta::assert_snapshot!("no_terminal", eke(&["top"]).shown());

@@ -172,6 +172,32 @@ eke down || die down
 "#);
 }
 
+/// What is in the memory of the console (vcs(4)): nothing of before, signs of every font, and nothing of it afterwards.
+#[test]
+fn the_screen_on_a_real_console() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    lab.run(
+        &root,
+        vec![],
+        r##"
+screen() { fold -w $(stty size </dev/tty1 | cut -d ' ' -f 2) /dev/vcs1; }
+for i in $(seq 60); do echo "before before before before before before before before"; done >/dev/tty1
+screen | grep -q before || die "this console has no screen: $(screen)"
+TERM=linux LANG=C.UTF-8 setsid eke top --every 500ms </dev/tty1 >/dev/tty1 2>/tmp/top & top=$!
+waits "the screen" 'screen | grep -q "q  quit"'
+waits "a look" 'screen | grep -q "no agent runs; read from the machine itself"'
+screen
+screen | grep -q '^# anonymous .* [0-9.]* MiB' || die "no legend"
+screen | grep before && die "what was there shows through"
+[ $(screen | tr -d ' -~\n' | wc -c) = 0 ] || die "signs that not every font has"
+eke-agent 2>/dev/null & waits "the agent" 'screen | grep -q "^eke top  agent $!, up"'
+kill $top; wait $top || die "it ended with $?: $(cat /tmp/top)"
+[ $(screen | tr -d ' \n' | wc -c) = 0 ] || die "something is left: $(screen)"
+"##,
+    );
+}
+
 #[test]
 fn enable_survives_a_reboot_and_disable_too() {
     let Some(lab) = Lab::new() else { return };

@@ -7,11 +7,13 @@
 //! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
 //! - [`remedy`]: the four stages that every remedy has
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
+//! - [`histogram`]: latencies in powers of two
 //! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
 //!
 //! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
 
 pub mod config;
+pub mod histogram;
 pub mod model;
 pub mod remedy;
 pub mod sample;

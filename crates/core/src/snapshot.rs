@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
 use crate::model::Model;
 use crate::sample::{Memory, Pressure, Sample, VmCounters};
 use crate::step::{Plan, Prediction};
@@ -136,6 +137,23 @@ pub struct IoState {
     pub reads_p99: Option<Nanos>,
     /// Disks that it governs.
     pub disks: Vec<IoDisk>,
+    /// How long requests of all disks but those in memory took, by kind; kinds that had none since it began are absent.
+    pub latencies: Vec<IoLatency>,
+    /// How many milliseconds `late` of [`IoLatency`] is about.
+    pub late_ms: u64,
+}
+
+/// How long requests of one kind took, from the making of each to its completion.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct IoLatency {
+    /// `read` (readahead is among them), `write` (so is writeback), `discard` or `flush`.
+    pub operation: String,
+    /// Since `eke-io` began. Its buckets are empty where only averages are known (`source` is `stat`).
+    pub all: Histogram,
+    /// Of late: see `late_ms`.
+    pub late: Histogram,
 }
 
 /// A disk that is governed.
@@ -233,6 +251,13 @@ mod tests {
             old.as_object_mut().unwrap().remove(later).unwrap();
         }
         assert_eq!(serde_json::from_value::<Snapshot>(old).unwrap(), Snapshot::default());
+    }
+
+    #[test]
+    fn an_older_governor_says_less() {
+        let io: IoState = serde_json::from_str(r#"{"pid":7,"source":"bpf","reads_p99":4000}"#).unwrap();
+        assert_eq!((io.pid, io.reads_p99, io.late_ms), (7, Some(Nanos(4_000)), 0));
+        assert!(io.latencies.is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // The page: asks each second, and shows what changed.
 
 import { ask, Points } from "./data.js";
+import { Disks } from "./disks.js";
 import { PANELS } from "./panels.js";
 import { eventParts, journalParts, latencyParts, planParts } from "./plan.js";
 import { Plot } from "./plot.js";
@@ -12,6 +13,7 @@ const put = (id, text) => { const node = by(id); if (node.textContent !== text) 
 
 const plots = PANELS.map(panel => new Plot(panel));
 by("grid").append(...plots.map(plot => plot.root));
+const disks = new Disks(by("disks"));
 
 let points = new Points("minutes"), view = null, failures = 0, timer = 0, turn = 0;
 const shownParts = new Map();
@@ -42,6 +44,7 @@ function showView() {
   if (document.title !== title) document.title = title;
   put("verdict", verdict(view));
   fillTiles(by("tiles"), tiles(view));
+  disks.show(view.snapshot);
   fill("plan", [view.applied, view.snapshot.model.effective_ratio?.toFixed(2)], () => planParts(view));
   fill("journal", view.journal, () => journalParts(view));
   fill("events", view.snapshot.events, () => eventParts(view));

@@ -4,7 +4,7 @@ import { clock, time } from "./scale.js";
 import { element } from "./plot.js";
 
 /** A command with a button that copies it. */
-function command(text) {
+export function command(text) {
   const code = element("code", {}, text), button = element("button", { type: "button" }, "Copy");
   button.setAttribute("aria-label", "Copy: " + text);
   button.addEventListener("click", async () => {
@@ -25,7 +25,7 @@ async function copy(text, code) {
   }
 }
 
-const paragraph = (text, kind = "muted") => element("p", { class: kind }, text);
+export const paragraph = (text, kind = "muted") => element("p", { class: kind }, text);
 
 /** What is applied and why; where nothing is, how to see what would be. */
 export function planParts(view) {
@@ -57,7 +57,7 @@ function prediction(p, model) {
   return table(["", "predicted", "now"], rows);
 }
 
-function table(head, rows) {
+export function table(head, rows) {
   const cell = (text, i) => i ? element("td", {}, text) : element("th", { scope: "row" }, text);
   return element("div", { class: "scroll" }, element("table", {},
     element("thead", {}, element("tr", {}, ...head.map(text => element("th", { scope: "col" }, text)))),

@@ -39,13 +39,13 @@ export const shown = {
   perMinute: value => few(value) + " a minute",
 };
 
-/** An axis from zero: its end, its ticks with labels. `fixed` is an end that is not a round number (RAM). */
+/** An axis from zero: its end, its ticks with labels. `fixed` is an end that is not a round number (RAM; an older agent does not say it). */
 export function axis(unit, most, fixed) {
   const isBytes = unit === "bytes" || unit === "bytesPerSecond";
-  const end = fixed ?? Math.max(most, isBytes ? KIB * KIB : unit === "percent" ? 5 : 10);
+  const end = fixed || Math.max(most, isBytes ? KIB * KIB : unit === "percent" ? 5 : 10);
   const divisor = isBytes ? KIB ** unitOf(end) : 1;
   const step = roundStep(end / divisor, 5) * divisor;
-  const high = fixed ?? Math.ceil(end / step - 1e-9) * step;
+  const high = fixed || Math.ceil(end / step - 1e-9) * step;
   const ticks = [];
   for (let value = 0; value <= high * 1.0001; value += step) ticks.push([value, label(unit, value, divisor, step)]);
   return { high, ticks };

@@ -1,7 +1,7 @@
 //! Disk latency by class, what it is caused by, and a governor that keeps reads alive under writers.
 //!
 //! # Layout
-//! - [`histogram`], [`class`], [`figures`]: what is measured, as data; pure
+//! - [`class`], [`figures`]: what is measured, as data; pure
 //! - [`sense`]: how it is measured
 //! - [`knobs`]: settings by the names that people know; [`target`]: how fast reads should be
 //! - [`verdict`]: what is the matter, and who causes it
@@ -12,13 +12,13 @@ pub mod class;
 pub mod compare;
 pub mod figures;
 pub mod governor;
-pub mod histogram;
 pub mod knobs;
 pub mod live;
 pub mod sense;
 pub mod target;
 pub mod verdict;
 
+pub use eke_core::histogram::{self, Histogram};
+
 pub use class::{Class, Mode, Operation};
 pub use figures::{Device, Latency, Window};
-pub use histogram::Histogram;

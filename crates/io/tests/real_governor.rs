@@ -8,13 +8,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Direct, Loop, missing, name, own_journal, slow_disk};
+use eke_core::snapshot::IoState;
 use eke_core::units::Bytes;
 use eke_io::compare::setting::Setting;
 use eke_io::knobs::named;
 use eke_io::live::hand::Hand;
 use eke_io::live::levers;
 use eke_kernel::journal::{self, Journal};
-use eke_kernel::{Root, revert};
+use eke_kernel::{Root, revert, state};
 use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, skip};
 
@@ -26,6 +27,19 @@ fn slow() -> Profile {
 #[expect(clippy::unwrap_used, reason = "test code")]
 fn setting(root: &Root, device: &str, file: &str) -> String {
     root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
+}
+
+/// What it told the agent when it turned something.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn told_of_latencies(root: &Root) {
+    let told: IoState = state::load(root, state::IO).unwrap();
+    let of = |name: &str| told.latencies.iter().find(|kind| kind.operation == name).unwrap();
+    for name in ["read", "write"] {
+        let (all, late) = (of(name).all, of(name).late);
+        assert!(all.count >= late.count && late.count > 0 && all.sum_ns > 0, "{name}: {told:?}");
+        assert_eq!(all.has_buckets(), told.source == "bpf", "{name}: {told:?}");
+    }
+    assert!(told.late_ms > 0, "{told:?}");
 }
 
 #[test]
@@ -74,6 +88,7 @@ fn a_killed_governor_leaves_what_down_restores() {
         turned
     });
     assert!(turned.is_some(), "it ended before it changed anything");
+    told_of_latencies(&root);
     let now: Vec<String> =
         ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
     assert_ne!(now, before, "{turned:?}");

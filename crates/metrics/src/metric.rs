@@ -11,6 +11,8 @@ pub enum Kind {
     Counter,
     /// Text in labels, with the value 1. Its samples end in `_info`.
     Info,
+    /// How many were up to each of some bounds: counters. Its samples end in `_bucket`, `_sum` and `_count`.
+    Histogram,
 }
 
 impl Kind {
@@ -20,13 +22,14 @@ impl Kind {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
             Self::Info => "info",
+            Self::Histogram => "histogram",
         }
     }
 
-    /// What its samples' names have beyond the metric's.
+    /// What its samples' names have beyond the metric's; those of a histogram have [`Sample::part`].
     pub fn suffix(self) -> &'static str {
         match self {
-            Self::Gauge => "",
+            Self::Gauge | Self::Histogram => "",
             Self::Counter => "_total",
             Self::Info => "_info",
         }
@@ -40,17 +43,25 @@ pub struct Sample {
     pub labels: Vec<(&'static str, String)>,
     /// In the metric's unit.
     pub value: f64,
+    /// Of a histogram: `_bucket`, `_sum` or `_count`; else nothing.
+    pub part: &'static str,
 }
 
 impl Sample {
     /// Without labels.
     pub fn plain(value: f64) -> Self {
-        Self { labels: Vec::new(), value }
+        Self { labels: Vec::new(), value, part: "" }
     }
 
     /// With one label.
     pub fn of(label: &'static str, name: impl Into<String>, value: f64) -> Self {
-        Self { labels: vec![(label, name.into())], value }
+        Self { labels: vec![(label, name.into())], value, part: "" }
+    }
+
+    /// As this part of a histogram.
+    #[must_use]
+    pub fn part(self, part: &'static str) -> Self {
+        Self { part, ..self }
     }
 
     /// With one more label.

@@ -64,7 +64,7 @@ fn family(out: &mut String, metric: &Metric, samples: &[Sample], format: Format)
     }
     let _ = writeln!(out, "# HELP {name} {}", escape(metric.help));
     for sample in samples {
-        let _ = writeln!(out, "{full}{} {}", labels(sample), number(sample.value));
+        let _ = writeln!(out, "{full}{}{} {}", sample.part, labels(sample), number(sample.value));
     }
 }
 
@@ -92,9 +92,10 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use eke_core::histogram::Histogram;
     use eke_core::model::Model;
     use eke_core::sample::{Memory, Pressure, VmCounters};
-    use eke_core::snapshot::{AgentState, Event, Machine, PrefetchState, Snapshot};
+    use eke_core::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
     use eke_core::step::Prediction;
     use eke_core::units::{Bytes, Nanos};
 
@@ -137,6 +138,7 @@ pub(crate) mod tests {
             model,
             machine,
             prefetch: Some(PrefetchState::default()),
+            io: Some(io()),
             events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into() }],
             ..Snapshot::default()
         };
@@ -147,6 +149,16 @@ pub(crate) mod tests {
             ..Cache::default()
         };
         Reading { snapshot, caches: vec![cache] }
+    }
+
+    /// A read of 100 µs, and two flushes of which only the average is known.
+    fn io() -> IoState {
+        let mut reads = Histogram::default();
+        reads.record(100_000);
+        let kind =
+            |operation: &str, all| IoLatency { operation: operation.into(), all, ..IoLatency::default() };
+        let latencies = vec![kind("read", reads), kind("flush", Histogram::of_average(2, 3_000_000))];
+        IoState { latencies, ..IoState::default() }
     }
 
     fn lines(format: Format) -> Vec<String> {
@@ -165,6 +177,11 @@ pub(crate) mod tests {
             "# TYPE eke_backend info",
             "eke_backend_info{backend=\"zram (zstd)\"} 1",
             "eke_predicted_load_seconds{percentile=\"50\"} 0.0000057",
+            "# TYPE eke_io_latency_seconds histogram",
+            "eke_io_latency_seconds_bucket{operation=\"read\",le=\"0.000065536\"} 0",
+            "eke_io_latency_seconds_bucket{operation=\"read\",le=\"0.000131072\"} 1",
+            "eke_io_latency_seconds_bucket{operation=\"flush\",le=\"+Inf\"} 2",
+            "eke_io_latency_seconds_sum{operation=\"flush\"} 0.003",
             "# EOF",
         ] {
             assert!(open.iter().any(|l| l == line), "{line} lacks in:\n{}", open.join("\n"));
@@ -194,7 +211,9 @@ pub(crate) mod tests {
     #[test]
     fn what_a_machine_lacks_is_absent() {
         let text = text(&Reading::default(), Format::OpenMetrics);
-        for absent in ["eke_prefetch", "eke_cache", "eke_pressure", "eke_predicted", "eke_agent_uptime"] {
+        for absent in
+            ["eke_prefetch", "eke_cache", "eke_io", "eke_pressure", "eke_predicted", "eke_agent_uptime"]
+        {
             assert!(!text.contains(absent), "{absent} in\n{text}");
         }
         assert!(text.contains("eke_agent_up 0\n") && text.contains("eke_plan_applied 0\n"));

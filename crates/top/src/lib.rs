@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`look`]: what one refresh brings, plain data
-//! - [`scarce`], [`split`], [`gains`]: what that means, in figures and words; `eke status` and `eke` say the same by them
+//! - [`scarce`], [`split`], [`gains`], [`strip`]: what that means, in figures and words; `eke status` and `eke` say the same by them
 //! - [`history`]: the last refreshes
 //! - [`view`]: all that is drawn, folded from looks and keys
 //! - [`draw`](mod@draw): a view onto a frame of any size; [`ascii`] for terminals with no more than that
@@ -22,6 +22,7 @@ pub mod look;
 pub mod run;
 pub mod scarce;
 pub mod split;
+pub mod strip;
 pub mod terminal;
 pub mod view;
 pub mod words;

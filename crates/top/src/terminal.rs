@@ -9,11 +9,11 @@ use std::thread;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -47,7 +47,8 @@ impl Screen {
 
     fn enter() -> io::Result<Self> {
         enable_raw_mode()?;
-        execute!(stdout(), EnterAlternateScreen, Hide)?;
+        // The Linux console has no alternate screen: what was there would show through where nothing is drawn, and what is drawn would stay.
+        execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
         let out = BufWriter::with_capacity(FRAME_BYTES, stdout());
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(out))? })
     }
@@ -63,7 +64,7 @@ impl Drop for Screen {
 fn restore() {
     if IS_OPEN.swap(false, Ordering::SeqCst) {
         let _ = disable_raw_mode();
-        let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+        let _ = execute!(stdout(), Clear(ClearType::All), MoveTo(0, 0), LeaveAlternateScreen, Show);
         let _ = stdout().flush();
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{PLAIN, look, view};
+use common::{PLAIN, disks, look, view};
 use eke_core::snapshot::Snapshot;
 use eke_top::look::Look;
 use eke_top::view::{Key, Means, View};
@@ -49,6 +49,38 @@ fn the_linux_console_gets_ascii_alone() {
     let shown = text(&view(Means { colours: true, ascii: true }, 70), 120, 40);
     assert!(shown.is_ascii(), "{shown}");
     insta::assert_snapshot!(shown);
+}
+
+/// Whatever is shown: the font of a console has 256 or 512 signs, and which ones nobody says.
+#[test]
+fn a_console_gets_nothing_else_at_any_size() {
+    for help in [false, true] {
+        for (width, height) in [(40, 10), (80, 24), (100, 37), (160, 64), (240, 67)] {
+            let mut view = view(Means { colours: true, ascii: true }, 70);
+            view.help = help;
+            let mut odd = look(71);
+            odd.snapshot.io = Some(disks());
+            odd.snapshot.events[3].text = "Grüße: 5 µs × 3 → “…” \u{2588}\u{1f600}".into();
+            odd.caches[1].place = "/home/日本".into();
+            view.seen(Ok(odd), 71_000);
+            let cells = drawn(&view, width, height).backend().buffer().content.clone();
+            let strange: Vec<&str> = cells.iter().map(|c| c.symbol()).filter(|s| !s.is_ascii()).collect();
+            assert_eq!(strange, Vec::<&str>::new(), "{width}x{height}");
+        }
+    }
+}
+
+#[test]
+fn latencies_are_strips_where_there_is_room() {
+    let mut view = view(PLAIN, 1);
+    let mut measured = look(1);
+    measured.snapshot.io = Some(disks());
+    view.seen(Ok(measured), 1_000);
+    let strips = "65.5 µs to 33.6 ms: read [█▄▁  ▁   ] write [      █▃▁]";
+    assert!(text(&view, 120, 40).contains(strips), "{}", text(&view, 120, 40));
+    assert!(!text(&view, 80, 24).contains(strips));
+    view.means.ascii = true;
+    assert!(text(&view, 120, 40).contains("65.5 us to 33.6 ms: read [#=.  .   ] write [      #-.]"));
 }
 
 #[test]

@@ -19,9 +19,18 @@ pub struct Terminal {
 impl Terminal {
     /// For a shell. `None`: this machine has no script(1).
     pub fn start(command: &str) -> Option<Self> {
+        Self::of_kind("xterm", <[u8]>::to_vec, command)
+    }
+
+    /// One that is like the Linux console, which has no alternate screen (but in the newest kernels).
+    pub fn console(command: &str) -> Option<Self> {
+        Self::of_kind("linux", without_alternate_screen, command)
+    }
+
+    fn of_kind(term: &str, takes: fn(&[u8]) -> Vec<u8>, command: &str) -> Option<Self> {
         let command = format!("stty rows {} cols {}; {command}", SIZE.0, SIZE.1);
         let mut script = Command::new("script");
-        script.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+        script.args(["-qefc", &command, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
         script.env_remove("NO_COLOR").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = script.spawn().ok()?;
         let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
@@ -29,7 +38,7 @@ impl Terminal {
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = from.read(&mut bytes) {
-                to.lock().unwrap().process(&bytes[..n]);
+                to.lock().unwrap().process(&takes(&bytes[..n]));
             }
         });
         Some(Self { script, screen })
@@ -79,6 +88,17 @@ impl Terminal {
             thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Each of these sequences is written at once.
+fn without_alternate_screen(bytes: &[u8]) -> Vec<u8> {
+    let mut rest = bytes.to_vec();
+    for sequence in [b"\x1b[?1049h", b"\x1b[?1049l"] {
+        while let Some(at) = rest.windows(sequence.len()).position(|w| w == sequence) {
+            rest.drain(at..at + sequence.len());
+        }
+    }
+    rest
 }
 
 impl Drop for Terminal {

@@ -94,6 +94,15 @@ impl Browser {
         }
     }
 
+    /// Waits until an expression is this number.
+    pub fn until_value(&mut self, expression: &str, number: u64) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.value(expression).as_u64() != Some(number) {
+            assert!(Instant::now() < end, "{expression} never was {number}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     pub fn press(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));

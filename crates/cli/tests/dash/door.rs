@@ -167,22 +167,3 @@ fn what_cannot_be_is_said() {
         assert!(eke(&[verb, "--help"]).stdout.contains("Example:"), "{verb}");
     }
 }
-
-#[test]
-fn with_all_clients_attached_the_agent_stays_small() {
-    let ground = Ground::new();
-    let agent = ground.agent();
-    let (_dash, page) = ground.dash("127.0.0.1:0");
-    let (_metrics, scraped) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
-    for _ in 0..15 {
-        assert_eq!(get(port_of(&page), "/now", &["Host: localhost"]).status, 200);
-        assert_eq!(get(port_of(&scraped), "/metrics", &["Host: localhost"]).status, 200);
-        assert_eq!(eke(&["--root", ground.root(), "status"]).status, Some(0));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-    }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    println!("the agent's resident set at its highest, with a page, a scraper and status: {kib} KiB");
-    assert!(kib < 8 << 10, "{kib} KiB");
-}

@@ -291,7 +291,8 @@ fn fits(browser: &mut Browser, name: &str, width: u32) {
     assert!(points.len() == COUNT + 1 && points.iter().all(|n| *n > 600), "{name}: {points:?}");
 }
 
-fn keep(name: &str, base64: &str) {
+/// With `EKE_PICTURES=DIR`.
+pub fn keep(name: &str, base64: &str) {
     assert!(base64.len() > 20_000, "{name} is empty");
     let Some(dir) = std::env::var_os("EKE_PICTURES") else { return };
     let file =

@@ -22,12 +22,13 @@ macro_rules! asset {
 }
 
 /// All of them.
-pub const ASSETS: [Asset; 10] = [
+pub const ASSETS: [Asset; 11] = [
     asset!("/", HTML, "index.html"),
     asset!("/icon.svg", "image/svg+xml", "icon.svg"),
     asset!("/page.css", CSS, "page.css"),
     asset!("/app.js", JS, "app.js"),
     asset!("/data.js", JS, "data.js"),
+    asset!("/disks.js", JS, "disks.js"),
     asset!("/panels.js", JS, "panels.js"),
     asset!("/plan.js", JS, "plan.js"),
     asset!("/plot.js", JS, "plot.js"),

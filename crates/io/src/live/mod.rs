@@ -2,9 +2,11 @@
 //!
 //! - [`levers`]: what there is to turn on a machine
 //! - [`hand`]: turns it, by the journal
+//! - [`latencies`]: what is told of how long requests took
 //! - [`process`]: the loop
 
 pub mod hand;
+pub mod latencies;
 pub mod levers;
 pub mod process;
 

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::hand::{Hand, NotTurned};
+use super::latencies::Latencies;
 use super::levers;
 use crate::Histogram;
 use crate::class::Operation;
@@ -82,6 +83,7 @@ struct Process<'a> {
     state: IoState,
     /// Of all disks, since the agent was told last.
     reads: Histogram,
+    latencies: Latencies,
     told: Option<Instant>,
     begun: Instant,
     troubles: BTreeSet<String>,
@@ -136,6 +138,7 @@ impl<'a> Process<'a> {
             hand: Hand::new(root)?,
             governors: BTreeMap::new(),
             reads: Histogram::default(),
+            latencies: Latencies::default(),
             state: IoState { pid: std::process::id(), ..IoState::default() },
             told: None,
             begun: Instant::now(),
@@ -146,8 +149,11 @@ impl<'a> Process<'a> {
 
     fn look(&mut self, window: &Window) {
         window.gone.iter().for_each(|name| drop(self.governors.remove(name)));
-        let disks = window.devices.iter().filter(|device| !is_in_memory(device));
-        disks.for_each(|device| self.reads.merge(&device.awaited_reads().whole));
+        self.latencies.pass(window.seconds);
+        for device in window.devices.iter().filter(|device| !is_in_memory(device)) {
+            self.reads.merge(&device.awaited_reads().whole);
+            self.latencies.add(device);
+        }
         let devices = window.devices.iter().filter(|device| self.is_governed(device));
         for device in devices.collect::<Vec<_>>() {
             self.govern(device, window.seconds);
@@ -210,6 +216,7 @@ impl<'a> Process<'a> {
         let reads = std::mem::take(&mut self.reads);
         let within = |share| reads.quantile_ns(share).map(|ns| Nanos(ns as u64));
         (self.state.reads_p50, self.state.reads_p99) = (within(0.5), within(0.99));
+        (self.state.latencies, self.state.late_ms) = self.latencies.take();
         self.state.disks =
             self.governors.iter().map(|(name, governor)| disk(name, governor, self.begun)).collect();
         if let Err(e) = state::save(self.root, state::IO, &self.state) {

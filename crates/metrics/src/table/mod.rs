@@ -2,6 +2,7 @@
 
 mod agent;
 mod cache;
+mod disks;
 mod machine;
 mod prefetch;
 mod swap;
@@ -18,10 +19,11 @@ pub struct Subject {
 }
 
 /// Every metric.
-pub const TABLE: [Subject; 5] = [
+pub const TABLE: [Subject; 6] = [
     Subject { title: "The machine", metrics: &machine::METRICS },
     Subject { title: "Compressed swap", metrics: &swap::METRICS },
     Subject { title: "Prefetch", metrics: &prefetch::METRICS },
+    Subject { title: "The disks", metrics: &disks::METRICS },
     Subject { title: "The mounted caches", metrics: &cache::METRICS },
     Subject { title: "eke itself", metrics: &agent::METRICS },
 ];
@@ -72,8 +74,12 @@ mod tests {
             let samples = (metric.get)(&reading);
             assert!(!samples.is_empty(), "{} has nothing of a machine that has everything", metric.name);
             for sample in samples {
-                let labels: Vec<&str> = sample.labels.iter().map(|l| l.0).collect();
+                let mut labels: Vec<&str> = sample.labels.iter().map(|l| l.0).collect();
+                if sample.part == "_bucket" {
+                    assert_eq!(labels.pop(), Some("le"), "{}", metric.name);
+                }
                 assert_eq!(labels, metric.labels, "{}", metric.name);
+                assert_eq!(sample.part.is_empty(), metric.kind != Kind::Histogram, "{}", metric.name);
             }
         }
     }

@@ -29,6 +29,7 @@ fn name(view: &View) -> String {
     let count = view.decisions.len();
     match (&view.agent, count) {
         (Agent::Gone { .. }, 1..) => format!("decisions: the agent's last {count}"),
+        (Agent::None, 0) => "decisions: none, as no agent runs".into(),
         (_, 0) => "decisions: none".into(),
         (_, _) => format!("decisions: {} to {count} of {count}, newest first", view.scrolled + 1),
     }

@@ -4,7 +4,9 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::scarce::Level;
 
-/// With colours, or with bold alone (`NO_COLOR`). The colours are the terminal's own eight.
+/// With colours, or with bold alone (`NO_COLOR`). The colours are the terminal's own eight
+/// but blue, which can hardly be read on a console's black; a bright one would leave what follows it bright there (`rgb_foreground()` of the
+/// kernel's vt.c).
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
     /// May colours be used.
@@ -49,7 +51,7 @@ impl Paint {
 
     /// A part of memory, by its place in the bar.
     pub fn part(self, number: usize) -> Style {
-        const COLOURS: [Color; 4] = [Color::Blue, Color::Cyan, Color::Green, Color::Magenta];
+        const COLOURS: [Color; 4] = [Color::Reset, Color::Cyan, Color::Green, Color::Magenta];
         COLOURS.get(number).map_or_else(Style::new, |colour| self.coloured(*colour))
     }
 }

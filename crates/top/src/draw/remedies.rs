@@ -48,7 +48,8 @@ fn details(r: &Remedy, width: usize) -> Vec<Line<'static>> {
     let line = |text: &String| Line::raw(format!("  {:<NAME$}{}", "", cut(&safe(text), width - NAME - 2)));
     let mut lines: Vec<Line<'_>> = r.details.iter().take(DETAILS).map(line).collect();
     if r.details.len() > DETAILS {
-        let more = format!("and {} more: eke cache status", r.details.len() + 1 - DETAILS);
+        let where_to = if r.name == "cache" { "eke cache status" } else { "eke status --json" };
+        let more = format!("and {} more: {where_to}", r.details.len() + 1 - DETAILS);
         lines[DETAILS - 1] = line(&more);
     }
     lines

@@ -1,8 +1,9 @@
 //! A busy machine, as the screen's tests show it.
 
+use eke_core::histogram::Histogram;
 use eke_core::model::Model;
 use eke_core::sample::{Memory, Pressure};
-use eke_core::snapshot::{AgentState, Event, Machine, PrefetchState, Snapshot};
+use eke_core::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
 use eke_core::step::Prediction;
 use eke_core::units::{Bytes, Nanos};
 use eke_top::look::{Cache, CacheFigures, Look, Reads};
@@ -102,6 +103,22 @@ pub fn snapshot(step: u64) -> Snapshot {
         io: None,
         events: events(unix_s),
     }
+}
+
+/// A governed disk, measured.
+#[allow(dead_code, reason = "one of the tests draws without disks")]
+pub fn disks() -> IoState {
+    let kind = |operation: &str, latencies_us: &[(u64, u64)]| {
+        let mut late = Histogram::default();
+        latencies_us.iter().for_each(|(us, count)| (0..*count).for_each(|_| late.record(us * 1_000)));
+        IoLatency { operation: operation.into(), late, ..IoLatency::default() }
+    };
+    let latencies = vec![
+        kind("read", &[(100, 80), (200, 40), (500, 3), (4_000, 1)]),
+        kind("write", &[(5_000, 40), (9_000, 15), (20_000, 2)]),
+        kind("flush", &[]),
+    ];
+    IoState { source: "bpf".into(), latencies, late_ms: 10_000, ..IoState::default() }
 }
 
 pub fn look(step: u64) -> Look {
