@@ -98,6 +98,8 @@ pub enum Error {
 /// # Errors
 /// See [`Error`]; nothing is left then. A variant that this kernel has not is left out, which the report says.
 pub fn run(bench: &Bench<'_>) -> Result<Report, Error> {
+    // a setting that a dead one left is of a device that may be the next one's
+    eke_io::compare::setting::undo_leftovers(bench.root)?;
     let runs = plan::runs(&bench.options);
     bench.progress.planned(runs.len());
     let mut held = Vec::new();
