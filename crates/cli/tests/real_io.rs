@@ -31,7 +31,9 @@ struct Ground(tempfile::TempDir);
 impl Ground {
     fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        ["sys", "proc"].map(|name| symlink(Path::new("/").join(name), dir.path().join(name)).unwrap());
+        for name in ["sys", "proc"] {
+            symlink(Path::new("/").join(name), dir.path().join(name)).unwrap();
+        }
         Self(dir)
     }
 
@@ -145,11 +147,10 @@ fn what_a_killed_comparison_set_goes_back_at_the_next_start_and_by_down() {
     assert_eq!((queue(&disk.0, "nr_requests"), ground.changes()), (before, 0));
 }
 
-/// The loop device of the one slow disk that was not there before.
-fn new_disk(before: &[String]) -> Option<String> {
-    let new = disks().into_iter().find(|line| line.contains("/slowdisk") && !before.contains(line))?;
-    let name = new.strip_prefix("loop")?.split(' ').next()?.to_owned();
-    Some(format!("loop{name}"))
+/// The loop device of the slow disk of this process.
+fn disk_of(pid: u32) -> Option<String> {
+    let is_its = |line: &String| line.starts_with("loop") && line.contains(&format!("/slowdisk0-{pid}-"));
+    Some(disks().into_iter().find(is_its)?.split(' ').next()?.to_owned())
 }
 
 #[test]
@@ -159,31 +160,31 @@ fn what_a_killed_experiment_left_goes_with_the_next() {
     }
     build_io();
     let _clean = SameDisks::start();
-    let before = disks();
     let ground = Ground::make();
     let short = ["bench", "io", "--json", "--writers", "stream", "--repeats", "1", "--disk", "scsi2008"];
     let killed = [&short[..], &["--variants", "mq-deadline", "--warm-up", "600"]].concat();
     let mut experiment = ground.eke(&killed);
     let mut experiment = experiment.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let mut device = None;
+    let (mut device, pid) = (None, experiment.id());
     until("its scheduler was set and its writer wrote", &mut experiment, || {
-        device = new_disk(&before);
-        let device = device.as_deref().unwrap_or_default();
+        device = disk_of(pid);
+        let Some(device) = device.as_deref() else { return false };
         queue(device, "scheduler").contains("[mq-deadline]") && {
-            let stat = Root::host().read(format!("sys/block/{device}/stat")).unwrap_or_default();
-            stat.split_whitespace().nth(4).is_some_and(|writes| writes.parse::<u64>().unwrap_or(0) > 1_000)
+            let under_way = Root::host().read(format!("sys/block/{device}/inflight")).unwrap_or_default();
+            under_way.split_whitespace().nth(1).is_some_and(|writes| writes != "0")
         }
     });
     let device = device.unwrap();
     experiment.kill().unwrap();
     experiment.wait().unwrap();
     assert_eq!(ground.changes(), 1, "nobody restored it");
-    assert_ne!(disks(), before, "nobody took the disk away");
+    assert_eq!(disk_of(pid).as_ref(), Some(&device), "nobody took the disk away");
 
     let next = [&short[..], &["--variants", "default", "--warm-up", "1", "--seconds", "2"]].concat();
     let ran = ground.ran(&next);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(!ran.stdout.contains("is left out"), "{}", ran.stdout);
-    assert_eq!((disks(), ground.changes()), (before, 0));
+    let left: Vec<String> = disks().into_iter().filter(|line| line.contains(&format!("-{pid}-"))).collect();
+    assert_eq!((left, ground.changes()), (Vec::new(), 0));
     assert!(queue(&device, "scheduler").contains("[none]"), "{}", queue(&device, "scheduler"));
 }

@@ -49,6 +49,8 @@ pub struct Options {
 pub struct Bench<'a> {
     /// The machine.
     pub root: &'a Root,
+    /// `eke`.
+    pub program: PathBuf,
     /// `eke-io`.
     pub sensor: PathBuf,
     /// What the user asks for.

@@ -22,6 +22,7 @@ pub fn run(context: &Context, options: &IoBench) -> Outcome {
     let progress = Shown::on_terminal(context.json);
     let held = io::run(&Bench {
         root: &context.root,
+        program: std::env::current_exe()?,
         sensor: agent::program(SENSOR),
         options: asked(options),
         command: command(options),

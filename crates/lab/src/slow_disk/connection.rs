@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use eke_kernel::Root;
+use eke_kernel::parse::mountinfo;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -14,11 +15,12 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 pub(super) struct Connection(u32);
 
 impl Connection {
-    /// That of what is mounted at `dir`.
-    pub(super) fn of(dir: &Path) -> io::Result<Self> {
-        let stat = rustix::fs::stat(dir)?;
-        // an anonymous device has the major number 0
-        Ok(Self(rustix::fs::minor(stat.st_dev)))
+    /// That of what is mounted at `dir`, if something is. Its server is not asked: it may be dead.
+    pub(super) fn of(root: &Root, dir: &Path) -> Option<Self> {
+        let mounts = root.read_bytes("proc/self/mountinfo").ok()?;
+        let mounts = mountinfo::parse(&mounts);
+        let (_, minor) = mounts.iter().rev().find(|mount| mount.place == dir)?.device.split_once(':')?;
+        minor.parse().ok().map(Self)
     }
 
     /// Ends it: what is asked of it from now on is answered with an error, and its server hears so. Whoever made a mount namespace

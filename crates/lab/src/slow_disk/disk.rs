@@ -50,7 +50,7 @@ pub struct SlowDisk {
 #[derive(Debug)]
 struct Service {
     session: BackgroundSession,
-    connection: Connection,
+    connection: Option<Connection>,
     pace: JoinHandle<()>,
     place: Place,
 }
@@ -191,7 +191,7 @@ impl Service {
         let (pace, thread) = Pace::start(Arc::clone(desk)).map_err(on("start a thread for", place.dir()))?;
         let server = Server { desk: Arc::clone(desk), pace, size };
         let session = mount(server, place.dir())?;
-        let connection = Connection::of(place.dir()).map_err(on("look at", place.dir()))?;
+        let connection = Connection::of(root, place.dir());
         Ok(Self { session, connection, pace: thread, place })
     }
 
@@ -200,8 +200,8 @@ impl Service {
     fn end(self, root: &Root) -> Result<()> {
         let dir = self.place.dir();
         unmount(dir)?;
-        if !self.ends_by_itself() {
-            self.connection.abort(root).map_err(on("end the file server at", dir))?;
+        if let Some(connection) = self.connection.filter(|_| !self.ends_by_itself()) {
+            connection.abort(root).map_err(on("end the file server at", dir))?;
         }
         self.session.join().map_err(on("end the server of", dir))?;
         let _ = self.pace.join();
