@@ -40,6 +40,7 @@ pub fn report(bench: &Bench<'_>, held: Held) -> Report {
         metrics: metrics(),
         rows: rows(&held),
         notes,
+        ..Report::default()
     }
 }
 

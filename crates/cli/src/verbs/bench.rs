@@ -129,7 +129,7 @@ fn asked(bench: &Bench, options: &Experiment) -> experiment::Options {
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
-pub(super) fn refuse_existing(files: &Files) -> Outcome<()> {
+pub(in crate::verbs) fn refuse_existing(files: &Files) -> Outcome<()> {
     for path in files.output.iter().chain(&files.html) {
         output::may_write(path, files.force).map_err(super::record::failure)?;
     }
