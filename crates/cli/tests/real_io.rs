@@ -8,7 +8,6 @@
     reason = "functions of tests, which fail by it"
 )]
 
-#[allow(dead_code, reason = "not every test uses all of it")]
 mod common;
 
 use std::os::unix::fs::symlink;
@@ -145,6 +144,31 @@ fn what_a_killed_comparison_set_goes_back_at_the_next_start_and_by_down() {
     let ran = ground.ran(&["down"]);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert_eq!((queue(&disk.0, "nr_requests"), ground.changes()), (before, 0));
+}
+
+#[test]
+fn a_sweep_is_a_page_with_curves() {
+    if let Some(why) = lacks(&["losetup", "dd"]) {
+        return skip("a_sweep_is_a_page_with_curves", &why);
+    }
+    let _clean = SameDisks::start();
+    let images = tempfile::tempdir().unwrap();
+    let disk = Loop::over(&images.path().join("image"));
+    let (ground, html) = (Ground::make(), images.path().join("sweep.html"));
+    let read = format!("dd if=/dev/{} of=/dev/null bs=4k count=500 iflag=direct status=none", disk.0);
+    let html_at = html.to_str().unwrap();
+    let words =
+        ["io", "sweep", "nr_requests", "8,16,64", "--device", &disk.0, "--rounds", "1", "--html", html_at];
+    let all = [&words[..], &["--", "sh", "-c", &read]].concat();
+    let ran = ground.ran(&all);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert!(ran.stdout.ends_with(&format!("Written: {html_at}\n")), "{}", ran.stdout);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("<h1>eke io sweep</h1>") && page.contains("class=\"curve"), "{page}");
+    assert!(page.contains(&format!("--device</span> <span>{}", disk.0)), "the command that makes it again");
+    let again = ground.ran(&all);
+    assert!(again.status != Some(0) && again.stderr.contains("--force"), "{}", again.shown());
+    assert_eq!(again.stdout, "", "nothing was measured for nothing");
 }
 
 /// The loop device of the slow disk of this process.

@@ -2,7 +2,7 @@
 //!
 //! - [`groups`]: which rows belong beside each other, and what is compared with what
 //! - [`saved`]: a report from the text of a file
-//! - [`times`]: histograms
+//! - [`times`]: how long single requests took, as histograms
 //! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal; `study`: beside the study's figures
 
 pub mod groups;

@@ -21,7 +21,7 @@ pub enum Io {
     Compare(Compare),
     /// A setting at several values under the same load, as a table and a plot
     #[command(
-        after_help = "Example:\n  sudo eke io sweep wbt_lat_usec 0,500,2000,75000 --device sda -- ./load.sh"
+        after_help = "Example:\n  sudo eke io sweep wbt_lat_usec 0,500,2000,75000 --device sda -- ./load.sh\n  sudo eke io sweep nr_requests 8,32,128 --html sweep.html --device sda -- ./load.sh"
     )]
     Sweep(Sweep),
 }
