@@ -3,25 +3,30 @@
 use std::collections::BTreeMap;
 
 use eke_io::Class;
-use eke_io::compare::outcome::{Figure, Outcome, Side, classes};
+use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
 use eke_kernel::Root;
 use serde_json::Value;
 
 use crate::experiment::{less, more};
 use crate::report::times::Times;
+use crate::report::words::shown;
 use crate::report::{Machine, Metric, Report, Role, Variant};
 use crate::rows::{Rows, params};
 
-/// The report: of three numbers or more, figures of each class over the setting, else the values beside each other.
+/// The report: of three numbers or more, figures over the setting, else the values beside each other; each class by itself.
 pub fn report(root: &Root, compared: &Outcome, experiment: &str, command: String) -> Report {
     let numbers: Option<Vec<f64>> = compared.sides.iter().map(|side| side.value.parse().ok()).collect();
     let over = numbers.filter(|numbers| numbers.len() > 2);
     let mut rows = Rows::default();
     for class in classes(&compared.sides) {
         for (i, side) in compared.sides.iter().enumerate() {
-            let (variant, at) = match &over {
-                Some(numbers) => (class.to_string(), params([(&compared.knob, numbers[i].into())])),
-                None => (side.value.clone(), params([("class", class.to_string().into())])),
+            let mut at = params([("class", class.to_string().into())]);
+            let variant = match &over {
+                Some(numbers) => {
+                    at.insert(compared.knob.clone(), numbers[i].into());
+                    compared.device.clone()
+                }
+                None => side.value.clone(),
             };
             Figure::ALL.iter().for_each(|figure| add(&mut rows, &variant, &at, *figure, side, class));
         }
@@ -30,7 +35,7 @@ pub fn report(root: &Root, compared: &Outcome, experiment: &str, command: String
         experiment: experiment.to_owned(),
         command,
         machine: Machine::of(root),
-        variants: variants(compared, over.is_some()),
+        variants: variants(compared),
         metrics: metrics(),
         rows: rows.done(),
         times: times(compared),
@@ -46,11 +51,7 @@ fn add(
     side: &Side,
     class: Class,
 ) {
-    let (unit, of) = match figure {
-        Figure::PerSecond => ("1/s", 1.0),
-        Figure::BytesPerSecond => ("MB/s", 1e6),
-        _ => ("ms", 1e6),
-    };
+    let (unit, of) = unit(figure);
     rows.add(
         variant,
         at,
@@ -60,16 +61,13 @@ fn add(
     );
 }
 
-fn variants(compared: &Outcome, by_class: bool) -> Vec<Variant> {
-    let variant = |(i, name): (usize, String)| {
-        let role = if i == 0 { Role::Baseline } else { Role::Peer };
-        Variant { name, role, set_up: String::new() }
-    };
-    let values = compared.sides.iter().map(|side| side.value.clone());
-    let classes = classes(&compared.sides).into_iter().map(|class| class.to_string());
-    // the values, too: their histograms are beside each other
-    let names: Vec<String> = if by_class { classes.chain(values).collect() } else { values.collect() };
-    names.into_iter().enumerate().map(variant).collect()
+/// The values; their histograms are beside each other also where figures are over the setting.
+fn variants(compared: &Outcome) -> Vec<Variant> {
+    let role = |i| if i == 0 { Role::Baseline } else { Role::Peer };
+    let sides = compared.sides.iter().enumerate();
+    sides
+        .map(|(i, side)| Variant { name: side.value.clone(), role: role(i), set_up: String::new() })
+        .collect()
 }
 
 fn metrics() -> Vec<Metric> {
@@ -109,7 +107,37 @@ fn notes(compared: &Outcome) -> Vec<String> {
         compared.device,
         compared.source
     );
-    std::iter::once(about).chain(compared.missing.iter().map(|what| format!("Missing: {what}."))).collect()
+    let mut notes = vec![about];
+    notes.extend(compared.differences.iter().filter_map(|differs| difference(compared, differs)));
+    notes.extend(compared.missing.iter().map(|what| format!("Missing: {what}.")));
+    notes
+}
+
+/// What is more than chance, of the figures that matter most.
+fn difference(compared: &Outcome, differs: &Differs) -> Option<String> {
+    let Differs { value, class, figure, a, b, difference } = differs;
+    let (unit, of) = unit(*figure);
+    let matters = matches!(figure, Figure::Mean | Figure::P99 | Figure::BytesPerSecond);
+    (matters && difference.is_clear() && difference.low.is_finite()).then(|| {
+        format!(
+            "{class}, {}: {} {unit} at {value} instead of {} at {}; the difference is between {} and {} (95 %).",
+            figure.name(),
+            shown(b / of),
+            shown(a / of),
+            compared.sides.first().map_or("", |side| &side.value),
+            shown(difference.low / of),
+            shown(difference.high / of)
+        )
+    })
+}
+
+/// In which a figure is shown, and how many of its own unit that is.
+fn unit(figure: Figure) -> (&'static str, f64) {
+    match figure {
+        Figure::PerSecond => ("1/s", 1.0),
+        Figure::BytesPerSecond => ("MB/s", 1e6),
+        _ => ("ms", 1e6),
+    }
 }
 
 #[cfg(test)]
@@ -151,7 +179,7 @@ mod tests {
         let report = made(&["64", "16", "4"]);
         let p99: Vec<_> = report.rows.iter().filter(|r| r.metric == "p99").collect();
         assert_eq!(p99.len(), 3);
-        assert!(p99.iter().all(|r| r.variant == p99[0].variant && r.params.len() == 1));
+        assert!(p99.iter().all(|r| r.variant == "sda" && r.params.len() == 2));
         assert!(p99[0].median > 1.0 && p99[0].median < 2.2, "{}", p99[0].median);
         assert_eq!(report.times.iter().map(|t| t.variant.as_str()).collect::<Vec<_>>(), ["64", "16", "4"]);
         let page = page(&report);
@@ -167,5 +195,21 @@ mod tests {
         );
         let page = page(&report);
         assert!(!page.contains("class=\"curve") && page.contains("How long: "), "{page}");
+        assert!(page.contains("<h1>eke io sweep</h1>") && !page.contains("What the colours mean"), "{page}");
+    }
+
+    #[test]
+    fn what_is_more_than_chance_is_said() {
+        let mut compared = outcome(&["none", "bfq"]);
+        for i in 1..5 {
+            for side in &mut compared.sides {
+                let mut run = side.runs[0].clone();
+                run.seconds += f64::from(i) / 100.0;
+                side.runs.push(run);
+            }
+        }
+        compared.differences = eke_io::compare::outcome::differences(&compared.sides, 1);
+        let notes = notes(&compared).join("\n");
+        assert!(notes.contains("read, sync, average: 3 ms at bfq instead of 1.50 at none"), "{notes}");
     }
 }

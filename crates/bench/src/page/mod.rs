@@ -35,9 +35,9 @@ const KEY: [(Role, &str); 4] = [
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
-    // a comparison is none of `eke bench`
-    let bench = if report.experiment.starts_with("io ") { "" } else { "bench " };
-    let title = escape(&format!("eke {bench}{}", report.experiment));
+    // `eke io compare` has two words, is none of `eke bench`, and compares values, not programs
+    let is_bench = !report.experiment.starts_with("io ");
+    let title = escape(&format!("eke {}{}", if is_bench { "bench " } else { "" }, report.experiment));
     let mut out = beginning(&title, STYLE);
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"muted\">{}</p>\n", escape(&machine_line(&report.machine)));
@@ -51,7 +51,9 @@ pub fn page(report: &Report) -> String {
         );
     }
     add_notes(&mut out, report);
-    add_key(&mut out, report);
+    if is_bench {
+        add_key(&mut out, report);
+    }
     for (i, group) in groups(report).iter().enumerate() {
         add_group(&mut out, group, i + 1);
     }
