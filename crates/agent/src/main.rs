@@ -76,26 +76,25 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
 }
 
 fn companions(arguments: &Arguments) -> Companions {
+    // a directory that stands for `/` has no launches; its disks are those that it shows
+    let is_host = arguments.root.is_host();
+    let prefetch = is_host.then(|| companion(arguments, "eke-prefetch", "run"));
     Companions {
-        prefetch: companion(arguments, "eke-prefetch", "run"),
+        prefetch: prefetch.unwrap_or_else(Companion::none),
         io: companion(arguments, "eke-io", "govern"),
     }
 }
 
-/// A program from where this one is. A directory that stands for `/` has neither launches nor disks.
+/// A program from where this one is.
 fn companion(arguments: &Arguments, name: &str, verb: &str) -> Companion {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
-    let Some(program) = beside.filter(|_| arguments.root.is_host()) else {
-        return Companion::none();
-    };
-    let config = arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]);
-    Companion::of(
-        program,
-        [verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()]
-            .into_iter()
-            .chain(config)
-            .collect(),
-    )
+    let Some(program) = beside else { return Companion::none() };
+    let mut words = vec![verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()];
+    words.extend(arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]));
+    if !arguments.root.is_host() {
+        words.extend(["--root".to_owned(), arguments.root.path("").display().to_string()]);
+    }
+    Companion::of(program, words)
 }
 
 fn farewell(ended: Ended) -> &'static str {

@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`paging`], [`switch`], [`capacity`]: the experiments
 //! - [`experiment`]: what they have in common
+//! - [`fault`]: what goes wrong in all of them
 //! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
 //! - [`session`]: what a person at a small machine does, as data and events
 //! - [`desktop`]: the driver that does it, with a real X server, window manager and viewers
@@ -28,6 +29,7 @@ pub mod capacity;
 pub mod desktop;
 pub mod documents;
 pub mod experiment;
+pub mod fault;
 pub mod guest;
 pub mod io;
 pub mod link;

@@ -115,8 +115,7 @@ fn an_x_session_is_timed_and_takes_nobodys_display() {
     let socket = format!("/tmp/.X11-unix/X{}", own.number());
     let number = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&socket).unwrap());
     let before = number();
-    let line =
-        ["bench", "link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--json"];
+    let line = ["bench", "link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--json"];
     let ran: Ran = command(&line).output().unwrap().into();
     let report = ran.json();
     let rows = report["rows"].as_array().unwrap();

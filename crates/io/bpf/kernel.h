@@ -46,11 +46,18 @@ struct gendisk {
 
 struct request_queue {
 	struct gendisk *disk; /* since 5.15 */
+	int id;
+};
+
+struct blk_mq_hw_ctx {
+	unsigned int queue_num;
 };
 
 struct request {
 	struct request_queue *q;
+	struct blk_mq_hw_ctx *mq_hctx;
 	unsigned int cmd_flags;
+	int tag;
 	unsigned int __data_len;
 	struct bio *bio;
 	u64 start_time_ns;

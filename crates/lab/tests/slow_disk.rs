@@ -201,6 +201,62 @@ fn a_device_that_is_held_open_says_so_and_goes_with_its_last_user() {
     assert!(read_page(&file, 0).is_err(), "its server is gone");
 }
 
+/// A process with a mount namespace of its own, which has copies of all mounts there are, as `ip netns exec`, a service or a container has.
+struct Namespace(Child);
+
+impl Namespace {
+    #[expect(clippy::unwrap_used, reason = "test code")]
+    fn make() -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", "echo made; exec sleep 600"]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut made = [0; 5];
+        child.stdout.take().unwrap().read_exact(&mut made).unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_copy_of_its_mount_in_another_namespace_holds_up_nothing() {
+    if let Some(why) = missing(&["losetup", "unshare"]) {
+        return skip("a_copy_of_its_mount_in_another_namespace_holds_up_nothing", &why);
+    }
+    let _clean = SameDisks::start();
+    let disk = attach(Image::Memory);
+    let _namespace = Namespace::make();
+    disk.detach().unwrap();
+}
+
+#[test]
+fn a_copy_of_a_mount_from_it_is_said_with_who_has_it() {
+    if let Some(why) = missing(&["losetup", "unshare", "mkfs.ext4", "mount"]) {
+        return skip("a_copy_of_a_mount_from_it_is_said_with_who_has_it", &why);
+    }
+    let _clean = SameDisks::start();
+    let target = tempfile::tempdir().unwrap();
+    let disk = attach(Image::Memory);
+    let device = disk.device().display().to_string();
+    run("mkfs.ext4", &["-q", &device]);
+    run("mount", &[&device, &target.path().display().to_string()]);
+    let namespace = Namespace::make();
+    let refused = disk.detach().unwrap_err().to_string();
+    assert!(refused.starts_with(&format!("{device} is in use: process ")), "{refused}");
+    assert!(refused.contains("mount namespace that was made while it was mounted here"), "{refused}");
+    drop(namespace);
+    // with its last user the device lets go by itself
+    let file = format!("/sys/block/{}/loop/backing_file", device.trim_start_matches("/dev/"));
+    while Path::new(&file).exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn an_image_that_cannot_be_leaves_nothing() {
     if let Some(why) = missing(&["losetup"]) {

@@ -213,6 +213,7 @@ impl<'a> Field<'a> {
             metrics,
             rows,
             notes: self.notes,
+            ..Report::default()
         }
         .beside_the_study()
     }

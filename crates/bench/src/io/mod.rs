@@ -3,11 +3,13 @@
 //! - [`plan`]: variants, writers, and the order of the runs (pure)
 //! - [`load`]: the writers' processes; the reader is [`crate::startup::reader`], at a rate of its own
 //! - [`place`]: the disk and what lies on it; [`setting`]: what a variant changes; [`trial`]: one run
+//! - [`compared`]: a setting at several values, as such a report
 //! - [`report`]: what runs come to (pure); [`overhead`]: what measuring costs
 //!
 //! Nothing stays: the writers and the governor end with this process, settings go back by the journal (or with the disk), and the disk of
 //! a dead experiment is swept by the next one or by `eke down`.
 
+pub mod compared;
 pub mod load;
 mod overhead;
 pub mod place;
@@ -49,6 +51,8 @@ pub struct Options {
 pub struct Bench<'a> {
     /// The machine.
     pub root: &'a Root,
+    /// `eke`.
+    pub program: PathBuf,
     /// `eke-io`.
     pub sensor: PathBuf,
     /// What the user asks for.
@@ -98,6 +102,8 @@ pub enum Error {
 /// # Errors
 /// See [`Error`]; nothing is left then. A variant that this kernel has not is left out, which the report says.
 pub fn run(bench: &Bench<'_>) -> Result<Report, Error> {
+    // a setting that a dead one left is of a device that may be the next one's
+    eke_io::compare::setting::undo_leftovers(bench.root)?;
     let runs = plan::runs(&bench.options);
     bench.progress.planned(runs.len());
     let mut held = Vec::new();

@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -10,12 +12,13 @@ use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use rustix::fs::{Advice, fadvise};
-use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+};
 
 use super::plan::Writer;
 use super::{Bench, Error};
-use crate::stage::{Scratch, mount_point};
+use crate::stage::Scratch;
 use crate::web::random::Random;
 
 /// Its size: the reader's places and six files of 64 MiB.
@@ -24,9 +27,14 @@ const WRITTEN: u64 = 64 << 20;
 const PATIENCE: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A slow disk with a file system, mounted. In the order in which they must go: the disk unmounts what is on it.
+/// A slow disk with a file system, in the order in which they must go.
+///
+/// The file system is mounted, but nowhere (fsmount(2), Linux 5.2): who makes a mount namespace meanwhile (`ip netns exec`, a service, a
+/// container) gets a copy of every mount that is somewhere, and the disk would be in use until that namespace goes. It is reached by
+/// this process's descriptor, and gone with it.
 #[derive(Debug)]
 pub struct Place {
+    mount: Option<OwnedFd>,
     disk: Option<SlowDisk>,
     scratch: Scratch,
 }
@@ -45,33 +53,34 @@ impl Place {
         let _ = crate::stage::sweep(&host);
         let scratch = Scratch::in_run(&host)?;
         let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
-        let place = Self { disk: Some(disk), scratch };
-        place.fill(&host, writer)?;
+        let mut place = Self { mount: None, disk: Some(disk), scratch };
+        place.fill(writer)?;
         Ok(place)
     }
 
-    fn fill(&self, root: &Root, writer: Writer) -> Result<(), Error> {
-        let target = mount_point(self.scratch.path());
-        let failed =
-            |e: std::io::Error| Error::Program { program: target.display().to_string(), why: e.to_string() };
-        root.sys().create_dir(&target, 0o755).map_err(failed)?;
-        let (device, at) = (self.device().display().to_string(), target.display().to_string());
-        match writer {
+    fn fill(&mut self, writer: Writer) -> Result<(), Error> {
+        let device = self.device().display().to_string();
+        let (kind, options): (&str, &[(&str, &str)]) = match writer {
             Writer::Btrfs => {
                 command("mkfs.btrfs", &["-q", "-f", &device])?;
-                command("mount", &["-o", "compress-force=zlib:9", &device, &at])?;
+                ("btrfs", &[("compress-force", "zlib:9")])
             }
             _ => {
                 command(
                     "mkfs.ext4",
                     &["-q", "-i", "1048576", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device],
                 )?;
-                command("mount", &[&device, &at])?;
+                ("ext4", &[])
             }
-        }
-        make_written(&self.written()).map_err(failed)?;
-        copy_program(&target).map_err(failed)?;
-        command("sync", &["-f", &at])
+        };
+        let failed = |what: &str, e: std::io::Error| Error::Program {
+            program: format!("{what} {device} with {kind}"),
+            why: e.to_string(),
+        };
+        self.mount = Some(mount(kind, &device, options).map_err(|e| failed("mount", e.into()))?);
+        make_written(&self.written()).map_err(|e| failed("fill", e))?;
+        copy_program(&self.dir()).map_err(|e| failed("fill", e))?;
+        command("sync", &["-f", &self.dir().display().to_string()])
     }
 
     fn disk(&self) -> Option<&SlowDisk> {
@@ -88,9 +97,10 @@ impl Place {
         SIZE.0
     }
 
-    /// Where it is mounted.
+    /// Its top directory, while this lives, for this process and its children.
     pub fn dir(&self) -> PathBuf {
-        mount_point(self.scratch.path())
+        let number = self.mount.as_ref().map_or(-1, |mount| mount.as_raw_fd());
+        PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()))
     }
 
     /// What is written: half of it can be compressed away.
@@ -113,14 +123,45 @@ impl Place {
     /// # Errors
     /// It is in use, after two minutes.
     pub fn strike(mut self) -> Result<(), Error> {
+        self.unmount();
+        self.disk.take().map_or(Ok(()), |disk| Ok(disk.detach()?))
+    }
+
+    /// The file system goes with its last user.
+    fn unmount(&mut self) {
+        if self.mount.take().is_none() {
+            return;
+        }
+        let device = self.device();
         for _ in 0..PATIENCE {
-            if !matches!(unmount(self.dir(), UnmountFlags::empty()), Err(Errno::BUSY)) {
-                break;
+            if !is_mounted(&device) {
+                return;
             }
             std::thread::sleep(PAUSE);
         }
-        self.disk.take().map_or(Ok(()), |disk| Ok(disk.detach()?))
     }
+}
+
+/// Where a run failed: its writers may wait for the disk still.
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+/// Whoever mounts a device holds it exclusively, and nobody else can have it so then (open(2), O_EXCL of block devices).
+fn is_mounted(device: &Path) -> bool {
+    let exclusively = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
+    exclusively.is_err_and(|e| e.kind() == std::io::ErrorKind::ResourceBusy)
+}
+
+fn mount(kind: &str, device: &str, options: &[(&str, &str)]) -> rustix::io::Result<OwnedFd> {
+    let wish = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (option, value) in [("source", device)].iter().chain(options) {
+        fsconfig_set_string(&wish, *option, *value)?;
+    }
+    fsconfig_create(&wish)?;
+    fsmount(&wish, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
 /// Random letters: four bits each.

@@ -1,10 +1,13 @@
 //! What runs come to. Pure.
 
+use eke_io::{Class, Histogram};
+
 use super::Bench;
 use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
 use crate::experiment::{less, more};
 use crate::report::groups::quantile;
+use crate::report::times::Times;
 use crate::report::words::shown;
 use crate::report::{Machine, Metric, Report, Role, Row, Variant as Compared, median};
 use crate::rows::{Rows, params};
@@ -34,6 +37,7 @@ pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
         variants: options.variants.iter().map(|v| compared(*v)).collect(),
         metrics: metrics(),
         rows: rows(&options.disk, &held),
+        times: times(&options.disk, &held),
         notes,
     }
 }
@@ -70,6 +74,25 @@ fn rows(disk: &str, held: &Held) -> Vec<Row> {
         add(READS, "ms", &trial.reads_ms);
     }
     rows.done()
+}
+
+/// Of each class of requests to the disk, all runs as one.
+fn times(disk: &str, held: &Held) -> Vec<Times> {
+    let mut all: Vec<((Class, Writer, Variant), Histogram)> = Vec::new();
+    for (run, trial) in held {
+        for figures in &trial.device.classes {
+            let key = (figures.class, run.writer, run.variant);
+            match all.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, whole)) => whole.merge(&figures.latency.whole),
+                None => all.push((key, figures.latency.whole)),
+            }
+        }
+    }
+    let of = |((class, writer, variant), whole): &((Class, Writer, Variant), Histogram)| {
+        let at = params([("disk", disk.into()), ("writer", writer.name().into())]);
+        Times::of(variant.name(), &at, class.to_string(), whole)
+    };
+    all.iter().filter_map(of).collect()
 }
 
 /// eke beside the kernel's default, as a sentence: what was promised, and whether it is kept.

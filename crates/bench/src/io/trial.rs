@@ -1,7 +1,7 @@
 //! One run.
 
-use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use super::place::Place;
 use super::plan::{Run, Variant};
 use super::setting::InForce;
 use super::{Bench, Error};
+use crate::startup::launcher::Task;
 use crate::startup::reader::{self, Read, Spec};
 
 /// From the begin of one program start to the begin of the next.
@@ -54,27 +55,32 @@ pub fn hold(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
     Ok(trial)
 }
 
-/// The reader is a thread: it ends when its input does, which is dropped here.
+/// The reader is a process, and ends when its input does. It is no thread: this process serves the disk, and could not be killed while one
+/// of its threads waits for it.
 fn beside(bench: &Bench<'_>, place: &Place, name: &str, load: Load) -> Result<Trial, Error> {
     let failed = |why: String| Error::Program { program: "the reader".to_owned(), why };
-    let (end, input) = UnixStream::pair().map_err(|e| failed(e.to_string()))?;
     let spec = Spec {
         device: place.device(),
         bytes: place.bytes(),
         every_ms: u64::from(1_000 / bench.options.rate.clamp(1, 1_000)),
         seed: 11,
     };
+    let mut command = Task::Read(spec).command(&bench.program);
+    let reader = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
+    let mut reader = reader.map_err(|e| failed(e.to_string()))?;
+    let (input, output) = (reader.stdin.take(), reader.stdout.take());
     std::thread::scope(|scope| {
-        let reading = scope.spawn(|| {
-            let mut lines = Vec::new();
-            reader::run(&spec, &input, &mut lines).map(|()| lines)
-        });
+        // what it says is more than a pipe holds
+        let heard = scope.spawn(move || output.map(std::io::read_to_string));
         let measured = measure(bench, place, name, load);
-        drop(end);
-        let lines = reading.join().map_err(|_| failed("ended".to_owned()))?.map_err(failed)?;
+        drop(input);
+        let lines = heard.join().ok().flatten().ok_or_else(|| failed("has no output".to_owned()))?;
+        let (status, lines) = (reader.wait(), lines.map_err(|e| failed(e.to_string()))?);
         let (mut trial, from_s, to_s) = measured?;
-        let reads =
-            lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Read>(line).ok());
+        if !status.as_ref().is_ok_and(ExitStatus::success) {
+            return Err(failed(format!("failed ({status:?}); what it said is above")));
+        }
+        let reads = lines.lines().filter_map(|line| serde_json::from_str::<Read>(line).ok());
         trial.reads_ms = reads.filter(|r| r.at_s >= from_s && r.at_s <= to_s).map(|r| r.ms).collect();
         Ok(trial)
     })

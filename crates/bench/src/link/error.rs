@@ -1,7 +1,6 @@
 //! Why the experiment could not be held.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::fault;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -14,15 +13,8 @@ pub enum Error {
     #[error(transparent)]
     Link(#[from] eke_link::Error),
     /// The system's answer about a file or a program.
-    #[error("cannot {what} {}: {source}", path.display())]
-    Io {
-        /// What was tried, as a verb.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] fault::Io),
     /// A program that the experiment needs.
     #[error("{program} is not installed, and the experiment needs it (Debian: apt install {package})")]
     Missing {
@@ -49,8 +41,3 @@ pub enum Error {
 
 /// The result of everything in [`crate::link`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Makes an [`Error::Io`]: for `map_err`.
-pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
-}

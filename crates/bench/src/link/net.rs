@@ -123,7 +123,7 @@ pub(super) fn run(program: &str, args: &[&str]) -> Result<String> {
     let path = find(&[program]).unwrap_or_else(|| PathBuf::from(program));
     let mut command = Command::new(path);
     let output = command.args(args).stdin(Stdio::null()).output();
-    let output = output.map_err(super::error::on("start", Path::new(program)))?;
+    let output = output.map_err(crate::fault::on("start", Path::new(program)))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

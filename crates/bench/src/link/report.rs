@@ -41,6 +41,7 @@ pub fn report(bench: &Bench<'_>, held: Held) -> Report {
         metrics: metrics(),
         rows: rows(&held),
         notes,
+        ..Report::default()
     }
 }
 

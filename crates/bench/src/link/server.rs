@@ -11,10 +11,11 @@ use eke_kernel::Root;
 use eke_kernel::cgroup::name;
 use rustix::process::Signal;
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::net::{ADDRESS, Net, run};
 use crate::desktop::bare::die_with_parent;
 use crate::desktop::find;
+use crate::fault::on;
 
 const LABEL: &str = "link";
 const DIRS: &str = "run/eke";
@@ -118,7 +119,7 @@ fn configure(dir: &Path) -> Result<()> {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    file.and_then(|mut f| f.write_all(text.as_bytes())).map_err(on("write", path))
+    Ok(file.and_then(|mut f| f.write_all(text.as_bytes())).map_err(on("write", path))?)
 }
 
 /// Removes the directories of dead owners.

@@ -11,12 +11,13 @@ use eke_link::measure::Ssh;
 use rustix::process::Signal;
 
 use super::Bench;
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::net::{NEAR_ADDRESS, Net};
 use super::picture::Frames;
 use super::server::HOST;
 use crate::desktop::bare::{Screen, die_with_parent};
 use crate::desktop::find;
+use crate::fault::on;
 
 /// Beside the time of the picture: connecting, and a start on a small CPU.
 const STARTS_WITHIN: Duration = Duration::from_secs(40);

@@ -2,12 +2,14 @@
 //!
 //! - [`figures`]: which plots, as data; pure
 //! - [`lanes`], [`curve`]: how they are drawn; `axis`, `labels`, `draw`: what they share
+//! - `histograms`: how long single requests took, by class
 //! - `tables`: the figures below each plot, and every sample
 
 mod axis;
 mod curve;
 mod draw;
 pub mod figures;
+mod histograms;
 mod labels;
 mod lanes;
 mod tables;
@@ -33,7 +35,9 @@ const KEY: [(Role, &str); 4] = [
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
-    let title = escape(&format!("eke bench {}", report.experiment));
+    // `eke io compare` has two words, is none of `eke bench`, and compares values, not programs
+    let is_bench = !report.experiment.starts_with("io ");
+    let title = escape(&format!("eke {}{}", if is_bench { "bench " } else { "" }, report.experiment));
     let mut out = beginning(&title, STYLE);
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"muted\">{}</p>\n", escape(&machine_line(&report.machine)));
@@ -47,10 +51,13 @@ pub fn page(report: &Report) -> String {
         );
     }
     add_notes(&mut out, report);
-    add_key(&mut out, report);
+    if is_bench {
+        add_key(&mut out, report);
+    }
     for (i, group) in groups(report).iter().enumerate() {
         add_group(&mut out, group, i + 1);
     }
+    histograms::add(&mut out, report);
     add_set_up(&mut out, report);
     add_machine(&mut out, &report.machine);
     add_samples(&mut out, report);

@@ -45,5 +45,6 @@ pub(super) fn report(bench: &Bench, rows: Vec<Row>, mut notes: Vec<String>) -> R
         ],
         rows,
         notes,
+        ..Report::default()
     }
 }

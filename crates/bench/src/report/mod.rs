@@ -2,12 +2,14 @@
 //!
 //! - [`groups`]: which rows belong beside each other, and what is compared with what
 //! - [`saved`]: a report from the text of a file
+//! - [`times`]: how long single requests took, as histograms
 //! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal; `study`: beside the study's figures
 
 pub mod groups;
 pub mod saved;
 mod study;
 mod table;
+pub mod times;
 mod verdict;
 pub mod words;
 
@@ -39,6 +41,9 @@ pub struct Report {
     pub metrics: Vec<Metric>,
     /// The figures.
     pub rows: Vec<Row>,
+    /// How long single requests took, where that was counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<times::Times>,
     /// What the reader should know: conditions, what was left out and why, where eke loses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

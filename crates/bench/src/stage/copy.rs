@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::error::{Result, on};
+use super::error::Result;
 use super::tree::{Entry, Tree};
+use crate::fault::on;
 
 /// Where something is mounted, and what programs expect to be there.
 const DIRECTORIES: [(&str, u32); 8] = [
@@ -58,17 +59,21 @@ fn below(to: &Path, path: &Path) -> PathBuf {
 fn one(entry: &Entry, to: &Path) -> Result<()> {
     match entry {
         Entry::Directory { mode, .. } => make_directory(to, mode | 0o700),
-        Entry::Link { target } => symlink(target, to).map_err(on("make the link", to)),
+        Entry::Link { target } => Ok(symlink(target, to).map_err(on("make the link", to))?),
         Entry::File { from, mode, .. } => {
             std::fs::copy(from, to).map_err(on("copy", from))?;
-            std::fs::set_permissions(to, Permissions::from_mode(*mode)).map_err(on("set the mode of", to))
+            set_mode(to, *mode)
         }
     }
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(on("make", path))?;
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(on("set the mode of", path))
+    set_mode(path, mode)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    Ok(std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(on("set the mode of", path))?)
 }
 
 fn add_basics(to: &Path) -> Result<()> {
@@ -84,7 +89,7 @@ fn add_basics(to: &Path) -> Result<()> {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => file.write_all(text.as_bytes()).map_err(on("write", &path))?,
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(on("make", &path)(e)),
+            Err(e) => return Err(on("make", &path)(e).into()),
         }
     }
     Ok(())
@@ -95,7 +100,7 @@ fn set_modified(path: &Path, seconds: i64) -> Result<()> {
     let time: Option<SystemTime> =
         if seconds < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
     let set = |time| File::open(path).and_then(|file| file.set_modified(time));
-    time.map_or(Ok(()), set).map_err(on("set the time of", path))
+    Ok(time.map_or(Ok(()), set).map_err(on("set the time of", path))?)
 }
 
 /// fontconfig's cache is good for directories with the same time of change to the nanosecond, and file systems are made

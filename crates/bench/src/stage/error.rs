@@ -1,9 +1,11 @@
 //! What can go wrong with a stage, said for people.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 use eke_lab::slow_disk;
+
+use crate::fault;
 
 /// Why there is no stage, or why it cannot be taken down.
 #[derive(Debug, thiserror::Error)]
@@ -24,15 +26,8 @@ pub enum Error {
         library: String,
     },
     /// The system's answer about a file, a directory or a mount.
-    #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
-    Io {
-        /// What was tried, as a verb.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] fault::Io),
     /// A program of the host could not be started or failed.
     #[error("`{command}` {answer}")]
     Command {
@@ -61,19 +56,11 @@ pub enum Error {
     Kernel(#[from] eke_kernel::Error),
 }
 
-fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; this needs root (try with sudo)",
-        io::ErrorKind::StorageFull => "; no space is left there",
-        _ => "",
-    }
-}
-
 impl Error {
     /// Would root have been allowed to?
     pub fn is_permission(&self) -> bool {
         match self {
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Self::Io(e) => e.source.kind() == ErrorKind::PermissionDenied,
             Self::Disk(e) => e.is_permission(),
             Self::Kernel(e) => e.is_permission(),
             _ => false,
@@ -83,8 +70,3 @@ impl Error {
 
 /// The result of everything in [`crate::stage`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Makes an [`Error::Io`]: for `map_err`.
-pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
-}

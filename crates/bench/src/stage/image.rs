@@ -9,9 +9,10 @@ use eke_core::units::{Bytes, MIB};
 use eke_kernel::Root;
 
 use super::copy;
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::place::{Scratch, sweep_dir};
 use super::tree::Tree;
+use crate::fault::on;
 
 /// Goes up when the same tree makes another image.
 const VERSION: u32 = 1;
@@ -56,7 +57,7 @@ pub(crate) fn cached<E: From<Error>>(
     now: SystemTime,
     make: impl FnOnce(&Path) -> Result<PathBuf, E>,
 ) -> Result<PathBuf, E> {
-    crate::cache::make(cache).map_err(on("use the cache", cache))?;
+    crate::cache::make(cache).map_err(|e| Error::from(on("use the cache", cache)(e)))?;
     sweep(root, cache, now)?;
     let image = cache.join(name);
     if let Ok(file) = File::open(&image) {
@@ -66,7 +67,7 @@ pub(crate) fn cached<E: From<Error>>(
     }
     let work = Scratch::directory(root, cache)?;
     let made = make(work.path())?;
-    std::fs::rename(&made, &image).map_err(on("make", &image))?;
+    std::fs::rename(&made, &image).map_err(|e| Error::from(on("make", &image)(e)))?;
     Ok(image)
 }
 

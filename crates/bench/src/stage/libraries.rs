@@ -6,8 +6,9 @@ use std::process::Command;
 
 use object::ReadCache;
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::start::{self, Start};
+use crate::fault::on;
 
 /// What knows how files start and what they need.
 pub(super) trait Loaders {

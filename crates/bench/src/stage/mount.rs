@@ -10,9 +10,10 @@ use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec, Stats};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::image::run;
 use super::place::{Scratch, mount_point, sweep};
+use crate::fault::on;
 
 /// How long processes of a session that ended may take to be gone.
 const PATIENCE: u32 = 1500;
@@ -103,7 +104,8 @@ impl Stage {
         let Some(disk) = &self.disk else { return self.mount_loop(&target) };
         let read = if self.spec.writable { MountFlags::empty() } else { MountFlags::RDONLY };
         mount(disk.device(), &target, "ext4", MountFlags::NOATIME | read, None)
-            .map_err(on("mount", disk.device()))
+            .map_err(on("mount", disk.device()))?;
+        Ok(())
     }
 
     /// A loop device that goes with the mount (mount(8)), so that nothing else must be kept in mind.
@@ -125,7 +127,7 @@ impl Stage {
             match unmount(&target, UnmountFlags::empty()) {
                 Ok(()) | Err(Errno::INVAL) => return self.forgotten(device.as_deref()),
                 Err(Errno::BUSY) => self.root.sleep(PAUSE),
-                Err(e) => return Err(on("unmount", &target)(e)),
+                Err(e) => return Err(on("unmount", &target)(e).into()),
             }
         }
         Err(Error::Busy { path: target })

@@ -10,7 +10,8 @@ use eke_lab::slow_disk;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::error::{Result, on};
+use super::error::Result;
+use crate::fault::on;
 
 /// In the name of what a stage has for itself, before a number and the owner.
 const LABEL: &str = "stage";
@@ -49,7 +50,7 @@ impl Scratch {
             match make(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
-                Err(e) => return Err(on("make", &path)(e)),
+                Err(e) => return Err(on("make", &path)(e).into()),
             }
         }
     }
@@ -105,7 +106,7 @@ fn owner(name: &str) -> Option<name::Owner> {
 /// only removed when nothing is mounted there any more: it may be somebody's files.
 fn remove(path: &Path) -> Result<()> {
     if path.is_file() {
-        return std::fs::remove_file(path).map_err(on("remove", path));
+        return Ok(std::fs::remove_file(path).map_err(on("remove", path))?);
     }
     let target = mount_point(path);
     loop {
@@ -113,10 +114,10 @@ fn remove(path: &Path) -> Result<()> {
             Ok(()) => {}
             // Whoever may not unmount has mounted nothing either.
             Err(Errno::INVAL | Errno::NOENT | Errno::PERM) => break,
-            Err(e) => return Err(on("unmount", &target)(e)),
+            Err(e) => return Err(on("unmount", &target)(e).into()),
         }
     }
-    std::fs::remove_dir_all(path).map_err(on("remove", path))
+    Ok(std::fs::remove_dir_all(path).map_err(on("remove", path))?)
 }
 
 /// Where a stage's tree is mounted below its directory.

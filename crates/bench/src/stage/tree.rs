@@ -10,10 +10,11 @@ use std::path::{Component, Path, PathBuf};
 
 use eke_core::units::Bytes;
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::libraries::Loaders;
 use super::parts::{Parts, Placed, program};
 use super::start::Start;
+use crate::fault::on;
 
 /// As many links in a row as the kernel follows (MAXSYMLINKS, include/linux/namei.h).
 const MOST_LINKS: usize = 40;
@@ -247,7 +248,7 @@ impl<'a> Collect<'a> {
             }
             links += 1;
             if links > MOST_LINKS {
-                return Err(on("follow the links of", path)(rustix::io::Errno::LOOP));
+                return Err(on("follow the links of", path)(rustix::io::Errno::LOOP).into());
             }
             let target = std::fs::read_link(&here).map_err(on("read the link", &here))?;
             to_do.extend(reversed(&target));
@@ -301,7 +302,7 @@ fn without_capabilities(library: &Path) -> Option<PathBuf> {
 }
 
 fn is_absent(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    matches!(error, Error::Io(fault) if matches!(fault.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 #[cfg(test)]

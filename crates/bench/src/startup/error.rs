@@ -1,7 +1,6 @@
 //! Why the experiment could not be held.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use crate::fault;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -17,27 +16,11 @@ pub enum Error {
     #[error(transparent)]
     Documents(#[from] crate::documents::Error),
     /// The system's answer about a file, a directory or a program.
-    #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
-    Io {
-        /// What was tried, as a verb.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] fault::Io),
     /// A program that the experiment needs.
-    #[error(
-        "{program} is not installed, and {needs} it; `make bench-deps` installs what experiments need (Debian: apt install {package})"
-    )]
-    Missing {
-        /// Its name.
-        program: String,
-        /// `the variant "preload" needs`
-        needs: String,
-        /// Debian's package.
-        package: String,
-    },
+    #[error(transparent)]
+    Missing(#[from] fault::Missing),
     /// What cannot be.
     #[error("{0}")]
     Usage(String),
@@ -68,18 +51,5 @@ pub enum Error {
     Interrupted,
 }
 
-fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; this needs root (try with sudo)",
-        io::ErrorKind::StorageFull => "; no space is left there",
-        _ => "",
-    }
-}
-
 /// The result of everything in [`crate::startup`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Makes an [`Error::Io`]: for `map_err`.
-pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
-}

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use crate::desktop::bare::die_with_parent;
+use crate::fault::on;
 
 /// How long it may take to end in order; then it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
+use crate::fault::on;
 
 /// One line a package: its name, its state, what it provides, what it depends on.
 const FORMAT: &str = "${Package}\t${db:Status-Status}\t${Provides}\t${Pre-Depends}, ${Depends}\n";
@@ -117,7 +118,7 @@ fn answer(command: &mut Command) -> Result<String> {
             "{} is not here: which files belong to a program is asked of Debian's dpkg, so this experiment runs on Debian and its children",
             program.display()
         )),
-        _ => on("run", &program)(e),
+        _ => on("run", &program)(e).into(),
     })?;
     // dpkg -L fails where one of several packages is not installed, and still tells of the others.
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -58,6 +58,7 @@ pub fn report(bench: &Bench<'_>, variants: &[Variant], held: Held) -> Report {
         metrics: figures::metrics(),
         rows,
         notes,
+        ..Report::default()
     }
 }
 

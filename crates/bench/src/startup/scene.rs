@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::Bench;
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::launch::Spec;
 use super::launcher::{self, Ready, Running};
 use super::place::{Place, Reads};
 use super::programs::Program;
 use crate::desktop::User;
 use crate::desktop::bare::{Screen, directory};
+use crate::fault::on;
 
 const TICK: Duration = Duration::from_millis(50);
 

@@ -7,6 +7,7 @@ use super::error::{Error, Result};
 use super::packages::{self, Installed};
 use super::programs::{DOCUMENT, Program};
 use crate::documents;
+use crate::fault::Missing;
 use crate::stage::Parts;
 
 /// What packages' scripts and triggers made, which no package lists: caches, compiled schemas, lists of loaders and modules. What is
@@ -63,13 +64,9 @@ pub fn there(programs: &[&'static Program], installed: &Installed) -> There {
     there
 }
 
-fn lacking(program: &Program, package: &str) -> Error {
+fn lacking(program: &Program, package: &str) -> Missing {
     let name = program.executables.first().copied().unwrap_or(program.name);
-    Error::Missing {
-        program: name.to_owned(),
-        needs: format!("\"{}\" needs", program.name),
-        package: package.to_owned(),
-    }
+    Missing::new(name, format!("\"{}\" needs", program.name), package)
 }
 
 /// Everything that these programs read: their packages' files and those of all packages that these depend on, and what was generated for

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::calls::{self, Calls};
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::launcher::Ready;
 use super::place::Reads;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
 use super::scene::{How, Launched, Scene};
+use crate::fault::on;
 
 /// After so long without anything new a launcher is no launch any more for who watches what is executed; eke waits 2 s.
 const LAUNCHER_SETTLES: Duration = Duration::from_secs(3);

@@ -222,5 +222,6 @@ fn report(bench: &Bench, field: Field<'_>, rows: Rows) -> Report {
         metrics: metrics::metrics(),
         rows: rows.done(),
         notes,
+        ..Report::default()
     }
 }

@@ -203,5 +203,6 @@ fn report(bench: &Bench, traces: &[Trace], rows: Rows) -> Report {
         metrics: metrics(),
         rows: rows.done(),
         notes,
+        ..Report::default()
     }
 }

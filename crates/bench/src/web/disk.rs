@@ -8,7 +8,8 @@ use eke_lab::slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::content::FileSystem;
-use super::error::{Result, on};
+use super::error::Result;
+use crate::fault::on;
 use crate::stage::{self, Scratch, mount_point};
 
 /// What was read from the disk since some moment.
@@ -103,7 +104,7 @@ impl Disk {
     /// Something still uses it; it is out of sight all the same, and gone with its last user.
     pub fn strike(mut self) -> Result<()> {
         let target = self.dir();
-        let unmounted = unmount(&target, UnmountFlags::empty()).map_err(on("unmount", &target));
+        let unmounted = unmount(&target, UnmountFlags::empty()).map_err(|e| on("unmount", &target)(e).into());
         let detached = self.slow.take().map_or(Ok(()), SlowDisk::detach);
         unmounted.and(detached.map_err(Into::into))
     }

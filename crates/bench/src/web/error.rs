@@ -1,9 +1,10 @@
 //! Why the experiment could not be held.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use eke_core::units::Bytes;
+
+use crate::fault;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -22,27 +23,11 @@ pub enum Error {
     #[error(transparent)]
     Peers(#[from] crate::peers::Error),
     /// The system's answer about a file, a directory, a mount or a program.
-    #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
-    Io {
-        /// What was tried, as a verb.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] fault::Io),
     /// A program that the experiment needs.
-    #[error(
-        "{program} is not installed, and {needs} it; `make bench-deps` installs what experiments need (Debian: apt install {package})"
-    )]
-    Missing {
-        /// Its name.
-        program: &'static str,
-        /// `the variant "btrfs zstd" needs`
-        needs: String,
-        /// Debian's package.
-        package: &'static str,
-    },
+    #[error(transparent)]
+    Missing(#[from] fault::Missing),
     /// Nothing to cut the content from.
     #[error("{}there is nothing to cut the content from; name a directory with files: --corpus DIR", in_place(place.as_deref()))]
     NoCorpus {
@@ -88,14 +73,6 @@ pub enum Error {
     Interrupted,
 }
 
-fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; this needs root (try with sudo)",
-        io::ErrorKind::StorageFull => "; no space is left there",
-        _ => "",
-    }
-}
-
 fn in_place(place: Option<&Path>) -> String {
     place.map_or_else(String::new, |place| format!("below {} ", place.display()))
 }
@@ -106,8 +83,3 @@ fn or_nothing(said: &str) -> &str {
 
 /// The result of everything in [`crate::web`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Makes an [`Error::Io`]: for `map_err`.
-pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
-}

@@ -42,6 +42,7 @@ use std::time::Duration;
 use eke_core::units::Bytes;
 use eke_kernel::{Root, cgroup};
 
+use crate::fault::Missing;
 use crate::peers::Ground;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -156,7 +157,7 @@ fn lacks(bench: &Bench, variant: Variant) -> Result<()> {
     let needs = || format!("the variant \"{}\" needs", variant.name());
     let need = |program, package| match server::find(program) {
         Some(_) => Ok(()),
-        None => Err(Error::Missing { program, needs: needs(), package }),
+        None => Err(Missing::new(program, needs(), package).into()),
     };
     if variant.is_ours() && !bench.program.with_file_name(FILE_SERVER).is_file() {
         let beside = bench.program.display();

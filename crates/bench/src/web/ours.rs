@@ -8,8 +8,9 @@ use eke_kernel::Root;
 use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::room::Room;
+use crate::fault::on;
 use crate::stage::{Scratch, mount_point};
 
 /// How long a command of eke's may take.

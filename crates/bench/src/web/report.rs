@@ -60,6 +60,7 @@ pub fn report(
         metrics: figures::metrics(&axes),
         rows,
         notes,
+        ..Report::default()
     }
 }
 

@@ -11,7 +11,8 @@ use eke_kernel::cgroup::{Group, Place};
 use eke_kernel::parse::groups::keyed;
 
 use super::cpu::Cpu;
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
+use crate::fault::on;
 
 /// In the group's name.
 const LABEL: &str = "web";
@@ -197,7 +198,7 @@ impl Drop for Guard {
 }
 
 fn temporary() -> Result<std::fs::File> {
-    tempfile::tempfile().map_err(on("make a file in", &std::env::temp_dir()))
+    Ok(tempfile::tempfile().map_err(on("make a file in", &std::env::temp_dir()))?)
 }
 
 fn text(mut file: std::fs::File) -> String {

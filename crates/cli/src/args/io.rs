@@ -1,6 +1,7 @@
 //! `eke io ...`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -20,7 +21,7 @@ pub enum Io {
     Compare(Compare),
     /// A setting at several values under the same load, as a table and a plot
     #[command(
-        after_help = "Example:\n  sudo eke io sweep wbt_lat_usec 0,500,2000,75000 --device sda -- ./load.sh"
+        after_help = "Example:\n  sudo eke io sweep wbt_lat_usec 0,500,2000,75000 --device sda -- ./load.sh\n  sudo eke io sweep nr_requests 8,32,128 --html sweep.html --device sda -- ./load.sh"
     )]
     Sweep(Sweep),
 }
@@ -68,6 +69,12 @@ pub struct Load {
     /// Where random numbers begin: the same seed gives the same confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Write a page with plots and histograms to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
     /// The load: a command and its arguments
     #[arg(last = true, required = true, value_name = "LOAD")]
     pub command: Vec<OsString>,

@@ -1,7 +1,6 @@
 //! `eke bench ...`.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use eke_bench::experiment;
@@ -10,6 +9,7 @@ use eke_bench::report::{Report, saved};
 use eke_record::output;
 
 use super::Context;
+use super::bench_line::{self, news, quoted, set, size};
 use crate::args::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::progress::Shown;
@@ -89,10 +89,8 @@ fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
     };
     let measured = measured(bench, &surroundings);
     progress.end();
-    // A signal goes to helpers such as mke2fs too, whose failure is not the news then.
-    let measured =
-        measured.map_err(|e| if stop.load(Ordering::Relaxed) { experiment::Error::Interrupted } else { e });
-    finish(context, &measured.map_err(failure)?, &options.files)
+    let measured = news(measured, &stop, experiment::Error::Interrupted);
+    finish(context, &measured.map_err(|e| failure(&e))?, &options.files)
 }
 
 /// The experiment itself.
@@ -111,12 +109,9 @@ fn measured(bench: &Bench, surroundings: &experiment::Bench) -> Result<Report, e
     }
 }
 
-fn failure(error: experiment::Error) -> Failure {
-    let status = match error {
-        experiment::Error::Viewer { .. } | experiment::Error::NoVariant { .. } => Status::Usage,
-        _ => Status::Failed,
-    };
-    Failure::new(status, error.to_string())
+fn failure(error: &experiment::Error) -> Failure {
+    let is_usage = matches!(error, experiment::Error::Viewer { .. } | experiment::Error::NoVariant { .. });
+    bench_line::failure(error, is_usage)
 }
 
 fn asked(bench: &Bench, options: &Experiment) -> experiment::Options {
@@ -134,7 +129,7 @@ fn asked(bench: &Bench, options: &Experiment) -> experiment::Options {
 }
 
 /// An hour's experiment must not end with a file that cannot be written.
-pub(super) fn refuse_existing(files: &Files) -> Outcome<()> {
+pub(in crate::verbs) fn refuse_existing(files: &Files) -> Outcome<()> {
     for path in files.output.iter().chain(&files.html) {
         output::may_write(path, files.force).map_err(super::record::failure)?;
     }
@@ -193,7 +188,7 @@ fn command(bench: &Bench) -> String {
         }
     };
     let mut words = vec![format!("sudo eke bench {name}")];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.push(format!("--repeats {}", repeats(bench, options)));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
     words.extend(options.viewer.as_ref().map(|v| format!("--viewer {}", quoted(v))));
@@ -205,24 +200,8 @@ fn command(bench: &Bench) -> String {
     if !options.variants.is_empty() {
         words.push(format!("--variants {}", quoted(&options.variants.join(","))));
     }
-    words.extend(options.levers.then(|| "--levers".to_owned()));
+    words.extend(set(&[("--levers", options.levers)]));
     words.join(" ")
-}
-
-/// Exactly, in the largest unit that is whole.
-pub(super) fn size(size: eke_core::units::Bytes) -> String {
-    let units = [(30, "G"), (20, "M"), (10, "K")];
-    let whole = units.iter().find(|(shift, _)| size.0 > 0 && size.0 % (1 << shift) == 0);
-    whole.map_or(size.0.to_string(), |(shift, unit)| format!("{}{unit}", size.0 >> shift))
-}
-
-/// One word for a shell.
-pub(super) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,+=:@".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

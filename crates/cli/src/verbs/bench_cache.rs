@@ -6,7 +6,8 @@ use eke_bench::{reads, store, trace};
 use eke_core::units::Bytes;
 
 use super::Context;
-use super::bench::{finish, quoted, refuse_existing, size};
+use super::bench::{finish, refuse_existing};
+use super::bench_line::{failure, quoted, set, size};
 use crate::args::{ReadsBench, StoreBench, TraceBench};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::progress::Shown;
@@ -29,9 +30,7 @@ pub fn store(context: &Context, options: &StoreBench) -> Outcome {
     };
     let report = store::run(&surroundings);
     progress.end();
-    let status = |e: &store::Error| if e.is_usage() { Status::Usage } else { Status::Failed };
-    let report = report.map_err(|e| Failure::new(status(&e), e.to_string()))?;
-    finish(context, &report, &options.files)
+    finish(context, &report.map_err(|e| failure(&e, e.is_usage()))?, &options.files)
 }
 
 /// `eke bench reads`.
@@ -59,8 +58,7 @@ pub fn reads(context: &Context, options: &ReadsBench) -> Outcome {
         shutdown: &stop,
     });
     progress.end();
-    let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    finish(context, &report, &options.files)
+    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
 }
 
 fn reads_seconds(options: &ReadsBench) -> f64 {
@@ -74,7 +72,7 @@ fn reads_size(options: &ReadsBench) -> Bytes {
 /// The command line that makes a result again.
 fn reads_command(options: &ReadsBench) -> String {
     let mut words = vec!["eke bench reads".to_owned()];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
     words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
     words.push(format!("--size {} --seconds {}", size(reads_size(options)), reads_seconds(options)));
@@ -96,8 +94,7 @@ pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
     };
     let report = trace::run(&surroundings);
     progress.end();
-    let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    finish(context, &report, &options.files)
+    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
 }
 
 fn asked(options: &StoreBench) -> store::Options {
@@ -118,7 +115,7 @@ fn seconds(options: &StoreBench) -> f64 {
 /// The command line that makes a result again; as many threads as that machine has CPUs, unless some were asked for.
 fn store_command(options: &StoreBench) -> String {
     let mut words = vec!["eke bench store".to_owned()];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
     words.extend(options.threads.map(|threads| format!("--threads {threads}")));
     words.push(format!("--seconds {} --block {}", seconds(options), size(options.block)));
@@ -127,23 +124,22 @@ fn store_command(options: &StoreBench) -> String {
 
 fn trace_command(options: &TraceBench) -> String {
     let mut words = vec!["eke bench trace".to_owned()];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.extend(options.traces.iter().map(|file| quoted(&file.to_string_lossy())));
     words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::bench_line::again::parsed;
     use super::*;
-    use crate::args::{Args, Bench, Verb};
+    use crate::args::Bench;
 
     fn again(line: &str) -> String {
-        match Args::try_parse_from(line.split(' ')).unwrap().verb {
-            Some(Verb::Bench(Bench::Store(options))) => store_command(&options),
-            Some(Verb::Bench(Bench::Reads(options))) => reads_command(&options),
-            Some(Verb::Bench(Bench::Trace(options))) => trace_command(&options),
+        match parsed(line) {
+            Bench::Store(options) => store_command(&options),
+            Bench::Reads(options) => reads_command(&options),
+            Bench::Trace(options) => trace_command(&options),
             other => panic!("{other:?}"),
         }
     }

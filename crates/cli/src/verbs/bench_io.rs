@@ -1,12 +1,11 @@
 //! `eke bench io` and `eke bench io-overhead`.
 
-use std::sync::atomic::Ordering;
-
 use eke_bench::io::plan::{Variant, Writer};
 use eke_bench::io::{self, Bench, Error, Options};
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
+use super::bench_line::{self, list, news};
 use crate::agent;
 use crate::args::IoBench;
 use crate::exit::{Failure, Outcome, Status};
@@ -23,6 +22,7 @@ pub fn run(context: &Context, options: &IoBench) -> Outcome {
     let progress = Shown::on_terminal(context.json);
     let held = io::run(&Bench {
         root: &context.root,
+        program: std::env::current_exe()?,
         sensor: agent::program(SENSOR),
         options: asked(options),
         command: command(options),
@@ -30,7 +30,7 @@ pub fn run(context: &Context, options: &IoBench) -> Outcome {
         shutdown: &stop,
     });
     progress.end();
-    let held = held.map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e });
+    let held = news(held, &stop, Error::Interrupted);
     finish(context, &held.map_err(|e| failure(&e))?, &options.files)
 }
 
@@ -43,8 +43,7 @@ pub fn overhead(context: &Context, seconds: u64) -> Outcome {
 }
 
 fn failure(error: &Error) -> Failure {
-    let status = if matches!(error, Error::Usage(_)) { Status::Usage } else { Status::Failed };
-    Failure::new(status, error.to_string())
+    bench_line::failure(error, matches!(error, Error::Usage(_)))
 }
 
 fn asked(options: &IoBench) -> Options {
@@ -69,39 +68,34 @@ fn repeats(options: &IoBench) -> u32 {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &IoBench) -> String {
     let Options { disk, repeats, variants, writers, warm_up_s, measured_s, rate } = asked(options);
-    let list = |words: Vec<&str>| words.join(",");
-    format!(
-        "sudo eke bench io --repeats {repeats} --disk {disk} --variants {} --writers {} --warm-up {warm_up_s} --seconds {measured_s} --rate {rate}",
-        list(variants.into_iter().map(Variant::word).collect()),
-        list(writers.into_iter().map(Writer::word).collect())
-    )
+    let mut words = vec![format!("sudo eke bench io --repeats {repeats} --disk {disk}")];
+    words.extend(list("--variants", variants.into_iter().map(Variant::word)));
+    words.extend(list("--writers", writers.into_iter().map(Writer::word)));
+    words.push(format!("--warm-up {warm_up_s} --seconds {measured_s} --rate {rate}"));
+    words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::bench_line::again::{parsed, the_command_makes_the_same};
     use super::*;
-    use crate::args::{Args, Bench as Which, Verb};
+    use crate::args::Bench as Which;
 
     fn options(line: &str) -> IoBench {
-        match Args::try_parse_from(line.split(' ')).unwrap().verb {
-            Some(Verb::Bench(Which::Io(options))) => *options,
+        match parsed(line) {
+            Which::Io(options) => *options,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_command_makes_the_same_again() {
-        for line in [
+        let lines = [
             "eke bench io",
             "eke bench io --quick",
             "eke bench io --variants eke,default --writers btrfs --disk laptop --rate 10",
-        ] {
-            let first = options(line);
-            let again = options(command(&first).strip_prefix("sudo ").unwrap());
-            assert_eq!(asked(&again), asked(&first), "{line}");
-        }
+        ];
+        the_command_makes_the_same(&lines, options, asked, command);
         assert_eq!(
             (
                 asked(&options("eke bench io --quick")).variants.len(),

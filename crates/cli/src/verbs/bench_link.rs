@@ -1,6 +1,5 @@
 //! `eke bench link`.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use eke_bench::link::plan::{Cpu, Rate};
@@ -8,6 +7,7 @@ use eke_bench::link::{self, Bench, Error, Options};
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
+use super::bench_line::{failure, list, news, set};
 use crate::args::LinkBench;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
@@ -28,9 +28,8 @@ pub fn run(context: &Context, options: &LinkBench) -> Outcome {
         shutdown: &stop,
     });
     progress.end();
-    // A signal goes to helpers such as ip too, whose failure is not the news then.
-    let held = held.map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e });
-    finish(context, &held.map_err(|e| Failure::new(Status::Failed, e.to_string()))?, &options.files)
+    let held = news(held, &stop, Error::Interrupted);
+    finish(context, &held.map_err(|e| failure(&e, false))?, &options.files)
 }
 
 /// `eke lab picture`.
@@ -60,44 +59,35 @@ fn asked(options: &LinkBench) -> Options {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &LinkBench) -> String {
     let asked = asked(options);
-    let links: Vec<&str> = asked.links.iter().map(|l| l.word()).collect();
-    let cpus: Vec<&str> = asked.cpus.iter().map(|c| c.word()).collect();
-    format!(
-        "sudo eke bench link {}--rounds {} --repeats {} --links {} --cpus {}{}",
-        if asked.quick { "--quick " } else { "" },
-        asked.rounds,
-        asked.repeats,
-        links.join(","),
-        cpus.join(","),
-        if asked.x11 { "" } else { " --no-x11" }
-    )
+    let mut words = vec!["sudo eke bench link".to_owned()];
+    words.extend(set(&[("--quick", asked.quick)]));
+    words.push(format!("--rounds {} --repeats {}", asked.rounds, asked.repeats));
+    words.extend(list("--links", asked.links.iter().map(|l| l.word())));
+    words.extend(list("--cpus", asked.cpus.iter().map(|c| c.word())));
+    words.extend(set(&[("--no-x11", !asked.x11)]));
+    words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::bench_line::again::{parsed, the_command_makes_the_same};
     use super::*;
-    use crate::args::{Args, Bench, Verb};
+    use crate::args::Bench as Which;
 
     fn options(line: &str) -> LinkBench {
-        match Args::try_parse_from(line.split(' ')).unwrap().verb {
-            Some(Verb::Bench(Bench::Link(options))) => options,
+        match parsed(line) {
+            Which::Link(options) => options,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_command_makes_the_same_again() {
-        for line in [
+        let lines = [
             "eke bench link",
             "eke bench link --quick",
             "eke bench link --cpus atom,full --links 1g --rounds 9 --no-x11",
-        ] {
-            let first = options(line);
-            let command = command(&first);
-            let again = options(command.strip_prefix("sudo ").unwrap());
-            assert_eq!(asked(&again), asked(&first), "{command}");
-        }
+        ];
+        the_command_makes_the_same(&lines, options, asked, command);
     }
 }

@@ -1,15 +1,15 @@
 //! `eke bench startup`.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use eke_bench::stage;
 use eke_bench::startup::{self, Bench, Error, Options};
 
 use super::Context;
-use super::bench::{finish, quoted, refuse_existing};
+use super::bench::{finish, refuse_existing};
+use super::bench_line::{failure, list, news, quoted, set};
 use crate::args::{NO_DISK, StartupBench};
-use crate::exit::{Failure, Outcome, Status};
+use crate::exit::Outcome;
 use crate::show::progress::Shown;
 
 /// The verb.
@@ -28,17 +28,9 @@ pub fn run(context: &Context, options: &StartupBench) -> Outcome {
         shutdown: &stop,
     });
     progress.end();
-    // A signal goes to helpers such as mke2fs too, whose failure is not the news then.
-    let held = held.map_err(|e| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { e });
-    finish(context, &held.map_err(failure)?, &options.files)
-}
-
-fn failure(error: Error) -> Failure {
-    let status = match error {
-        Error::Usage(_) => Status::Usage,
-        _ => Status::Failed,
-    };
-    Failure::new(status, error.to_string())
+    let held = news(held, &stop, Error::Interrupted);
+    let held = held.map_err(|e| failure(&e, matches!(e, Error::Usage(_))))?;
+    finish(context, &held, &options.files)
 }
 
 fn asked(options: &StartupBench) -> Options {
@@ -74,54 +66,42 @@ fn disks(options: &StartupBench) -> Vec<String> {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &StartupBench) -> String {
     let mut words = vec!["sudo eke bench startup".to_owned()];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.push(format!("--repeats {} --disk {}", repeats(options), disks(options).join(",")));
-    if !options.programs.is_empty() {
-        let programs: Vec<&str> = options.programs.iter().map(|p| p.name).collect();
-        words.push(format!("--programs {}", programs.join(",")));
-    }
-    if !options.variants.is_empty() {
-        let variants: Vec<&str> = options.variants.iter().map(|v| v.word()).collect();
-        words.push(format!("--variants {}", variants.join(",")));
-    }
+    words.extend(list("--programs", options.programs.iter().map(|p| p.name)));
+    words.extend(list("--variants", options.variants.iter().map(|v| v.word())));
     words.push(format!("--preload-cycle {} --patience {}", options.preload_cycle, options.patience));
     words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
-    let without = [
+    words.extend(set(&[
         ("--no-harm", options.no_harm),
         ("--no-calls", options.no_calls),
         ("--no-ten", options.no_ten),
         ("--no-cost", options.no_cost),
-    ];
-    words.extend(without.iter().filter(|(_, is)| *is).map(|(word, _)| (*word).to_owned()));
+    ]));
     words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::bench_line::again::{parsed, the_command_makes_the_same};
     use super::*;
-    use crate::args::{Args, Bench, Verb};
+    use crate::args::Bench as Which;
 
     fn options(line: &str) -> StartupBench {
-        match Args::try_parse_from(line.split(' ')).unwrap().verb {
-            Some(Verb::Bench(Bench::Startup(options))) => *options,
+        match parsed(line) {
+            Which::Startup(options) => *options,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_command_makes_the_same_again() {
-        for line in [
+        let lines = [
             "eke bench startup",
             "eke bench startup --quick --documents /a/b",
             "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --no-cost --repeats 2",
-        ] {
-            let first = options(line);
-            let command = command(&first);
-            let again = options(command.strip_prefix("sudo ").unwrap());
-            assert_eq!(asked(&again), asked(&first), "{command}");
-        }
+        ];
+        the_command_makes_the_same(&lines, options, asked, command);
     }
 
     #[test]

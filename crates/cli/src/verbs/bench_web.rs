@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use eke_bench::report::Report;
 use eke_bench::stage;
 use eke_bench::web::plan::{Axis, Conditions};
 use eke_bench::web::{self, Bench, Error, Options, ServerKind};
 
 use super::Context;
-use super::bench::{finish, quoted, refuse_existing, size};
+use super::bench::{finish, refuse_existing};
+use super::bench_line::{failure, list, news, quoted, set, size};
 use crate::args::{Server, WebBench};
-use crate::exit::{Failure, Outcome, Status};
+use crate::exit::Outcome;
 use crate::show::progress::Shown;
 
 /// The verb.
@@ -19,7 +19,7 @@ pub fn run(context: &Context, options: &WebBench) -> Outcome {
     context.need_root("an experiment makes a box and a slow disk, and mounts there, which needs root")?;
     let stop = super::run::stop_flag()?;
     let progress = Shown::on_terminal(context.json);
-    let held: Result<Report, Error> = web::run(&Bench {
+    let held = web::run(&Bench {
         root: &context.root,
         program: std::env::current_exe()?,
         cache: stage::default_cache().join("web"),
@@ -29,18 +29,9 @@ pub fn run(context: &Context, options: &WebBench) -> Outcome {
         shutdown: &stop,
     });
     progress.end();
-    // A signal goes to helpers such as mke2fs too, whose failure is not the news then.
-    let is_over = stop.load(std::sync::atomic::Ordering::Relaxed);
-    let held = held.map_err(|e| if is_over { Error::Interrupted } else { e });
-    finish(context, &held.map_err(failure)?, &options.files)
-}
-
-fn failure(error: Error) -> Failure {
-    let status = match error {
-        Error::Usage(_) => Status::Usage,
-        _ => Status::Failed,
-    };
-    Failure::new(status, error.to_string())
+    let held = news(held, &stop, Error::Interrupted);
+    let held = held.map_err(|e| failure(&e, matches!(e, Error::Usage(_))))?;
+    finish(context, &held, &options.files)
 }
 
 fn asked(options: &WebBench) -> Options {
@@ -91,7 +82,7 @@ fn window_s(options: &WebBench) -> u64 {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &WebBench) -> String {
     let mut words = vec!["sudo eke bench web".to_owned()];
-    words.extend(options.quick.then(|| "--quick".to_owned()));
+    words.extend(set(&[("--quick", options.quick)]));
     words.push(format!("--repeats {} --clients {}", options.repeats, options.clients));
     words.extend(options.corpus.as_ref().map(|d| format!("--corpus {}", quoted(&d.to_string_lossy()))));
     words.push(format!("--memory {} --disk {}", size(options.memory), options.disk));
@@ -100,40 +91,31 @@ fn command(options: &WebBench) -> String {
     words
         .push(format!("--requests {} --think-ms {} --share {}", base.requests, options.think_ms, base.share));
     words.push(format!("--warm-up {} --seconds {}", warm_up_s(options), window_s(options)));
-    if !options.variants.is_empty() {
-        let variants: Vec<&str> = options.variants.iter().map(|v| v.word()).collect();
-        words.push(format!("--variants {}", variants.join(",")));
-    }
-    let axes: Vec<&str> = axes(options).iter().map(|a| a.word()).collect();
-    words.push(format!("--axes {}", axes.join(",")));
+    words.extend(list("--variants", options.variants.iter().map(|v| v.word())));
+    words.extend(list("--axes", axes(options).iter().map(|a| a.word())));
     words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
+    use super::super::bench_line::again::{parsed, the_command_makes_the_same};
     use super::*;
-    use crate::args::{Args, Bench, Verb};
+    use crate::args::Bench as Which;
 
     fn options(line: &str) -> WebBench {
-        match Args::try_parse_from(line.split(' ')).unwrap().verb {
-            Some(Verb::Bench(Bench::Web(options))) => *options,
+        match parsed(line) {
+            Which::Web(options) => *options,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_command_makes_the_same_again() {
-        for line in [
+        let lines = [
             "eke bench web",
             "eke bench web --quick --corpus /a/b",
             "eke bench web --variants eke,ext4x2 --axes base,fast-disk --requests uniform --server tomcat --disk none",
-        ] {
-            let first = options(line);
-            let command = command(&first);
-            let again = options(command.strip_prefix("sudo ").unwrap());
-            assert_eq!(asked(&again), asked(&first), "{command}");
-        }
+        ];
+        the_command_makes_the_same(&lines, options, asked, command);
     }
 }

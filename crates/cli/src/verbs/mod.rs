@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod bench_cache;
 mod bench_io;
+mod bench_line;
 mod bench_link;
 mod bench_startup;
 mod bench_web;

@@ -101,31 +101,31 @@ pub fn is_root() -> bool {
 /// The agent's program, which cargo does not build for this crate's tests.
 pub fn build_agent() {
     static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
-        let exe = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "-p", "eke-agent"]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        if exe.parent().is_some_and(|d| d.ends_with("release")) {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo runs").success(), "the agent does not build");
-    });
+    BUILT.call_once(|| build(&["-p", "eke-agent"]));
+}
+
+/// The same for the program that measures latencies.
+pub fn build_io() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| build(&["-p", "eke-io"]));
 }
 
 /// The same for the program that serves a compressed page cache, as a path.
 pub fn build_cache() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| build(&["-p", "eke-mount", "--bin", "eke-cache"]));
+    PathBuf::from(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-cache")
+}
+
+/// Beside `eke`.
+fn build(what: &[&str]) {
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
-    BUILT.call_once(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "-p", "eke-mount", "--bin", "eke-cache"]);
-        build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        if exe.parent().is_some_and(|d| d.ends_with("release")) {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo runs").success(), "eke-cache does not build");
-    });
-    exe.with_file_name("eke-cache")
+    let mut build = Command::new(env!("CARGO"));
+    build.arg("build").args(what).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    if exe.parent().is_some_and(|d| d.ends_with("release")) {
+        build.arg("--release");
+    }
+    assert!(build.status().expect("cargo runs").success(), "{what:?} does not build");
 }
 
 /// Everything that eke may change, as text.

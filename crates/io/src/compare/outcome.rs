@@ -138,7 +138,7 @@ impl Side {
     }
 
     /// A figure of a class in each run; `None` of a run that had none of that class.
-    fn samples(&self, class: Class, figure: Figure) -> Vec<Option<f64>> {
+    pub fn samples(&self, class: Class, figure: Figure) -> Vec<Option<f64>> {
         let of = |run: &Run| {
             let figures = run.device.classes.iter().find(|f| f.class == class)?;
             figure.of(&figures.latency, run.seconds)

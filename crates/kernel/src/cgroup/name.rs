@@ -53,7 +53,7 @@ pub fn owner(name: &str) -> Option<Owner> {
     (!label.is_empty()).then_some(owner)
 }
 
-/// Does the owner still run?
+/// Does the owner still run? One that was killed does not, even if a thread of it waits for a disk still (state Z, proc_pid_stat(5)).
 ///
 /// # Errors
 /// The kernel's answer; then it must be taken to run.
@@ -71,9 +71,11 @@ fn start(root: &Root, pid: u32) -> Result<Option<u64>> {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; the name before may hold blanks and brackets.
+/// Field 22 of `/proc/PID/stat`, `None` of a zombie; the name before may hold blanks and brackets.
 fn start_ticks(text: &str) -> Option<u64> {
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    fields.nth(18).filter(|_| !matches!(state, "Z" | "X"))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -94,6 +96,7 @@ mod tests {
         let text = "42 (a) b (c) S 1 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 98765 1 1";
         assert_eq!(start_ticks(text), Some(98_765));
         assert_eq!(start_ticks("garbage"), None);
+        assert_eq!(start_ticks(&text.replace(" S ", " Z ")), None, "killed");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use eke_kernel::Root;
 use eke_kernel::write::write_value;
 
 use super::error::{Error, Result, on};
-use super::mounts;
+use super::{mounts, users};
 
 /// How long a device may take to let go of its file after its last user closed it (loop(4), LO_FLAGS_AUTOCLEAR).
 const PATIENCE: u32 = 100;
@@ -79,7 +79,9 @@ impl Device {
             }
             root.sleep(PAUSE);
         }
-        Err(self.in_use("close what has it open (see `lsof`); it goes away by itself then"))
+        let who =
+            users::first(root, &self.0).unwrap_or_else(|| "close what has it open (see `lsof`)".to_owned());
+        Err(self.in_use(&format!("{who}; it goes away by itself then")))
     }
 
     /// Unmounts what is mounted from it; lazily where files are open there.

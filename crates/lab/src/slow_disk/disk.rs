@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use eke_core::units::{Bytes, Nanos};
 use eke_kernel::Root;
@@ -12,6 +13,7 @@ use fuser::{BackgroundSession, MountOption, Session};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 
+use super::connection::Connection;
 use super::desk::Desk;
 use super::device::{Device, unmount};
 use super::error::{Result, on};
@@ -26,6 +28,10 @@ use super::{SlowDiskSpec, calibrate, image};
 
 /// What `/proc/mounts` shows as the source of the file server's mount.
 pub(super) const SOURCE: &str = "eke-slow-disk";
+
+/// How long its server may take to end once nothing is mounted from it.
+const PATIENCE: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A slow disk that is there. Dropping it takes it down as [`SlowDisk::detach`] does, without saying what failed.
 #[derive(Debug)]
@@ -44,6 +50,7 @@ pub struct SlowDisk {
 #[derive(Debug)]
 struct Service {
     session: BackgroundSession,
+    connection: Option<Connection>,
     pace: JoinHandle<()>,
     place: Place,
 }
@@ -168,7 +175,7 @@ impl SlowDisk {
             service.place.leave();
             return detached;
         }
-        service.end()
+        service.end(&self.root)
     }
 }
 
@@ -184,17 +191,32 @@ impl Service {
         let (pace, thread) = Pace::start(Arc::clone(desk)).map_err(on("start a thread for", place.dir()))?;
         let server = Server { desk: Arc::clone(desk), pace, size };
         let session = mount(server, place.dir())?;
-        Ok(Self { session, pace: thread, place })
+        let connection = Connection::of(root, place.dir());
+        Ok(Self { session, connection, pace: thread, place })
     }
 
     /// In order: the last use of the mount is gone, so the kernel says goodbye to the server, its thread ends, and with it
-    /// the queue of the other.
-    fn end(self) -> Result<()> {
+    /// the queue of the other. A copy of the mount that another mount namespace has is dead from then on, and in nobody's way.
+    fn end(self, root: &Root) -> Result<()> {
         let dir = self.place.dir();
         unmount(dir)?;
+        if let Some(connection) = self.connection.filter(|_| !self.ends_by_itself()) {
+            connection.abort(root).map_err(on("end the file server at", dir))?;
+        }
         self.session.join().map_err(on("end the server of", dir))?;
         let _ = self.pace.join();
         Ok(())
+    }
+
+    /// Not where another mount namespace has a copy of the mount.
+    fn ends_by_itself(&self) -> bool {
+        for _ in 0..PATIENCE {
+            if self.session.guard.is_finished() {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
     }
 }
 

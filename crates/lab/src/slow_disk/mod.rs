@@ -31,6 +31,7 @@
 
 pub mod accuracy;
 mod calibrate;
+mod connection;
 mod desk;
 mod device;
 mod disk;
@@ -46,6 +47,7 @@ pub mod profile;
 mod server;
 pub mod stats;
 mod store;
+mod users;
 
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@ use eke_kernel::cgroup::name;
 use eke_kernel::root::RUN_DIR;
 use rustix::mount::{UnmountFlags, unmount};
 
+use super::connection::Connection;
 use super::device::Device;
 use super::error::{Result, on};
 use super::mounts;
@@ -79,6 +80,10 @@ fn sweep_one(root: &Root, name: &str) -> Result<bool> {
         return Ok(false);
     }
     let dir = root.path(RUN_DIR).join(name);
+    // a thread of the owner may wait for the disk, and the owner's file server cannot end before that does
+    if let Some(connection) = Connection::of(root, &dir) {
+        let _ = connection.abort(root);
+    }
     for device in Device::all_below(root, &dir)? {
         device.unmount_all(root)?;
         device.detach(root)?;

@@ -149,6 +149,7 @@ impl Trials<'_> {
             metrics: figures::metrics(LIMIT),
             rows: self.rows.done(),
             notes,
+            ..Report::default()
         }
         .beside_the_study()
     }

@@ -14,8 +14,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Prefetcher;
+use crate::fault::on;
 use crate::stage::Scratch;
-use crate::startup::error::{Error, Result, on};
+use crate::startup::error::{Error, Result};
 use crate::startup::helper::{Helper, Line};
 use crate::startup::programs::Program;
 use crate::startup::scene::{How, Scene};
@@ -221,7 +222,7 @@ impl Prefetcher for Eke {
         self.names.clear();
         let store = self.store();
         match std::fs::remove_dir_all(&store) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(on("remove", &store)(e)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(on("remove", &store)(e).into()),
             _ => Ok(()),
         }
     }

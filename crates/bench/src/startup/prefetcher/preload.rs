@@ -19,8 +19,9 @@ use rustix::process::Signal;
 
 use super::{Prefetcher, conf, key};
 use crate::desktop::find;
+use crate::fault::{Missing, on};
 use crate::stage::Scratch;
-use crate::startup::error::{Error, Result, on};
+use crate::startup::error::{Error, Result};
 use crate::startup::helper::Helper;
 use crate::startup::programs::Program;
 use crate::startup::scene::{How, Launched, Scene};
@@ -56,8 +57,7 @@ impl Preload {
         if Path::new(DAEMON).is_file() {
             return Ok(());
         }
-        let needs = "the variant \"preload\" needs".to_owned();
-        Err(Error::Missing { program: DAEMON.to_owned(), needs, package: "preload".to_owned() })
+        Err(Missing::new(DAEMON, "the variant \"preload\" needs", "preload").into())
     }
 
     /// One that has learned nothing.
@@ -105,7 +105,7 @@ impl Preload {
     fn stop(&mut self) -> Result<String> {
         self.rest()?;
         let saved = self.file("preload.state");
-        std::fs::read_to_string(&saved).map_err(on("read", &saved))
+        Ok(std::fs::read_to_string(&saved).map_err(on("read", &saved))?)
     }
 
     fn is_alive(&mut self) -> Result<()> {
@@ -234,10 +234,10 @@ fn failed(why: impl Into<String>) -> Error {
 /// preload takes an empty state for one that it cannot read, and none for a beginning.
 fn put(path: &Path, text: &str) -> Result<()> {
     match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(on("remove", path)(e)),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(on("remove", path)(e).into()),
         _ if text.is_empty() => return Ok(()),
         _ => {}
     }
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))
+    Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
 }

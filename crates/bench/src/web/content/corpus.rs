@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use eke_core::units::{Bytes, MIB};
 
 use super::ratio;
-use crate::web::error::{Error, Result, on};
+use crate::fault::on;
+use crate::web::error::{Error, Result};
 use crate::web::random::Random;
 
 /// Where an ordinary machine has files of all kinds.

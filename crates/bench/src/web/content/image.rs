@@ -12,8 +12,9 @@ use twox_hash::XxHash64;
 
 use super::classes::{self, FileSpec};
 use super::{Corpus, make};
+use crate::fault::on;
 use crate::web::Bench;
-use crate::web::error::{Error, Result, on};
+use crate::web::error::{Error, Result};
 
 /// Goes up when the same content makes other images.
 const VERSION: u64 = 1;
@@ -150,7 +151,7 @@ fn write(list: &Path, seen: &Seen) -> Result<()> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).open(&new).map_err(on("make", &new))?;
     serde_json::to_writer(file, seen).map_err(on("write", &new))?;
-    std::fs::rename(&new, list).map_err(on("make", list))
+    Ok(std::fs::rename(&new, list).map_err(on("make", list))?)
 }
 
 fn use_now(content: &Content) {

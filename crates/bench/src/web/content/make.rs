@@ -13,9 +13,10 @@ use super::cut::Cutter;
 use super::image::{Content, FileSystem};
 use super::ratio::Meter;
 use super::{Corpus, classes};
+use crate::fault::on;
 use crate::stage::{Scratch, mount_point, run};
 use crate::web::Bench;
-use crate::web::error::{Error, Result, on};
+use crate::web::error::{Error, Result};
 
 /// Makes the image of one file system and puts it into the cache; the first also fills in what is seen of the bytes.
 pub(super) fn image(bench: &Bench, corpus: &Corpus, content: &mut Content, fs: FileSystem) -> Result<()> {
@@ -44,7 +45,7 @@ pub(super) fn image(bench: &Bench, corpus: &Corpus, content: &mut Content, fs: F
         }
     }
     let image = content.image(fs);
-    std::fs::rename(&made, &image).map_err(on("make", &image))
+    Ok(std::fs::rename(&made, &image).map_err(on("make", &image))?)
 }
 
 /// The ext4 image, to copy from.
@@ -102,7 +103,8 @@ fn copy(bench: &Bench, content: &Content, from: &Path, to: &Path) -> Result<()> 
         let source = from.join(&spec.path);
         let mut file = File::open(&source).map_err(on("open", &source))?;
         let (path, mut out) = new_file(to, &spec.path)?;
-        io::copy(&mut file, &mut out).map_err(on("copy to", &path)).map(drop)
+        io::copy(&mut file, &mut out).map_err(on("copy to", &path))?;
+        Ok(())
     })
 }
 
@@ -153,6 +155,6 @@ impl Mounted {
 
     /// Everything is written then.
     fn end(self) -> Result<()> {
-        unmount(self.dir(), UnmountFlags::empty()).map_err(on("unmount", &self.dir()))
+        Ok(unmount(self.dir(), UnmountFlags::empty()).map_err(on("unmount", &self.dir()))?)
     }
 }

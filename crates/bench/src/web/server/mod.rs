@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use eke_kernel::Root;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::error::{Error, Result, on};
+use super::error::{Error, Result};
 use super::room::Room;
+use crate::fault::on;
 use crate::stage::Scratch;
 
 /// How long a server may take until it answers: a JVM on a slow disk takes its time.
@@ -186,7 +187,7 @@ fn put(path: &Path, text: &str) -> Result<()> {
         std::fs::create_dir_all(above).map_err(on("make", above))?;
     }
     let file = OpenOptions::new().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))
+    Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
 }
 
 /// A program in the directories where servers are installed.

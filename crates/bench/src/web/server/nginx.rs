@@ -4,16 +4,15 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Wish, clean, find, put};
-use crate::web::error::{Error, Result};
+use crate::fault::Missing;
+use crate::web::error::Result;
 
 /// For the report.
 pub(super) const ABOUT: &str =
     "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
 pub(super) fn program() -> Result<PathBuf> {
-    let missing =
-        || Error::Missing { program: "nginx", needs: "this experiment needs".into(), package: "nginx" };
-    find("nginx").ok_or_else(missing)
+    find("nginx").ok_or_else(|| Missing::new("nginx", "this experiment needs", "nginx").into())
 }
 
 pub(super) fn command(wish: &Wish) -> Result<Command> {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Wish, clean, find, put};
-use crate::web::error::{Error, Result};
+use crate::fault::{Missing, on};
+use crate::web::error::Result;
 
 /// Debian's, and the foundation's own archive where people unpack it.
 const HOMES: [&str; 3] = ["/usr/share/tomcat10", "/opt/tomcat", "/usr/share/tomcat"];
@@ -22,8 +23,7 @@ pub(super) fn about() -> String {
 
 /// Java, and Tomcat's directory.
 pub(super) fn programs() -> Result<(PathBuf, PathBuf)> {
-    let missing =
-        |program, package| Error::Missing { program, needs: "this experiment needs".into(), package };
+    let missing = |program, package| Missing::new(program, "this experiment needs", package);
     let home = HOMES.iter().map(Path::new).find(|home| home.join("bin/bootstrap.jar").is_file());
     let home = home.ok_or_else(|| missing("tomcat10", "tomcat10"))?;
     let java = find("java").ok_or_else(|| missing("java", "default-jre-headless"))?;
@@ -36,7 +36,7 @@ pub(super) fn command(wish: &Wish) -> Result<Command> {
     put(&base.join("conf/server.xml"), &server_xml(wish))?;
     put(&base.join("conf/web.xml"), WEB_XML)?;
     for dir in ["temp", "work", "logs", "none"] {
-        std::fs::create_dir_all(base.join(dir)).map_err(crate::web::error::on("make", base))?;
+        std::fs::create_dir_all(base.join(dir)).map_err(on("make", base))?;
     }
     let jar = |name: &str| home.join("bin").join(name).display().to_string();
     let mut command = clean(&java);

@@ -2,30 +2,59 @@
 
 use std::time::{Duration, Instant};
 
+use eke_bench::io::compared;
+use eke_bench::page::page;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
 use eke_io::sense::local::Wanted;
+use eke_record::output;
 
 use super::{Context, device, sensor};
-use crate::args::{IoCompare, IoLoad, IoSweep};
+use crate::args::{Files, IoCompare, IoLoad, IoSweep};
 use crate::exit::{Failure, Outcome, Status};
-use crate::put;
 use crate::show::io::compare as text;
 use crate::show::progress::time;
+use crate::verbs::bench::refuse_existing;
+use crate::verbs::bench_line::quoted;
+use crate::{put, say};
 
 /// `eke io compare`.
 pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
     let values = [options.a.clone(), options.b.clone()];
+    refuse_existing(&files(&options.load))?;
     let compared = hold(context, &options.knob, &values, options.pairs, &options.load)?;
     context.print(&compared, |c| put!("{}", text::pair(c)))?;
-    Ok(Status::Done)
+    let [a, b] = values.each_ref().map(|value| quoted(value));
+    let asked = format!("compare {} {a} {b} --pairs {}", quoted(&options.knob), options.pairs);
+    write_page(context, &compared, &asked, &options.load)
 }
 
 /// `eke io sweep`.
 pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
+    refuse_existing(&files(&options.load))?;
     let compared = hold(context, &options.knob, &options.values, options.rounds, &options.load)?;
     context.print(&compared, |c| put!("{}", text::sweep(c)))?;
+    let values = quoted(&options.values.join(","));
+    let asked = format!("sweep {} {values} --rounds {}", quoted(&options.knob), options.rounds);
+    write_page(context, &compared, &asked, &options.load)
+}
+
+fn files(load: &IoLoad) -> Files {
+    Files { output: None, html: load.html.clone(), force: load.force }
+}
+
+/// Where one was asked for. `asked` is what was, without what all have.
+fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad) -> Outcome {
+    let Some(path) = &load.html else { return Ok(Status::Done) };
+    let verb = asked.split(' ').next().unwrap_or_default();
+    let mut words = vec![format!("sudo eke io {asked} --device {} --seed {} --", compared.device, load.seed)];
+    words.extend(load.command.iter().map(|word| quoted(&word.to_string_lossy())));
+    let report = compared::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
+    output::write(path, &page(&report), load.force).map_err(crate::verbs::record::failure)?;
+    if !context.json {
+        say!("\nWritten: {}", path.display());
+    }
     Ok(Status::Done)
 }
 

@@ -1,0 +1,147 @@
+//! From `eke up --govern-io` to a lever: the agent starts `eke-io`, which governs a disk of the test's own, and ends and restores it when the
+//! agent is killed. The directory that stands for `/` shows only that disk.
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{Direct, missing, name, slow_disk};
+use eke_core::snapshot::{Applied, Bounds, IoState};
+use eke_core::units::Bytes;
+use eke_kernel::{Root, journal, state};
+use eke_lab::slow_disk::Profile;
+use eke_testkit::real::{SameDisks, skip};
+
+const LEVERS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Killed and waited for, also when the test fails.
+struct Agent(Child);
+
+impl Agent {
+    #[expect(clippy::unwrap_used, reason = "test code")]
+    fn start(root: &Path) -> Self {
+        let program = agent_beside(Path::new(env!("CARGO_BIN_EXE_eke-io")));
+        let mut command = Command::new(program);
+        command.arg("--root").arg(root).stdin(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The agent's program, which cargo does not build for this crate's tests.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn agent_beside(program: &Path) -> PathBuf {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "-p", "eke-agent"]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    build.args(program.parent().is_some_and(|dir| dir.ends_with("release")).then_some("--release"));
+    assert!(build.status().unwrap().success(), "the agent does not build");
+    program.with_file_name("eke-agent")
+}
+
+/// A directory that stands for `/`: this machine's `/proc`, of its disks only one, and what `eke up --govern-io` leaves.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn ground(device: &str) -> (tempfile::TempDir, Root) {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    symlink("/proc", at("proc")).unwrap();
+    for parent in ["sys/block", "sys/kernel", "run/eke"] {
+        std::fs::create_dir_all(at(parent)).unwrap();
+    }
+    symlink(Path::new("/sys/block").join(device), at("sys/block").join(device)).unwrap();
+    symlink("/sys/kernel/btf", at("sys/kernel/btf")).unwrap();
+    let root = Root::at(dir.path());
+    let bounds = Bounds { govern_io: true, ..Bounds::default() };
+    state::save(&root, state::APPLIED, &Applied { unix_s: 1, bounds, ..Applied::default() }).unwrap();
+    (dir, root)
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn settings(root: &Root, device: &str) -> Vec<String> {
+    LEVERS.map(|f| root.read(format!("sys/block/{device}/queue/{f}")).unwrap()).to_vec()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// Nobody may have waited for it yet.
+fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// A writer in a reader's way, until `done`.
+fn load(disk: &Path, done: &AtomicBool) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let to = format!("of={}", disk.display());
+            while !done.load(Ordering::Relaxed) {
+                let mut dd = Command::new("dd");
+                let _ = dd.args(["if=/dev/zero", &to, "bs=1M", "count=200"]).stderr(Stdio::null()).status();
+            }
+        });
+        let file = Direct::open(disk);
+        for i in 0.. {
+            if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+}
+
+#[test]
+fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
+    if let Some(why) = missing(&["losetup", "dd"]) {
+        return skip("the_agent_has_it_govern", &why);
+    }
+    let _clean = SameDisks::start();
+    // a disk on which a large write is long in a reader's way
+    let disk =
+        slow_disk(Profile { rate: 15_000_000, iops: Some(2_000), ..Profile::plain() }, Bytes::mib(256));
+    let device = name(disk.device());
+    let (dir, root) = ground(&device);
+    let before = settings(&root, &device);
+    let mut agent = Agent::start(dir.path());
+    let done = AtomicBool::new(false);
+    let governs = || state::load::<IoState>(&root, state::IO).filter(|io| io.changes > 0);
+    let (turned, is_beside, entries, at_work) = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load(disk.device(), &done));
+        while governs().is_none() && matches!(agent.0.try_wait(), Ok(None)) && !loading.is_finished() {
+            std::thread::sleep(PAUSE);
+        }
+        let is_beside = governs().is_some_and(|io| parent_of(io.pid) == Some(agent.0.id()));
+        let seen = (governs(), is_beside, journal::entries(&root), settings(&root, &device));
+        // under load, so that it takes as long as it may
+        agent.kill();
+        done.store(true, Ordering::Relaxed);
+        seen
+    });
+    let io = turned.expect("the agent, its companion or the load ended before a lever was turned");
+    assert!(io.disks.iter().all(|d| d.name == device), "only the test's disk: {:?}", io.disks);
+    assert!(is_beside, "the agent started it: {io:?}");
+    assert_ne!(at_work, before, "{io:?}");
+    assert_eq!(entries.unwrap().len(), 1);
+    while is_alive(io.pid) {
+        std::thread::sleep(PAUSE);
+    }
+    assert_eq!(settings(&root, &device), before);
+    assert!(journal::entries(&root).unwrap().is_empty());
+    disk.detach().unwrap();
+}

@@ -1,0 +1,52 @@
+//! The kernel's end of a FUSE mount.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use eke_kernel::Root;
+use eke_kernel::parse::mountinfo;
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// A connection by its number: that of the mount's device (Documentation/filesystems/fuse.rst, "Control filesystem").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Connection(u32);
+
+impl Connection {
+    /// That of what is mounted at `dir`, if something is. Its server is not asked: it may be dead.
+    pub(super) fn of(root: &Root, dir: &Path) -> Option<Self> {
+        let mounts = root.read_bytes("proc/self/mountinfo").ok()?;
+        let mounts = mountinfo::parse(&mounts);
+        let (_, minor) = mounts.iter().rev().find(|mount| mount.place == dir)?.device.split_once(':')?;
+        minor.parse().ok().map(Self)
+    }
+
+    /// Ends it: what is asked of it from now on is answered with an error, and its server hears so. Whoever made a mount namespace
+    /// while it was mounted (`ip netns exec`, `unshare`, a container) has a copy of the mount, which would keep it until that
+    /// namespace goes.
+    pub(super) fn abort(self, root: &Root) -> io::Result<()> {
+        let path = root.path(format!("sys/fs/fuse/connections/{}/abort", self.0));
+        match OpenOptions::new().write(true).open(path) {
+            Ok(mut file) => file.write_all(b"1"),
+            // the control file system is not mounted
+            Err(_) => self.abort_unmounted(),
+        }
+    }
+
+    /// The control file system, mounted nowhere (Linux 5.2).
+    fn abort_unmounted(self) -> io::Result<()> {
+        let control = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&control)?;
+        let top: OwnedFd = fsmount(&control, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        let file = rustix::fs::openat(
+            &top,
+            format!("{}/abort", self.0),
+            OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        rustix::io::write(&file, b"1")?;
+        Ok(())
+    }
+}
