@@ -109,6 +109,9 @@ fn notes(compared: &Outcome) -> Vec<String> {
     );
     let mut notes = vec![about];
     notes.extend(compared.differences.iter().filter_map(|differs| difference(compared, differs)));
+    notes.extend(
+        (runs < 5).then(|| "So few runs make intervals too narrow: take them for a hint.".to_owned()),
+    );
     notes.extend(compared.missing.iter().map(|what| format!("Missing: {what}.")));
     notes
 }
