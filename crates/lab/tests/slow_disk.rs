@@ -201,14 +201,18 @@ fn a_device_that_is_held_open_says_so_and_goes_with_its_last_user() {
     assert!(read_page(&file, 0).is_err(), "its server is gone");
 }
 
-/// A process with a mount namespace of its own, which has copies of all mounts there are, as `ip netns exec`, a service or a container has.
+/// A process with a mount namespace of its own, which has copies of mounts, as `ip netns exec`, a service or a container has. Of disks that are not
+/// this test's it keeps none: another experiment would wait for it.
 struct Namespace(Child);
 
 impl Namespace {
     #[expect(clippy::unwrap_used, reason = "test code")]
-    fn make() -> Self {
+    fn make(device: &Path) -> Self {
+        let script = "grep -e ' /run/eke/' -e '^/dev/loop' /proc/mounts | grep -v -e \"-$1-\" -e \"^$2 \" | cut -d ' ' -f 2 | \
+                      xargs -r -n 1 umount -l; echo made; exec sleep 600";
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", "echo made; exec sleep 600"]).stdout(Stdio::piped());
+        command.args(["--mount", "sh", "-c", script, "sh"]).arg(std::process::id().to_string()).arg(device);
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut made = [0; 5];
         child.stdout.take().unwrap().read_exact(&mut made).unwrap();
@@ -230,7 +234,7 @@ fn a_copy_of_its_mount_in_another_namespace_holds_up_nothing() {
     }
     let _clean = SameDisks::start();
     let disk = attach(Image::Memory);
-    let _namespace = Namespace::make();
+    let _namespace = Namespace::make(disk.device());
     disk.detach().unwrap();
 }
 
@@ -245,7 +249,7 @@ fn a_copy_of_a_mount_from_it_is_said_with_who_has_it() {
     let device = disk.device().display().to_string();
     run("mkfs.ext4", &["-q", &device]);
     run("mount", &[&device, &target.path().display().to_string()]);
-    let namespace = Namespace::make();
+    let namespace = Namespace::make(disk.device());
     let refused = disk.detach().unwrap_err().to_string();
     assert!(refused.starts_with(&format!("{device} is in use: process ")), "{refused}");
     assert!(refused.contains("mount namespace that was made while it was mounted here"), "{refused}");
