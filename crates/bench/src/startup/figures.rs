@@ -134,11 +134,13 @@ pub fn of_cost(cost: &Cost) -> (Vec<Figure>, Vec<Figure>) {
     (unseen.collect(), seen)
 }
 
-/// By how many percent starts take more CPU time, by medians: known, learned.
-pub fn overhead_percent(cost: &Cost) -> Option<(f64, f64)> {
+/// By how many percent starts take more CPU time, by medians: known, learned; and what percentage of a start's `eke-prefetch` takes itself.
+pub fn overhead_percent(cost: &Cost) -> Option<[(f64, f64); 2]> {
     let unseen = Some(&cost.unseen_s).filter(|s| !s.is_empty()).map(|s| median(s)).filter(|s| *s > 0.0)?;
     let more = |seconds: &[f64]| (!seconds.is_empty()).then(|| 100.0 * (median(seconds) / unseen - 1.0));
-    Some((more(&cost.known_s)?, more(&cost.learned_s)?))
+    let own = |seconds: &[f64]| 100.0 * median(seconds) / unseen;
+    let both = (more(&cost.known_s)?, more(&cost.learned_s)?);
+    Some([both, (own(&cost.own_known_s), own(&cost.own_learned_s))])
 }
 
 /// Of another reader.
@@ -216,9 +218,16 @@ mod tests {
 
     #[test]
     fn what_seeing_costs_is_a_share_of_what_starts_take_unseen() {
-        let cost = Cost { unseen_s: vec![2.0, 2.0, 9.0], known_s: vec![2.02], learned_s: vec![2.1, 2.1] };
-        let (known, learned) = overhead_percent(&cost).unwrap();
+        let cost = Cost {
+            unseen_s: vec![2.0, 2.0, 9.0],
+            known_s: vec![2.02],
+            learned_s: vec![2.1, 2.1],
+            own_known_s: vec![0.01],
+            own_learned_s: vec![0.04, 0.04],
+        };
+        let [(known, learned), (own_known, own_learned)] = overhead_percent(&cost).unwrap();
         assert!((known - 1.0).abs() < 1e-9 && (learned - 5.0).abs() < 1e-9, "{known} {learned}");
+        assert!((own_known - 0.5).abs() < 1e-9 && (own_learned - 2.0).abs() < 1e-9);
         assert_eq!(overhead_percent(&Cost { unseen_s: Vec::new(), ..cost.clone() }), None);
         let (unseen, seen) = of_cost(&cost);
         assert_eq!((unseen.len(), seen.len()), (6, 3));

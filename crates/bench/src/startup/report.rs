@@ -186,9 +186,9 @@ fn thesis(program: &str) -> Option<&'static str> {
 }
 
 fn cost_line(program: &Program, cost: &Cost) -> Option<String> {
-    let (known, learned) = figures::overhead_percent(cost)?;
+    let [(known, learned), (own_known, own_learned)] = figures::overhead_percent(cost)?;
     Some(format!(
-        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with eke-prefetch's own).",
+        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with what eke-prefetch takes itself, which is {own_known:.1} % and {own_learned:.1} %).",
         program.name
     ))
 }
