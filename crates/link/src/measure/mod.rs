@@ -128,7 +128,7 @@ pub fn run(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool, tell: &dyn Fn(&str))
     let mut left_out: Vec<LeftOut> =
         plan.left_out.into_iter().map(|(suite, why)| LeftOut { suite, why: why.to_owned() }).collect();
     left_out.append(&mut opened.left_out);
-    tell("sending in turn through each cipher");
+    run.tell_left("sending in turn through each cipher", began);
     let slices = slices::measure(&mut opened.channels, &mut local(shutdown)?, &asked.budget, began)?;
     let (bare, no_bare) = match run.bare(&mut opened.channels, &met, &slices.measured, began) {
         Ok(bare) => (Some(bare), None),
@@ -206,6 +206,12 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// What is under way, and how much of the time that all may take is left.
+    fn tell_left(&self, doing: &str, began: Instant) {
+        let left = self.asked.budget.time.saturating_sub(began.elapsed());
+        (self.tell)(&format!("{doing}, at most {:.0} s left", left.as_secs_f64().ceil()));
+    }
+
     /// One connection for each cipher. One that fails is left out as long as another stands: firewalls that count connections are
     /// common.
     fn open_all(&self, suites: &[Suite]) -> Result<Opened<'a>> {
@@ -219,14 +225,14 @@ impl<'a> Run<'a> {
         let began = Instant::now();
         let mut opened = Opened { channels: Vec::new(), left_out: Vec::new() };
         let mut failure = None;
-        for suite in suites {
+        for (number, suite) in suites.iter().enumerate() {
             let mut leave_out = |why: String| opened.left_out.push(LeftOut { suite: suite.clone(), why });
             let is_late = !self.may_ask && began.elapsed() > self.asked.budget.time.mul_f64(0.4);
             if is_late && opened.channels.len() > 1 {
                 leave_out("connecting takes long, and no time was left".to_owned());
                 continue;
             }
-            (self.tell)(&format!("connecting with {suite}"));
+            (self.tell)(&format!("connecting with {suite}, {} of {}", number + 1, suites.len()));
             match open(self.ssh, host, Some(suite), &["-T"], self.may_ask, self.shutdown) {
                 Ok(channel) => opened.channels.push((suite.clone(), channel)),
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -261,7 +267,7 @@ impl<'a> Run<'a> {
         if !is_there {
             return Err("it takes eke on the far end too".to_owned());
         }
-        (self.tell)("the link without ssh");
+        self.tell_left("the link without ssh", began);
         let left = self.asked.budget.time.saturating_sub(began.elapsed());
         let rate = measured.iter().map(Measured::rate).fold(0.0, f64::max);
         bare::bare(channel, far, plan::bare_bytes(rate * 1e6, left, &self.asked.budget))
@@ -288,7 +294,7 @@ impl<'a> Run<'a> {
         let count = self.asked.sessions.unwrap_or(if self.may_ask { 1 } else { SESSIONS });
         let best = (0..measured.len()).max_by(|a, b| measured[*a].rate().total_cmp(&measured[*b].rate()));
         let Some(best) = best.filter(|_| count > 1) else { return Ok(None) };
-        (self.tell)(&format!("{count} sessions at once"));
+        self.tell_left(&format!("{count} sessions at once"), began);
         let rate = measured[best].to_here.rate();
         let (suite, first) = channels.swap_remove(best);
         sessions::Several { run: self, suite: &suite, count, rate, began }.measure(first).map(Some)
