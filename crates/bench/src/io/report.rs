@@ -28,6 +28,7 @@ pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
     let options = &bench.options;
     let mut notes: Vec<String> =
         options.writers.iter().filter_map(|writer| beside_default(&held, *writer)).collect();
+    notes.extend(held.iter().filter_map(|(run, trial)| turned(run, trial)));
     notes.extend(about(bench, &held));
     notes.extend(left_out);
     Report {
@@ -117,6 +118,18 @@ fn beside_default(held: &Held, writer: Writer) -> Option<String> {
         shown(before),
         if is_kept { "reached" } else { "not reached" }
     ))
+}
+
+/// What limits the governor stands in what it did last.
+fn turned(run: &Run, trial: &Trial) -> Option<String> {
+    if run.variant != Variant::Eke {
+        return None;
+    }
+    let did = match trial.turned.as_slice() {
+        [] => "nothing".to_owned(),
+        all => all.iter().map(|what| what.trim_end_matches('.')).collect::<Vec<_>>().join(" | "),
+    };
+    Some(format!("What the governor did beside {}, round {}: {did}.", run.writer.name(), run.round + 1))
 }
 
 fn about(bench: &Bench<'_>, held: &Held) -> Vec<String> {

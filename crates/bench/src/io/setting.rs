@@ -1,6 +1,8 @@
 //! What a variant changes, until it is dropped.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use eke_io::compare::setting::Setting;
@@ -18,7 +20,14 @@ pub enum InForce {
     /// A setting, which goes back.
     Setting(Setting),
     /// The governor, which puts everything back when it ends.
-    Governor(Child),
+    Governor(Governor),
+}
+
+/// The process, and what it says of the levers that it turns.
+#[derive(Debug)]
+pub struct Governor {
+    child: Child,
+    heard: Option<JoinHandle<Vec<String>>>,
 }
 
 impl InForce {
@@ -44,7 +53,7 @@ impl InForce {
     }
 }
 
-fn govern(bench: &Bench<'_>, device: &str) -> Result<Child, Error> {
+fn govern(bench: &Bench<'_>, device: &str) -> Result<Governor, Error> {
     let program = &bench.sensor;
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "--"]).arg(program).args([
@@ -56,13 +65,43 @@ fn govern(bench: &Bench<'_>, device: &str) -> Result<Child, Error> {
     if !bench.root.is_host() {
         command.arg("--root").arg(bench.root.path(""));
     }
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    child.map_err(|e| Error::Program { program: program.display().to_string(), why: e.to_string() })
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child =
+        child.map_err(|e| Error::Program { program: program.display().to_string(), why: e.to_string() })?;
+    let heard = child.stdout.take().map(|out| std::thread::spawn(move || hear(BufReader::new(out))));
+    Ok(Governor { child, heard })
+}
+
+/// What is turned, and why: `what` of `{"event": "turned", "disk": "loop0", "what": "..."}`.
+fn hear(out: impl BufRead) -> Vec<String> {
+    let said = out.lines().map_while(Result::ok);
+    said.filter_map(|line| {
+        let said: serde_json::Value = serde_json::from_str(&line).ok()?;
+        (said["event"] == "turned").then(|| said["what"].as_str().map(str::to_owned))?
+    })
+    .collect()
+}
+
+impl InForce {
+    /// Ends it; what the governor turned, in order.
+    pub fn end(mut self) -> Vec<String> {
+        let Self::Governor(governor) = &mut self else { return Vec::new() };
+        governor.end();
+        governor.heard.take().and_then(|heard| heard.join().ok()).unwrap_or_default()
+    }
 }
 
 impl Drop for InForce {
     fn drop(&mut self) {
-        let Self::Governor(child) = self else { return };
+        if let Self::Governor(governor) = self {
+            governor.end();
+        }
+    }
+}
+
+impl Governor {
+    fn end(&mut self) {
+        let child = &mut self.child;
         if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -75,5 +114,20 @@ impl Drop for InForce {
         }
         let _ = child.kill();
         let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_turned_is_heard_and_nothing_else() {
+        let said = concat!(
+            "{\"event\":\"ready\",\"source\":\"bpf\"}\n",
+            "{\"event\":\"turned\",\"disk\":\"loop0\",\"what\":\"a: 1 -> 2\"}\nno JSON\n",
+            "{\"event\":\"trouble\",\"what\":\"b\"}\n"
+        );
+        assert_eq!(hear(said.as_bytes()), ["a: 1 -> 2"]);
     }
 }

@@ -35,6 +35,8 @@ pub struct Trial {
     pub device: Device,
     /// Where the disk's figures are from.
     pub source: String,
+    /// What the governor turned, and why.
+    pub turned: Vec<String>,
 }
 
 /// Makes the disk, the load and the setting, waits, measures, and takes everything down.
@@ -48,11 +50,11 @@ pub fn hold(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
     let in_force = InForce::put(bench, run.variant, &name)?;
     let load = Load::start(run.writer, &place.written(), &place.dir(), run.variant == Variant::Idle)?;
     let made = beside(bench, &place, &name, load);
-    drop(in_force);
+    let turned = in_force.end();
     let struck = place.strike();
     let trial = made?;
     struck?;
-    Ok(trial)
+    Ok(Trial { turned, ..trial })
 }
 
 /// The reader is a process, and ends when its input does. It is no thread: this process serves the disk, and could not be killed while one
