@@ -13,7 +13,7 @@
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
-//! - [`lock`]: one process for a thing; [`end`]: with another, or at a signal
+//! - [`lock`]: one process for a thing; [`end`]: when a process ends
 //! - [`state`]: small files that eke leaves for itself
 //! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory

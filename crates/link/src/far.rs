@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Before the port and the token, in the line that it says.
 pub const HELLO: &str = "eke-link-end-1";
@@ -27,19 +26,6 @@ const LONGEST_LINE: u64 = 64;
 /// One that says nothing for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BLOCK: usize = 256 << 10;
-
-/// 128 random bits of the kernel's, as 32 hexadecimal digits.
-///
-/// # Errors
-/// getrandom(2)'s.
-pub fn token() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-    }
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
-}
 
 /// The address of this end in `SSH_CONNECTION` (ssh(1)): client address, client port, server address, server port.
 pub fn own_address(ssh_connection: &str) -> Option<IpAddr> {
@@ -190,6 +176,5 @@ mod tests {
     fn the_address_is_where_ssh_came_in() {
         assert_eq!(own_address("10.0.0.1 50000 10.0.0.2 22"), Some("10.0.0.2".parse().unwrap()));
         assert_eq!(own_address("10.0.0.1 50000"), None);
-        assert_ne!(token().unwrap(), token().unwrap());
     }
 }

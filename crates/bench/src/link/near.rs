@@ -67,18 +67,23 @@ impl Near {
         let (_, cpu_per_mb) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
         let by_cpu = (ATOM_MB_PER_S * cpu_per_mb * 1000.0).clamp(LEAST, WHOLE as f64);
         let mut permille = by_cpu;
+        let mut nearest = f64::INFINITY;
         for _ in 0..TRIES {
             quota.permille(permille.round() as u64)?;
             let (rate, _) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
-            (self.permille, self.calibrated_mb_per_s) = (Some(permille.round() as u64), Some(rate));
-            if (rate / ATOM_MB_PER_S - 1.0).abs() <= NEAR_ENOUGH {
+            let off = (rate / ATOM_MB_PER_S - 1.0).abs();
+            if off < nearest {
+                nearest = off;
+                (self.permille, self.calibrated_mb_per_s) = (Some(permille.round() as u64), Some(rate));
+            }
+            if off <= NEAR_ENOUGH {
                 break;
             }
             let next = permille * ATOM_MB_PER_S / rate.max(1.0);
             permille =
                 next.clamp(by_cpu / MOST_CORRECTED, by_cpu * MOST_CORRECTED).clamp(LEAST, WHOLE as f64);
         }
-        Ok(())
+        self.permille.map_or(Ok(()), |nearest| Ok(quota.permille(nearest)?))
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Lengths {
 
 impl Lengths {
     /// Until the quota is found.
-    pub const CALIBRATION: Self = Self { slice: Duration::from_millis(400), most: 64_000_000, rounds: 3 };
+    pub const CALIBRATION: Self = Self { slice: Duration::from_millis(400), most: 64_000_000, rounds: 5 };
 }
 
 /// A cipher, measured exhaustively.

@@ -32,6 +32,11 @@ impl Shown {
         Self { bar, runs: RefCell::default() }
     }
 
+    /// Lines alone, beside a program that writes to the terminal itself.
+    pub fn in_lines() -> Self {
+        Self { bar: None, runs: RefCell::default() }
+    }
+
     /// Removes the bar; also after Ctrl-C, so that the next line begins on a clean one.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
@@ -138,6 +143,17 @@ pub fn time(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_goes_by_the_runs_until_now() {
+        let start = Instant::now();
+        let at = |s: u64| start + Duration::from_secs(s);
+        let mut runs = Runs { planned: 10, ..Runs::default() };
+        runs.begin(Some("none"), at(0));
+        assert_eq!(runs.left(at(0)), None);
+        [10, 20, 30].into_iter().for_each(|s| runs.begin(Some("bfq"), at(s)));
+        assert_eq!(runs.line("bfq", at(30)), "Run 4 of 10: bfq, about 70 s left.");
+    }
 
     #[test]
     fn the_time_left_is_the_median_of_finished_runs() {

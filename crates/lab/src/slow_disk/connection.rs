@@ -1,7 +1,6 @@
 //! The kernel's end of a FUSE mount.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -28,11 +27,8 @@ impl Connection {
     /// namespace goes.
     pub(super) fn abort(self, root: &Root) -> io::Result<()> {
         let path = root.path(format!("sys/fs/fuse/connections/{}/abort", self.0));
-        match OpenOptions::new().write(true).open(path) {
-            Ok(mut file) => file.write_all(b"1"),
-            // the control file system is not mounted
-            Err(_) => self.abort_unmounted(),
-        }
+        // the control file system may not be mounted
+        root.sys().write(&path, b"1").or_else(|_| self.abort_unmounted())
     }
 
     /// The control file system, mounted nowhere (Linux 5.2).

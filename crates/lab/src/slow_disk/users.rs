@@ -19,7 +19,7 @@ fn uses(root: &Root, pid: &str, device: &Path) -> Option<&'static str> {
     if has_open(root, pid, device) {
         return Some("has it open; end that");
     }
-    let mounts = std::fs::read(root.path(format!("proc/{pid}/mountinfo"))).unwrap_or_default();
+    let mounts = root.read_bytes(format!("proc/{pid}/mountinfo")).unwrap_or_default();
     mountinfo::parse(&mounts)
         .iter()
         .any(|mount| mount.source == device)

@@ -1,6 +1,6 @@
 //! A real X session, once as it is and once compressed: what it moved, and what that cost both ends.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,8 +74,10 @@ pub(super) fn measure(stage: &mut Stage<'_, '_>, wanted: &Wanted, link_mb_per_s:
 
 /// One run; what was wrong with the program in words.
 fn once(stage: &mut Stage<'_, '_>, wanted: &Wanted, packs: bool) -> Result<Result<Session, String>> {
-    let mut command = connection(stage, wanted, packs);
+    let mut command = connection(stage, packs);
     let mut child = command.spawn().map_err(|e| stage.ssh.cannot_start(e))?;
+    // an ssh that ended already says why itself
+    let _ = child.stdin.take().map(|mut input| input.write_all(script(wanted).as_bytes()));
     let (out, said) = (collect(child.stdout.take()), collect(child.stderr.take()));
     let cpu = watch(stage, &mut child, &out, wanted.time + MORE_TIME);
     let (status, cpu) = match cpu {
@@ -101,16 +103,19 @@ fn once(stage: &mut Stage<'_, '_>, wanted: &Wanted, packs: bool) -> Result<Resul
     Ok(Ok(Session { raw_bytes, wire_bytes, here_cpu_s: cpu.0, there_cpu_s: cpu.1 }))
 }
 
-/// The far end's shell says whose child it is, and becomes the program; timeout(1) ends it, so that ssh comes to its end and says what it
-/// moved.
-fn connection(stage: &Stage<'_, '_>, wanted: &Wanted, packs: bool) -> Command {
+/// For `sh` on its standard input, so that no login shell has to understand it: it says whose child it is, and becomes the program; timeout(1)
+/// ends that, so that ssh comes to its end and says what it moved.
+fn script(wanted: &Wanted) -> String {
     let quoted = wanted.command.replace('\'', r"'\''");
     let seconds = wanted.time.as_secs().max(1);
-    let line = format!("echo \"$PPID\"; exec timeout -k 2 {seconds} sh -c '{quoted}' </dev/null >/dev/null");
+    format!("echo \"$PPID\"; exec timeout -k 2 {seconds} sh -c '{quoted}' </dev/null >/dev/null\n")
+}
+
+fn connection(stage: &Stage<'_, '_>, packs: bool) -> Command {
     let mut extra = vec!["-T", "-v", "-X"];
     extra.extend(packs.then_some("-C"));
-    let mut command = stage.ssh.connection(stage.host, Some(stage.suite), &extra, &line);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = stage.ssh.connection(stage.host, Some(stage.suite), &extra, "exec sh");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -232,10 +237,12 @@ mod tests {
             shutdown: &ON,
         };
         let wanted = Wanted { command: "xterm -e 'ls -R /'".into(), time: Duration::from_secs(7) };
-        let command = connection(&stage, &wanted, true);
+        let command = connection(&stage, true);
         let words: Vec<String> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         assert!(words.contains(&"-C".to_owned()) && words.contains(&"-X".to_owned()), "{words:?}");
-        let line = words.last().unwrap();
+        assert_eq!(words.last().unwrap(), "exec sh");
+        let script = script(&wanted);
+        let line = script.trim_end();
         assert!(
             line.ends_with(r"timeout -k 2 7 sh -c 'xterm -e '\''ls -R /'\''' </dev/null >/dev/null"),
             "{line}"

@@ -1,9 +1,8 @@
 //! `eke io compare` and `eke io sweep`.
 
-use std::time::{Duration, Instant};
-
 use eke_bench::io::compared;
 use eke_bench::page::page;
+use eke_bench::progress::Progress;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
@@ -14,7 +13,7 @@ use super::{Context, device, sensor};
 use crate::args::{Files, IoCompare, IoLoad, IoSweep};
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::io::compare as text;
-use crate::show::progress::time;
+use crate::show::progress::Shown;
 use crate::verbs::bench::refuse_existing;
 use crate::verbs::bench_line::quoted;
 use crate::{put, say};
@@ -83,34 +82,17 @@ fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &Io
         seed: load.seed,
         stop: &stop,
     };
-    let begun = Instant::now();
-    let mut tell = |Told::Begins(run, of, value): Told| {
-        eprintln!("Run {run} of {of}: {value}{}", left(begun.elapsed(), run, of));
+    let progress = Shown::in_lines();
+    let mut tell = |Told::Begins(_, of, value): Told| {
+        progress.planned(of);
+        progress.begins(&value);
     };
     compare::run(&bench, windows.as_mut(), &mut tell).map_err(failure)
-}
-
-/// By the runs until now; nothing before the first one is over.
-fn left(elapsed: Duration, run: usize, of: usize) -> String {
-    let each = u32::try_from(run - 1).ok().and_then(|done| elapsed.checked_div(done));
-    let more = u32::try_from(of + 1 - run).unwrap_or(u32::MAX);
-    each.map_or(String::new(), |each| format!(", about {} left", time(each.saturating_mul(more))))
 }
 
 fn failure(error: Error) -> Failure {
     match error {
         Error::Kernel(e) => Failure::from(e),
         other => Failure::new(Status::Failed, other.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_goes_by_the_runs_until_now() {
-        let s = Duration::from_secs;
-        assert_eq!([left(s(0), 1, 10), left(s(30), 4, 10)], ["", ", about 70 s left"]);
     }
 }

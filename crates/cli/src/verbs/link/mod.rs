@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use eke_dash::server::token::Token;
 use eke_link::measure::x11::Wanted;
 use eke_link::measure::{self, Asked, Ssh};
 use eke_link::{Error, advice, far};
@@ -100,9 +101,9 @@ pub fn end() -> Outcome {
         Failure::new(Status::Usage, "`eke lab link-end` is started by `eke link`, through ssh")
     })?;
     let listener = TcpListener::bind((own, 0))?;
-    let token = far::token()?;
-    say!("{} {} {token}", far::HELLO, listener.local_addr()?.port());
-    far::serve(&listener, &token, std::io::stdin())?;
+    let token = Token::random()?;
+    say!("{} {} {}", far::HELLO, listener.local_addr()?.port(), token.text());
+    far::serve(&listener, token.text(), std::io::stdin())?;
     far::pass_line(std::io::stdin())?;
     Ok(Status::Done)
 }
