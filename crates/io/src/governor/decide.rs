@@ -7,6 +7,7 @@ use eke_core::units::{Bytes, Nanos};
 use super::lever::Lever;
 use super::observe::{Observation, Quality};
 use super::rules::Rules;
+use super::writers::{Kept, Rates};
 
 /// Why something is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub enum Why {
     Raise,
     /// It cost writers too much, or reads were worse off again.
     TakeBack,
-    /// It had no effect: as it was, and a pause.
+    /// The last ones had no effect: as it was before them, and a pause.
     GiveUp,
 }
 
@@ -47,8 +48,10 @@ enum Phase {
 #[derive(Debug, Clone, PartialEq)]
 struct Judging {
     before: Observation,
+    written_before: Rates,
     from: u64,
     after: Observation,
+    written_after: Rates,
     windows: u32,
 }
 
@@ -70,6 +73,8 @@ pub struct Governor {
     /// What it was before the last raise, and how many windows ago that was.
     raised: Option<(u64, u32)>,
     without_effect: u32,
+    /// The lever of the last change without effect, and what it was before the first such one.
+    fruitless: Option<(usize, u64)>,
 }
 
 impl Governor {
@@ -87,6 +92,7 @@ impl Governor {
             good_row: rules.good_row,
             raised: None,
             without_effect: 0,
+            fruitless: None,
         }
     }
 
@@ -144,7 +150,7 @@ impl Governor {
 
     fn remember(&mut self, window: &Observation) {
         self.recent.push_back(*window);
-        if self.recent.len() > self.rules.judged_by as usize {
+        if self.recent.len() > self.rules.judged_by_at_most as usize {
             self.recent.pop_front();
         }
     }
@@ -193,7 +199,7 @@ impl Governor {
         }
         // not the bad row alone: after the worst windows of many, the next are better by chance
         let mut before = Observation::default();
-        self.recent.iter().for_each(|window| before.add(window));
+        self.recent.iter().rev().take(self.rules.judged_by as usize).for_each(|window| before.add(window));
         let lever = self.levers.get(self.at)?;
         let value = lever.lower()?;
         let text = format!(
@@ -201,10 +207,16 @@ impl Governor {
             lever.knob,
             lever.now,
             self.reads(&before),
-            rate(&before)
+            rate(before.written_per_s())
         );
-        let after = Observation::default();
-        self.phase = Phase::Judging(Box::new(Judging { before, from: lever.now, after, windows: 0 }));
+        self.phase = Phase::Judging(Box::new(Judging {
+            before,
+            written_before: self.recent.iter().map(Observation::written_per_s).collect(),
+            from: lever.now,
+            after: Observation::default(),
+            written_after: Rates::default(),
+            windows: 0,
+        }));
         self.begin_anew();
         Some(Change { lever: self.at, value, why: Why::Lower, text })
     }
@@ -230,24 +242,28 @@ impl Governor {
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
         if judging.windows > 0 {
             judging.after.add(window);
+            judging.written_after.push(window.written_per_s());
             self.remember(window);
         }
-        if judging.windows < self.rules.judged_by {
+        let kept = judging.written_after.keep(self.rules.keep, &judging.written_before);
+        let is_unsure = kept == Kept::Unsure && judging.windows < self.rules.judged_by_at_most;
+        if judging.windows < self.rules.judged_by || is_unsure {
             judging.windows += 1;
             self.phase = Phase::Judging(Box::new(judging));
             return None;
         }
-        let Judging { before, from, after, .. } = judging;
         self.phase = Phase::Watching;
         self.begin_anew();
-        if after.written_per_s() < self.rules.keep * before.written_per_s() {
-            return self.take_back(from, &before, &after);
+        if kept != Kept::Yes {
+            return self.take_back(&judging);
         }
+        let Judging { before, from, after, .. } = judging;
         if self.has_gained(&before, &after) {
-            self.without_effect = 0;
+            (self.without_effect, self.fruitless) = (0, None);
             return None;
         }
         self.without_effect += 1;
+        self.fruitless = self.fruitless.filter(|(at, _)| *at == self.at).or(Some((self.at, from)));
         if self.without_effect < self.rules.without_effect {
             None
         } else {
@@ -268,16 +284,16 @@ impl Governor {
             || (as_many && less(before.p99_ns(), after.p99_ns()))
     }
 
-    fn take_back(&mut self, from: u64, before: &Observation, after: &Observation) -> Option<Change> {
+    fn take_back(&mut self, judging: &Judging) -> Option<Change> {
         let keep = 100.0 * self.rules.keep;
-        let at = self.at;
+        let (at, from) = (self.at, judging.from);
         let lever = self.levers.get_mut(at)?;
         let text = format!(
             "{} back from {} to {from}: {}/s are written, less than {keep:.0} % of the {}/s before",
             lever.knob,
             lever.now,
-            rate(after),
-            rate(before)
+            rate(judging.written_after.mean()),
+            rate(judging.written_before.mean())
         );
         // it cannot be had cheaper than that
         lever.floor = from;
@@ -285,11 +301,12 @@ impl Governor {
         Some(Change { lever: at, value: from, why: Why::TakeBack, text })
     }
 
+    /// What helped before stays.
     fn give_up(&mut self, now_s: f64, before: &Observation, after: &Observation) -> Option<Change> {
         self.without_effect = 0;
         self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
-        let (at, lever) = (self.at, self.levers.get(self.at)?);
-        let (value, count) = (lever.start, self.rules.without_effect);
+        let (at, value) = self.fruitless.take()?;
+        let (lever, count) = (self.levers.get(at)?, self.rules.without_effect);
         let text = format!(
             "{} back to {value}, and nothing for {:.0} minutes: {count} changes had no effect ({}; before, {})",
             lever.knob,
@@ -323,8 +340,8 @@ impl Governor {
     }
 }
 
-fn rate(of: &Observation) -> Bytes {
-    Bytes(of.written_per_s() as u64)
+fn rate(bytes_per_s: f64) -> Bytes {
+    Bytes(bytes_per_s as u64)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The governor: holds writers back when reads starve, and lets them go again. Pure; [`crate::live`] acts.
 //!
 //! - [`rules`]: its figures; [`lever`]: what it may turn; [`observe`]: what it goes by
-//! - [`decide`]: what it does next
+//! - [`writers`]: what a change left them; [`decide`]: what it does next
 //!
 //! Multiplicative decrease and additive increase of what writers get, as the kernel's own loops have it (block/blk-wbt.c, kyber), with
 //! what these learned: a period that is shorter than the answers take tells nothing (Linux commit 7afcccafa59f), and a period in which
@@ -11,6 +11,7 @@ pub mod decide;
 pub mod lever;
 pub mod observe;
 pub mod rules;
+pub mod writers;
 
 pub use decide::{Change, Governor, Why};
 pub use lever::Lever;

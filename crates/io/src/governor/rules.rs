@@ -25,8 +25,10 @@ pub struct Rules {
     pub bad_row: u32,
     /// So many good ones in a row, and more is given.
     pub good_row: u32,
-    /// A change is judged by so many windows, after one that is left out.
+    /// A change is judged by so many windows, after one that is left out,
     pub judged_by: u32,
+    /// and by up to so many where writers wrote less, but unevenly: writeback comes in bursts.
+    pub judged_by_at_most: u32,
     /// Writers keep at least this share of what they wrote before, or the change is taken back.
     pub keep: f64,
     /// A change has an effect if reads got better by at least this share.
@@ -52,6 +54,7 @@ impl Rules {
             bad_row: 3,
             good_row: 6,
             judged_by: 5,
+            judged_by_at_most: 20,
             keep: 0.95,
             gain: 0.10,
             without_effect: 2,

@@ -86,6 +86,34 @@ fn two_changes_without_effect_and_it_gives_up_for_ten_minutes() {
     assert!(next.0 >= gave_up + 600 && next.2 == 1, "then the other one: {changes:?}");
 }
 
+/// Large requests are halved twice with profit; smaller ones help no more.
+#[test]
+fn what_helped_stays_when_it_gives_up() {
+    let mut governor = Governor::new(
+        rules(),
+        vec![Lever { start: 1280, now: 1280, floor: 4, unit: 4, ..lever("queue.max_sectors_kb", 1280, 4) }],
+    );
+    let changes = live(&mut governor, 300, |levers| second(levers[0].now.max(320) / 16, 50));
+    let kinds: Vec<_> = changes.iter().map(|c| (c.1, c.3)).collect();
+    assert_eq!(
+        kinds,
+        [(Why::Lower, 640), (Why::Lower, 320), (Why::Lower, 160), (Why::Lower, 80), (Why::GiveUp, 320)]
+    );
+}
+
+/// Two seconds of writing, then five without: a change is not taken back because its first seconds are of the latter.
+#[test]
+fn a_gap_between_bursts_is_not_the_changes_fault() {
+    let mut governor = Governor::new(rules(), vec![lever("queue.max_sectors_kb", 1280, 640)]);
+    let second_number = std::cell::Cell::new(0);
+    let changes = live(&mut governor, 60, |levers| {
+        second_number.set(second_number.get() + 1);
+        let is_burst = second_number.get() % 7 < 2;
+        second(if levers[0].now > 640 { 40 } else { 15 }, if is_burst { 80 } else { 0 })
+    });
+    assert_eq!(changes.iter().map(|c| (c.1, c.3)).collect::<Vec<_>>(), [(Why::Lower, 640)], "{changes:?}");
+}
+
 #[test]
 fn readers_alone_are_not_the_writers_fault() {
     let mut governor = governor();
