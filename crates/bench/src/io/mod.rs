@@ -4,12 +4,13 @@
 //! - [`load`]: the writers' processes; the reader is [`crate::startup::reader`], at a rate of its own
 //! - [`place`]: the disk and what lies on it; [`setting`]: what a variant changes; [`trial`]: one run
 //! - [`compared`]: a setting at several values, as such a report
-//! - [`report`]: what runs come to (pure); [`overhead`]: what measuring costs
+//! - [`report`]: what runs come to, [`limits`]: what keeps them from more (both pure); [`overhead`]: what measuring costs
 //!
 //! Nothing stays: the writers and the governor end with this process, settings go back by the journal (or with the disk), and the disk of
 //! a dead experiment is swept by the next one or by `eke down`.
 
 pub mod compared;
+pub mod limits;
 pub mod load;
 mod overhead;
 pub mod place;

@@ -2,9 +2,9 @@
 
 use eke_io::{Class, Histogram};
 
-use super::Bench;
 use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
+use super::{Bench, limits};
 use crate::experiment::{less, more};
 use crate::report::groups::quantile;
 use crate::report::times::Times;
@@ -26,8 +26,12 @@ type Held = Vec<(Run, Trial)>;
 /// The report.
 pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
     let options = &bench.options;
-    let mut notes: Vec<String> =
-        options.writers.iter().filter_map(|writer| beside_default(&held, *writer)).collect();
+    let mut notes: Vec<String> = Vec::new();
+    for writer in &options.writers {
+        notes.extend(beside_default(&held, *writer));
+        notes.extend(limits::waits(&held, *writer));
+        notes.extend(limits::unsteady(&held, *writer, &options.variants));
+    }
     notes.extend(held.iter().filter_map(|(run, trial)| turned(run, trial)));
     notes.extend(about(bench, &held));
     notes.extend(left_out);

@@ -5,6 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use eke_io::figures::Window;
 use eke_io::sense::Windows;
 use eke_io::sense::local::Wanted;
 use eke_io::sense::remote::Remote;
@@ -31,6 +32,8 @@ pub struct Trial {
     pub starts_s: Vec<f64>,
     /// How long it was, in seconds.
     pub seconds: f64,
+    /// What the disk wrote, a piece of some seconds after the other, in MB/s.
+    pub written_mb_s: Vec<f64>,
     /// What the disk did meanwhile.
     pub device: Device,
     /// Where the disk's figures are from.
@@ -95,7 +98,8 @@ fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Resu
     bench.progress.doing("measuring");
     windows.window()?;
     let (begun, from_s) = (Instant::now(), reader::now_s());
-    let mut starts_s = Vec::new();
+    let (mut starts_s, mut written_mb_s) = (Vec::new(), Vec::new());
+    let mut whole = Window::default();
     let time = Duration::from_secs(bench.options.measured_s);
     while begun.elapsed() < time {
         load.check()?;
@@ -105,11 +109,14 @@ fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Resu
             bench,
             next.saturating_duration_since(Instant::now()).min(time.saturating_sub(begun.elapsed())),
         )?;
+        let window = windows.window()?;
+        written_mb_s.push(written_per_s(window.device(name), window.seconds) / 1e6);
+        whole.merge(&window);
+        whole.source = window.source;
     }
-    let window = windows.window()?;
-    let device = window.device(name).cloned().unwrap_or_default();
-    let trial =
-        Trial { starts_s, seconds: window.seconds, device, source: window.source, ..Trial::default() };
+    let device = whole.device(name).cloned().unwrap_or_default();
+    let (seconds, source) = (whole.seconds, whole.source);
+    let trial = Trial { starts_s, written_mb_s, seconds, device, source, ..Trial::default() };
     Ok((trial, from_s, reader::now_s()))
 }
 
@@ -141,10 +148,14 @@ fn wait(bench: &Bench<'_>, time: Duration) -> Result<(), Error> {
     Ok(())
 }
 
+fn written_per_s(device: Option<&Device>, seconds: f64) -> f64 {
+    device.map_or(0.0, |device| device.of(Operation::Write).bytes.0 as f64 / seconds.max(1e-9))
+}
+
 impl Trial {
     /// Bytes that the disk wrote in a second.
     pub fn written_per_s(&self) -> f64 {
-        self.device.of(Operation::Write).bytes.0 as f64 / self.seconds.max(1e-9)
+        written_per_s(Some(&self.device), self.seconds)
     }
 
     /// Its flushes' average, in milliseconds.
