@@ -64,16 +64,17 @@ pub fn open(object: &[u8]) -> Result<OpenObject, Refused> {
     quietly(|| ObjectBuilder::default().open_memory(object), "open the BPF object")
 }
 
-/// Sets the first constant of an object, which has four bytes; `tried` says what is told by it.
+/// Sets the first constants of an object, which have four bytes each; `tried` says what is told by them.
 ///
 /// # Errors
-/// It has none.
-pub fn set_first_constant(open: &mut OpenObject, value: u32, tried: &str) -> Result<(), Refused> {
+/// It has fewer.
+pub fn set_first_constants(open: &mut OpenObject, values: &[u32], tried: &str) -> Result<(), Refused> {
     let map = open.maps_mut().find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
     let mut map = map.ok_or_else(|| Refused::new(tried, "no .rodata in the object"))?;
-    let bytes = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..4));
+    let bytes = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..4 * values.len()));
     let bytes = bytes.ok_or_else(|| Refused::new(tried, "its .rodata is too short"))?;
-    bytes.copy_from_slice(&value.to_ne_bytes());
+    let each = bytes.chunks_exact_mut(4).zip(values);
+    each.for_each(|(place, value)| place.copy_from_slice(&value.to_ne_bytes()));
     Ok(())
 }
 

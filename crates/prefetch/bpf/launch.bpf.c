@@ -22,8 +22,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
 
+#define ASKS 3
+
 /* Set before loading */
-const volatile u32 page_shift = 12;
+const volatile struct {
+	u32 page_shift;
+	u32 asks[ASKS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
+} machine = { .page_shift = 12 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -64,6 +69,14 @@ struct {
 	__type(key, struct block_key);
 	__type(value, u64);
 } told_pages SEC(".maps");
+
+/* Threads that are in a system call by which programs ask to have pages read */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, u8);
+} asking SEC(".maps");
 
 struct scratch {
 	struct exec_record exec;
@@ -360,7 +373,7 @@ static __always_inline void tell(struct inode *inode, u64 first, u64 end, u8 how
 	if (!launch || !inode || !identify(inode, launch, &key.inode))
 		return;
 	if (key.inode.ino) {
-		u64 pages = (inode->i_size + (1ull << page_shift) - 1) >> page_shift;
+		u64 pages = (inode->i_size + (1ull << machine.page_shift) - 1) >> machine.page_shift;
 		if (end > pages)
 			end = pages;
 	}
@@ -393,11 +406,41 @@ static __always_inline u64 pages_of(struct folio *folio)
 	return pages ? pages : 1;
 }
 
+struct pt_regs;
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call, struct pt_regs *regs, long number)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	u8 yes = 1;
+	bool asks = false;
+
+	for (int i = 0; i < ASKS; i++)
+		asks |= number == machine.asks[i];
+	if (asks && launch_of(thread >> 32))
+		bpf_map_update_elem(&asking, &thread, &yes, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long result)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	bpf_map_delete_elem(&asking, &thread);
+	return 0;
+}
+
+/* What is asked for is read whether somebody touches it or not, and a launch may wait for it: so it counts as read */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
-	u64 index = BPF_CORE_READ(folio, index);
-	tell(folio->mapping->host, index, index + pages_of(folio), HOW_ADDED);
+	u64 index = BPF_CORE_READ(folio, index), thread = bpf_get_current_pid_tgid();
+	struct inode *inode = folio->mapping->host;
+	u64 end = index + pages_of(folio);
+
+	tell(inode, index, end, HOW_ADDED);
+	if (bpf_map_lookup_elem(&asking, &thread))
+		tell(inode, index, end, HOW_READ);
 	return 0;
 }
 

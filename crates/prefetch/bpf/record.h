@@ -14,7 +14,7 @@ enum how {
 	HOW_ADDED = 0,  /* a page came into the page cache: for this process, but perhaps only read ahead */
 	HOW_FAULT = 1,  /* a fault at this page */
 	HOW_MAPPED = 2, /* mapped with those around a fault */
-	HOW_READ = 3,   /* asked for by read(2) and its like */
+	HOW_READ = 3,   /* asked for: by read(2) and its like, or in madvise(2) or readahead(2) */
 };
 
 /* The path is not whole: too long, or without a name */

@@ -90,6 +90,24 @@ fn pages_that_are_mapped_are_seen_with_those_around() {
     assert!(found.without(&around).is_empty(), "{found:?}");
 }
 
+/// LibreOffice asks for libraries of which it touches half: who reads them late keeps it from what it waits for.
+#[test]
+fn pages_that_are_asked_for_are_seen_though_nobody_touches_them() {
+    let test = "pages_that_are_asked_for_are_seen_though_nobody_touches_them";
+    let Some(_machine) = start(test) else { return };
+    if let Some(deaf) = available(&Root::host()).unwrap().iter().find(|what| what.contains("madvise(2)")) {
+        return skip(test, deaf);
+    }
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let asks = format!("EKE_ASK=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
+    let launch = session.launch(&asks);
+    let found = &touched(&launch, &disk.path("data")).unwrap().pages;
+    let asked = pages(&[(100, 132)]);
+    assert!(asked.without(found).is_empty() && found.has(3), "{found:?}");
+    assert!(found.without(&asked).without(&pages(&[(0, 19)])).is_empty(), "{found:?}");
+}
+
 #[test]
 fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
     let Some(_machine) = start("of_a_huge_file_are_seen_the_pages_that_were_touched") else { return };

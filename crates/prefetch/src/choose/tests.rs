@@ -12,7 +12,7 @@ use crate::file_set::{Kind, Stamp, Touched};
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
 /// A laptop's disk: 8 ms, 40 MB/s.
-const DISK: DiskCost = DiskCost { request_s: 0.008, byte_s: 1.0 / 40e6 };
+const DISK: DiskCost = DiskCost { request_s: 0.008, near_request_s: 0.008, byte_s: 1.0 / 40e6 };
 const PAGE_S: f64 = PAGE_BYTES as f64 / 40e6;
 const ALL: u64 = u64::MAX;
 
@@ -119,7 +119,10 @@ fn holes_are_read_where_that_is_cheaper_than_another_request() {
     let far = set(&[file("/x", &[(0, 10), (90, 100)])]);
     let choice = choose(&[candidate(1, 1.0, &far)], &COLD, &limits(ALL));
     assert_eq!(choice.wishes[0].pages, pages(&[(0, 10), (90, 100)]));
-    let flash = Machine { cost: Some(DiskCost { request_s: 0.0001, byte_s: 1.0 / 500e6 }), ..COLD };
+    let flash = Machine {
+        cost: Some(DiskCost { request_s: 0.0001, near_request_s: 0.0001, byte_s: 1.0 / 500e6 }),
+        ..COLD
+    };
     let choice = choose(&[candidate(1, 1.0, &near)], &flash, &limits(ALL));
     assert_eq!(choice.wishes[0].pages, pages(&[(0, 10), (80, 90)]));
 }
@@ -171,7 +174,10 @@ fn each_verdict_says_why_with_figures() {
     let nothing = Verdict::NothingToRead { files: 1 };
     let network = Machine { cost: None, ..COLD };
     assert_eq!(verdict(1.0, &all, &network, &limits(ALL)), nothing);
-    let broken = Machine { cost: Some(DiskCost { request_s: f64::NAN, byte_s: 1.0 }), ..COLD };
+    let broken = Machine {
+        cost: Some(DiskCost { request_s: f64::NAN, near_request_s: f64::NAN, byte_s: 1.0 }),
+        ..COLD
+    };
     assert_eq!(verdict(1.0, &all, &broken, &limits(ALL)), nothing);
     assert_eq!(verdict(1.0, &set(&[file("/pinned/x", &[(0, 100)])]), &COLD, &limits(ALL)), nothing);
     assert_eq!(

@@ -134,7 +134,9 @@ fn key(file: &Touched) -> Key<'_> {
 }
 
 fn cost(file: &Touched, ground: &dyn Ground) -> Option<DiskCost> {
-    let sound = |cost: &DiskCost| [cost.request_s, cost.byte_s].iter().all(|s| s.is_finite() && *s >= 0.0);
+    let sound = |cost: &DiskCost| {
+        [cost.request_s, cost.near_request_s, cost.byte_s].iter().all(|s| s.is_finite() && *s >= 0.0)
+    };
     if ground.is_pinned(&file.path) { None } else { ground.cost(file).filter(sound) }
 }
 
@@ -214,9 +216,7 @@ fn of_file<'a>(file: &'a Touched, users: &[User<'a>], cost: DiskCost, resident: 
 
 /// Pages that take less time than another request.
 fn longest_hole(cost: DiskCost) -> u64 {
-    let page_s = cost.byte_s * PAGE_BYTES as f64;
-    let pages = if page_s > 0.0 { cost.request_s / page_s } else { LONGEST_HOLE_PAGES as f64 };
-    (pages as u64).min(LONGEST_HOLE_PAGES)
+    ((cost.hole_bytes() / PAGE_BYTES as f64) as u64).min(LONGEST_HOLE_PAGES)
 }
 
 /// Pages that the same candidates use.

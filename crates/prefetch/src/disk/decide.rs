@@ -62,11 +62,11 @@ pub struct Figures {
 }
 
 /// What is assumed of a disk that was not measured: a laptop's.
-const ASSUMED_ROTATING: DiskCost = DiskCost { request_s: 0.010, byte_s: 1.0 / 100e6 };
+const ASSUMED_ROTATING: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
 /// The same of flash behind SATA.
-const ASSUMED_FLASH: DiskCost = DiskCost { request_s: 0.000_1, byte_s: 1.0 / 400e6 };
+const ASSUMED_FLASH: DiskCost = DiskCost { request_s: 0.000_1, near_request_s: 0.000_1, byte_s: 1.0 / 400e6 };
 /// The same of a server.
-const ASSUMED_NETWORK: DiskCost = DiskCost { request_s: 0.005, byte_s: 1.0 / 10e6 };
+const ASSUMED_NETWORK: DiskCost = DiskCost { request_s: 0.005, near_request_s: 0.005, byte_s: 1.0 / 10e6 };
 
 /// Decides. Without a measurement the kind is what the device says of itself, and the costs are usual ones of that kind;
 /// `why` says so.
@@ -78,7 +78,7 @@ pub fn decide(below: Below, measured: Option<Measured>) -> Figures {
         DiskKind::Flash | DiskKind::Card => ASSUMED_FLASH,
         DiskKind::Network => ASSUMED_NETWORK,
     };
-    let cost = measured.map_or(assumed, |m| DiskCost { request_s: m.request_s, byte_s: m.byte_s });
+    let cost = measured.map_or(assumed, |m| m.cost());
     let gain = measured.map_or(1.0, |m| m.depth_gain);
     let way = Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain) };
     if way.on {
@@ -191,8 +191,7 @@ fn hole_bytes(kind: DiskKind, cost: DiskCost) -> u64 {
     if kind == DiskKind::Flash {
         return 0;
     }
-    let bytes = cost.request_s / cost.byte_s.max(1e-12);
-    (bytes.min(MOST_HOLE_BYTES as f64) as u64) / PAGE_BYTES * PAGE_BYTES
+    (cost.hole_bytes().min(MOST_HOLE_BYTES as f64) as u64) / PAGE_BYTES * PAGE_BYTES
 }
 
 fn is_on(bottom: &Bottom, measured: Option<&Measured>, why: &mut Vec<String>) -> bool {

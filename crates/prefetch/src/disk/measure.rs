@@ -14,6 +14,7 @@ use super::below::{Below, Bottom};
 use super::counters::{self, Counters};
 use super::direct::{Direct, Room};
 use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
+use crate::cost::DiskCost;
 use crate::io_class::{self, Class};
 
 /// How long a disk is looked at for others before it is measured.
@@ -55,6 +56,13 @@ pub struct Measured {
     pub bytes: u64,
     /// How long it took.
     pub took_s: f64,
+}
+
+impl Measured {
+    /// What reads cost.
+    pub fn cost(&self) -> DiskCost {
+        DiskCost { request_s: self.request_s, near_request_s: self.near_request_s, byte_s: self.byte_s }
+    }
 }
 
 /// Why there is no measurement.

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LAPTOP: DiskCost = DiskCost { request_s: 0.008, byte_s: 1.0 / 60e6 };
-const FLASH: DiskCost = DiskCost { request_s: 0.000_08, byte_s: 1.0 / 2e9 };
+const LAPTOP: DiskCost = DiskCost { request_s: 0.008, near_request_s: 0.004, byte_s: 1.0 / 60e6 };
+const FLASH: DiskCost = DiskCost { request_s: 0.000_08, near_request_s: 0.000_08, byte_s: 1.0 / 2e9 };
 const STEP: u64 = 20;
 
 fn limits() -> Limits {
@@ -69,7 +69,7 @@ fn it_goes_on_after_a_second_of_quiet_and_not_before() {
 
 #[test]
 fn who_is_quick_once_we_are_out_of_the_way_is_busy() {
-    const CARD: DiskCost = DiskCost { request_s: 0.000_5, byte_s: 1.0 / 40e6 };
+    const CARD: DiskCost = DiskCost { request_s: 0.000_5, near_request_s: 0.000_5, byte_s: 1.0 / 40e6 };
     let listened = |cost, requests| {
         let mut way = GiveWay::new(limits(), cost, Duration::ZERO);
         assert_eq!((way.look(quiet(20)), way.is_unsure()), (Verdict::Go, false));

@@ -1,5 +1,6 @@
 //! What is to be done in a lane, in which order.
 
+use super::Haste;
 use super::lanes::Lane;
 use super::order::{Extent, Piece, Placed, by_place, by_use};
 use crate::file_set::Kind;
@@ -39,22 +40,34 @@ pub(super) fn first(lane: &Lane) -> Vec<Job> {
     if lane.figures.way.by_place { metadata(lane) } else { as_wanted(lane) }
 }
 
-/// What comes then: the files' pages in the order of their places, as far as these are known.
-pub(super) fn then<'a>(lane: &'a Lane, located: impl Fn(usize) -> Option<&'a [Extent]>) -> Vec<Job> {
+/// Of this share of all that is wanted a file is large.
+const LARGE_SHARE: u64 = 16;
+
+/// What comes then: the files' pages in the order of their places, as far as these are known. At exec the few large files come last, by
+/// themselves: a program waits for something of each of its many small files before it has much to do, and does that while the arm is
+/// with the large ones. Going over the disk twice costs little: each file is in one of the ways.
+pub(super) fn then<'a>(
+    lane: &'a Lane,
+    haste: Haste,
+    located: impl Fn(usize) -> Option<&'a [Extent]>,
+) -> Vec<Job> {
     let way = lane.figures.way;
     if !way.by_place {
         return Vec::new();
     }
-    let files = lane.wants.iter().enumerate().filter(|(_, on)| on.want.kind == Kind::File);
-    let placed: Vec<Placed<'_>> = files
-        .map(|(want, on)| Placed {
-            want,
-            file_system: on.mount,
-            pages: &on.want.pages,
-            extents: located(want),
-        })
-        .collect();
-    by_place(&placed, way.piece_bytes, way.hole_bytes).into_iter().map(Job::Read).collect()
+    let files = || lane.wants.iter().enumerate().filter(|(_, on)| on.want.kind == Kind::File);
+    let all: u64 = files().map(|(_, on)| on.want.pages.bytes()).sum();
+    let placed = files().map(|(want, on)| Placed {
+        want,
+        file_system: on.mount,
+        pages: &on.want.pages,
+        extents: located(want),
+    });
+    let is_late = |placed: &Placed<'_>| haste == Haste::AtExec && placed.pages.bytes() > all / LARGE_SHARE;
+    let (late, early): (Vec<_>, Vec<_>) = placed.partition(is_late);
+    let sweeps =
+        [early, late].into_iter().flat_map(|sweep| by_place(&sweep, way.piece_bytes, way.hole_bytes));
+    sweeps.map(Job::Read).collect()
 }
 
 fn metadata(lane: &Lane) -> Vec<Job> {
@@ -140,7 +153,7 @@ mod tests {
     fn flash_is_read_as_it_is_wanted() {
         let lane = lane(false);
         assert_eq!(first(&lane), [read(0, 0, 2), read(1, 90, 1), Job::List(2), read(3, 5, 1)]);
-        assert_eq!(then(&lane, |_| None), []);
+        assert_eq!(then(&lane, Haste::Ahead, |_| None), []);
     }
 
     #[test]
@@ -149,9 +162,22 @@ mod tests {
         assert_eq!(first(&lane), [read(1, 90, 1), Job::List(2), Job::Locate(3), Job::Locate(0)]);
         let near = [Extent { logical: 0, physical: 4096, bytes: 1 << 20 }];
         let far = [Extent { logical: 0, physical: 1 << 30, bytes: 1 << 20 }];
-        let jobs = then(&lane, |want| if want == 0 { Some(&far[..]) } else { Some(&near[..]) });
+        let jobs = then(&lane, Haste::Ahead, |want| if want == 0 { Some(&far[..]) } else { Some(&near[..]) });
         assert_eq!(jobs, [read(3, 5, 1), read(0, 0, 2)]);
-        let jobs = then(&lane, |want| (want == 0).then_some(&far[..]));
+        let jobs = then(&lane, Haste::Ahead, |want| (want == 0).then_some(&far[..]));
         assert_eq!(jobs, [read(0, 0, 2), read(3, 5, 1)], "what has no known place comes last");
+    }
+
+    #[test]
+    fn at_exec_large_files_come_last() {
+        let mut lane = lane(true);
+        lane.wants[3].want.pages = Span::new(0, 100).into_iter().collect();
+        let at = |physical| [Extent { logical: 0, physical, bytes: 1 << 30 }];
+        let (front, back) = (at(4096), at(1 << 40));
+        let order = |haste| {
+            let jobs = then(&lane, haste, |want| Some(if want == 0 { &back[..] } else { &front[..] }));
+            jobs.iter().map(Job::want).collect::<Vec<_>>()
+        };
+        assert_eq!((order(Haste::Ahead), order(Haste::AtExec)), (vec![3, 0], vec![0, 3]));
     }
 }

@@ -29,8 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long others are listened for where we may be in their way.
 const LISTEN: Duration = Duration::from_millis(5);
 /// At exec the arm would go back and forth between what the program reads and what is read for it, half of the time each. With so many
-/// reads under way it goes over the disk once, and the program finds what it wants there.
-const AT_EXEC_BY_PLACE: u32 = 16;
+/// reads under way it goes over the disk once, and the program finds what it wants there. As many as such disks queue (NCQ).
+const AT_EXEC_BY_PLACE: u32 = 32;
 /// How often it begins anew after memory was short.
 const MOST_ANEW: u32 = 3;
 
@@ -209,10 +209,10 @@ impl LaneRun {
             self.queue.end(Ended::Done);
         } else if !self.places_given {
             self.places_given = true;
-            let lane = &self.queue.lane;
-            let then = self
-                .queue
-                .with_located(|located| jobs::then(lane, |want| located.get(&want).map(Vec::as_slice)));
+            let (lane, haste) = (&self.queue.lane, self.common.haste);
+            let then = self.queue.with_located(|located| {
+                jobs::then(lane, haste, |want| located.get(&want).map(Vec::as_slice))
+            });
             self.queue.add(then, true);
         }
     }

@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is reckoned with until a disk is measured, whatever it says of itself: a laptop's. To read before what would have come
 /// as quickly harms less than to leave a slow disk's launches alone.
-const UNKNOWN: DiskCost = DiskCost { request_s: 0.010, byte_s: 1.0 / 100e6 };
+const UNKNOWN: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
 
 /// A measurement, by what is the same after the next boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

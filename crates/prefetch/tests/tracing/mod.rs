@@ -236,15 +236,19 @@ pub fn touched<'a>(launch: &'a Launch, path: &Path) -> Option<&'a Touched> {
     launch.set.files.iter().find(|file| file.path == path)
 }
 
-/// Maps a file and looks at a byte of each of these pages; in a process of its own.
-pub fn map_and_touch(path: &Path, pages: &[usize]) {
-    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+/// Maps a file and looks at a byte of each of these pages, and asks for those from the first to before the second of `asked`.
+pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>) {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
     let file = std::fs::File::open(path).unwrap();
     let bytes = file.metadata().unwrap().len() as usize;
     #[expect(unsafe_code, reason = "mapped as programs map their libraries")]
     // SAFETY: the whole file is mapped, read within its bounds, and unmapped
     unsafe {
         let at = mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, &file, 0).unwrap();
+        if let Some((first, end)) = asked {
+            let from = at.cast::<u8>().add(first * 4096).cast();
+            madvise(from, (end - first) * 4096, Advice::WillNeed).unwrap();
+        }
         for page in pages {
             std::ptr::read_volatile(at.cast::<u8>().add(page * 4096));
         }
@@ -267,6 +271,7 @@ pub fn mapper(disk: &Disk, name: &str, pages: &str, stay_ms: u32) -> String {
 /// What that process does.
 pub fn map_when_told_to() {
     let (Some(path), Ok(pages)) = (std::env::var_os("EKE_MAP"), std::env::var("EKE_PAGES")) else { return };
-    let pages: Vec<usize> = pages.split(',').map(|page| page.parse().unwrap()).collect();
-    map_and_touch(Path::new(&path), &pages);
+    let numbers = |text: &str| text.split(',').map(|page| page.parse().unwrap()).collect::<Vec<usize>>();
+    let asked = std::env::var("EKE_ASK").ok().map(|asked| numbers(&asked));
+    map_and_touch(Path::new(&path), &numbers(&pages), asked.map(|asked| (asked[0], asked[1])));
 }

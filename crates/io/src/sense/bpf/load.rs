@@ -58,7 +58,7 @@ fn set_by(open: &mut OpenObject, by: By) -> Result<(), Refused> {
         By::Process => 1,
         By::Cgroup => 2,
     };
-    Ok(load::set_first_constant(open, number, "tell BPF programs by whom to count")?)
+    Ok(load::set_first_constants(open, &[number], "tell BPF programs by whom to count")?)
 }
 
 impl From<load::Refused> for Refused {

@@ -21,10 +21,14 @@ const NEEDED: [&str; 4] = [
     "btf_trace_mm_filemap_add_to_page_cache",
 ];
 
+/// Those by which it is known what programs ask to have read (CONFIG_FTRACE_SYSCALLS).
+const CALLS: [(&str, &str); 2] = [("on_call", "btf_trace_sys_enter"), ("on_return", "btf_trace_sys_exit")];
+
 /// The object, loaded, and what it cannot see on this kernel.
 pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
     let has = described(root)?;
     let blind: Vec<&(&str, &str, &str)> = OPTIONAL.iter().filter(|(_, name, _)| !has(name)).collect();
+    let deaf = CALLS.iter().any(|(_, name)| !has(name));
     if let Some(lacking) = NEEDED.iter().find(|name| !has(name)) {
         return Err(Refused::new(
             "trace by BPF",
@@ -32,13 +36,20 @@ pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
         ));
     }
     let mut open = load::open(eke_bpf::object!("launch"))?;
-    set_page_shift(&mut open)?;
+    set_constants(&mut open)?;
     for mut program in open.progs_mut() {
         let is_blind = blind.iter().any(|(name, ..)| program.name() == *name);
-        program.set_autoload(!is_blind);
+        let is_deaf = deaf && CALLS.iter().any(|(name, _)| program.name() == *name);
+        program.set_autoload(!is_blind && !is_deaf);
     }
     let object = load::load(open)?;
-    Ok((object, blind_text(&blind)))
+    Ok((object, blind_text(&blind).into_iter().chain(deaf.then(deaf_text)).collect()))
+}
+
+fn deaf_text() -> String {
+    "this kernel does not tell of system calls (CONFIG_FTRACE_SYSCALLS): what programs ask for by madvise(2) or readahead(2), and do not \
+     touch, is not learned"
+        .to_owned()
 }
 
 fn blind_text(blind: &[&(&str, &str, &str)]) -> Vec<String> {
@@ -52,15 +63,18 @@ fn blind_text(blind: &[&(&str, &str, &str)]) -> Vec<String> {
 
 /// Is this name one that the kernel describes?
 fn described(root: &Root) -> Result<impl Fn(&str) -> bool, Refused> {
-    let names: Vec<&str> = OPTIONAL.iter().map(|(_, name, _)| *name).chain(NEEDED).collect();
+    let optional = OPTIONAL.iter().map(|(_, name, _)| *name);
+    let names: Vec<&str> = optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).collect();
     let found = load::described(root, &names)?;
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }
 
-/// The machine's pages may be larger than 4 KiB: a file's end is in them.
-fn set_page_shift(open: &mut OpenObject) -> Result<(), Refused> {
+/// The machine's pages may be larger than 4 KiB: a file's end is in them. System calls have other numbers on other machines.
+fn set_constants(open: &mut OpenObject) -> Result<(), Refused> {
     let shift = rustix::param::page_size().trailing_zeros();
-    Ok(load::set_first_constant(open, shift, "tell BPF programs the size of a page")?)
+    let asks = [libc::SYS_madvise, libc::SYS_fadvise64, libc::SYS_readahead];
+    let numbers: Vec<u32> = [shift].into_iter().chain(asks.map(|number| number as u32)).collect();
+    Ok(load::set_first_constants(open, &numbers, "tell BPF programs about the machine")?)
 }
 
 /// Attaches the programs of these names that were loaded.

@@ -29,7 +29,7 @@ use crate::learn::{LaunchId, Seen};
 /// Attached always.
 const PROCESSES: [&str; 2] = ["on_exec", "on_exit"];
 /// Attached while something is learned.
-const PAGES: [&str; 5] = ["on_fork", "on_add", "on_fault", "on_map", "on_read"];
+const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
 
 /// BPF programs, attached.
 #[derive(Debug)]
