@@ -30,6 +30,7 @@ pub mod desktop;
 pub mod documents;
 pub mod experiment;
 pub mod fault;
+pub mod foreseen;
 pub mod guest;
 pub mod io;
 pub mod link;

@@ -278,6 +278,26 @@ fn a_generated_scenario_reads_well() {
 }
 
 #[test]
+fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
+    let dir = tempfile::tempdir().unwrap();
+    let [page, json] = ["replay.html", "replay.json"].map(|name| dir.path().join(name).display().to_string());
+    let scenario = ["prefetch", "replay", "--scenario", "one-user", "--days", "3"];
+    let ran = eke(&[&scenario[..], &["--html", &page, "--output", &json]].concat());
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert!(ran.stdout.contains(&format!("Written: {page}")), "{}", ran.shown());
+    let page_text = std::fs::read_to_string(&page).unwrap();
+    assert!(page_text.contains("class=\"curve") && page_text.contains("as foretold"), "{page_text}");
+    let shown = eke(&["bench", "show", &json]);
+    assert!(
+        shown.stdout.contains("came about") && shown.stdout.contains("--days 3 --seed 1"),
+        "{}",
+        shown.shown()
+    );
+    let again = eke(&[&scenario[..], &["--html", &page]].concat());
+    assert!(again.status == Some(1) && again.stderr.contains("--force"), "{}", again.shown());
+}
+
+#[test]
 fn wrong_traces_and_arguments_say_what_would_be_right() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

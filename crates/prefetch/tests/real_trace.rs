@@ -185,6 +185,44 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
 }
 
 #[test]
+fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
+    let test = "a_set_uid_program_is_learned_and_is_of_who_started_it";
+    let Some(_machine) = start(test) else { return };
+    if let Some(why) = eke_testkit::real::no_program(&["setpriv"]) {
+        return skip(test, &why);
+    }
+    const NOBODY: u32 = 65_534;
+    let disk = Disk::new();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(disk.place().parent().unwrap(), 0o755);
+    mode(&disk.path("start"), 0o4755);
+    let mut session = Session::new(Way::Bpf, &disk);
+    let mut child = Command::new("setpriv")
+        .args([&format!("--reuid={NOBODY}"), "--clear-groups", "--"])
+        .arg(disk.path("start"))
+        .args(["-c", "sleep 1; dd if=data of=/dev/null bs=4096 count=2"])
+        .current_dir(disk.place())
+        .spawn()
+        .unwrap();
+    let (pid, exe) = (child.id(), disk.path("start"));
+    let (uid, id) = session.until("the exec", |news| match news {
+        News::Exec(exec, id) if exec.pid == pid && exec.program.as_ref().is_some_and(|p| p.exe == exe) => {
+            Some((exec.uid, (*id)?))
+        }
+        _ => None,
+    });
+    assert_eq!(uid, NOBODY);
+    let launch = session.until("the launch", |news| match news {
+        News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+        _ => None,
+    });
+    assert!(child.wait().unwrap().success());
+    assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 2)]));
+}
+
+#[test]
 fn a_thousand_children_are_one_launch() {
     let Some(_machine) = start("a_thousand_children_are_one_launch") else { return };
     let disk = Disk::new();

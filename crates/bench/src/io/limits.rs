@@ -1,6 +1,8 @@
 //! What keeps a run from being better, and what keeps its figures from being sure. Pure.
 
-use eke_io::{Operation, figures::Latency};
+use eke_io::Operation;
+use eke_io::figures::Latency;
+use eke_io::governor::Rules;
 
 use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
@@ -55,6 +57,20 @@ pub fn waits(held: &[(Run, Trial)], writer: Writer) -> Option<String> {
     ))
 }
 
+/// Why the governor did nothing.
+pub fn nothing(trial: &Trial) -> String {
+    let rules = Rules::new(trial.target);
+    let acts = format!(
+        "it acts when more than {:.0} % take longer than {} in {} seconds on end",
+        100.0 * rules.bad,
+        trial.target,
+        rules.bad_row
+    );
+    let missed = trial.device.of(Operation::Read).whole.share_over(trial.target.0);
+    let seen = missed.map(|share| format!(" ({:.0} % of all reads took longer; {acts})", 100.0 * share));
+    format!("nothing{}", seen.unwrap_or_default())
+}
+
 /// Milliseconds in the queue and below it, of all reads of all runs.
 fn split(held: &[(Run, Trial)], writer: Writer, variant: Variant) -> Option<(f64, f64)> {
     let mut reads = Latency::default();
@@ -65,6 +81,7 @@ fn split(held: &[(Run, Trial)], writer: Writer, variant: Variant) -> Option<(f64
 
 #[cfg(test)]
 mod tests {
+    use eke_core::units::Nanos;
     use eke_io::figures::{Device, Figures};
     use eke_io::{Class, Mode};
 
@@ -85,9 +102,24 @@ mod tests {
         let all =
             [held(Variant::Default, &[0.0, 40.0, 0.0, 40.0], 1, 1), held(Variant::Eke, &[30.0, 31.0], 1, 1)];
         let said = unsteady(&all, Writer::Stream, &[Variant::Default, Variant::Eke]).unwrap();
-        assert!(said.contains(": 20.0 ± 11.5 MB/s (kernel default). Longer"), "{said}");
+        assert!(said.contains(": 20 ± 11.5 MB/s (kernel default). Longer"), "{said}");
         assert_eq!(unsteady(&all, Writer::Stream, &[Variant::Eke]), None);
         assert_eq!(unsteady(&all, Writer::Fsync, &[Variant::Default]), None);
+    }
+
+    #[test]
+    fn a_governor_that_did_nothing_says_what_it_would_have_acted_on() {
+        let (_, mut trial) = held(Variant::Eke, &[], 1, 1);
+        trial.target = Nanos(10_000_000);
+        (0..4).for_each(|i| {
+            trial.device.classes[0].latency.whole.record(if i == 0 { 70_000_000 } else { 100_000 })
+        });
+        let said = nothing(&trial);
+        assert_eq!(
+            said,
+            "nothing (25 % of all reads took longer; it acts when more than 10 % take longer than 10.0 ms in 3 seconds on end)"
+        );
+        assert_eq!(nothing(&Trial::default()), "nothing");
     }
 
     #[test]
@@ -100,7 +132,7 @@ mod tests {
     fn where_reads_wait_is_told_beside_the_default() {
         let all = [held(Variant::Default, &[], 4, 8), held(Variant::Eke, &[], 2, 16)];
         let said = waits(&all, Writer::Stream).unwrap();
-        assert!(said.contains("with eke 2 ms in the queue and 16.0 ms"), "{said}");
+        assert!(said.contains("with eke 2 ms in the queue and 16 ms"), "{said}");
         assert_eq!(waits(&all[..1], Writer::Stream), None);
     }
 }

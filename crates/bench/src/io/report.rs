@@ -130,7 +130,7 @@ fn turned(run: &Run, trial: &Trial) -> Option<String> {
         return None;
     }
     let did = match trial.turned.as_slice() {
-        [] => "nothing".to_owned(),
+        [] => limits::nothing(trial),
         all => all.iter().map(|what| what.trim_end_matches('.')).collect::<Vec<_>>().join(" | "),
     };
     Some(format!("What the governor did beside {}, round {}: {did}.", run.writer.name(), run.round + 1))

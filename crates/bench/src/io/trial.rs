@@ -5,10 +5,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use eke_core::units::Nanos;
 use eke_io::figures::Window;
 use eke_io::sense::Windows;
 use eke_io::sense::local::Wanted;
 use eke_io::sense::remote::Remote;
+use eke_io::target;
 use eke_io::{Device, Operation};
 
 use super::load::Load;
@@ -40,6 +42,8 @@ pub struct Trial {
     pub source: String,
     /// What the governor turned, and why.
     pub turned: Vec<String>,
+    /// The time within which it wants reads answered.
+    pub target: Nanos,
 }
 
 /// Makes the disk, the load and the setting, waits, measures, and takes everything down.
@@ -53,11 +57,12 @@ pub fn hold(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
     let in_force = InForce::put(bench, run.variant, &name)?;
     let load = Load::start(run.writer, &place.written(), &place.dir(), run.variant == Variant::Idle)?;
     let made = beside(bench, &place, &name, load);
+    let target = target::of(bench.root, &name, 0);
     let turned = in_force.end();
     let struck = place.strike();
     let trial = made?;
     struck?;
-    Ok(Trial { turned, ..trial })
+    Ok(Trial { turned, target, ..trial })
 }
 
 /// The reader is a process, and ends when its input does. It is no thread: this process serves the disk, and could not be killed while one

@@ -147,7 +147,11 @@ fn many_words(row: &Row) -> String {
 }
 
 /// Are the values above zero, and too far apart for a linear scale?
-fn is_wide<'a>(rows: impl Iterator<Item = &'a Row>) -> bool {
+/// Shares of a whole are seen beside the whole, however small some are.
+fn is_wide<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> bool {
+    if rows.clone().all(|r| r.unit == "%") {
+        return false;
+    }
     let (low, high) = rows.map(|r| ends(&r.samples)).fold(ends(&[]), |a, b| (a.0.min(b.0), a.1.max(b.1)));
     low > 0.0 && high / low > LOGARITHMIC_FROM
 }

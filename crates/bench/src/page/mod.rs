@@ -36,7 +36,7 @@ const KEY: [(Role, &str); 4] = [
 /// The whole page.
 pub fn page(report: &Report) -> String {
     // `eke io compare` has two words, is none of `eke bench`, and compares values, not programs
-    let is_bench = !report.experiment.starts_with("io ");
+    let is_bench = !["io ", "prefetch "].iter().any(|verb| report.experiment.starts_with(verb));
     let title = escape(&format!("eke {}{}", if is_bench { "bench " } else { "" }, report.experiment));
     let mut out = beginning(&title, STYLE);
     let _ =

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use eke_core::units::Bytes;
 
+use super::Files;
+
 /// `eke prefetch`.
 #[derive(Debug, Args)]
 pub struct Prefetch {
@@ -94,6 +96,8 @@ pub struct Replay {
     /// the trace's programs read
     #[arg(long, value_name = "SIZE")]
     pub budget: Vec<Bytes>,
+    #[command(flatten)]
+    pub files: Files,
 }
 
 /// The forms of traces.

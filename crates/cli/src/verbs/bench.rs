@@ -138,6 +138,13 @@ pub(in crate::verbs) fn refuse_existing(files: &Files) -> Outcome<()> {
 
 /// The table or the JSON, and the files.
 pub(super) fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
+    // the table first: whatever happens to the files, the figures are seen
+    context.print(report, |r| put!("{r}"))?;
+    write(context, report, files)
+}
+
+/// The files, where there are to be some.
+pub(in crate::verbs) fn write(context: &Context, report: &Report, files: &Files) -> Outcome {
     let mut written = Vec::new();
     if let Some(path) = &files.output {
         written.push((path, serde_json::to_string_pretty(report)? + "\n"));
@@ -145,8 +152,6 @@ pub(super) fn finish(context: &Context, report: &Report, files: &Files) -> Outco
     if let Some(path) = &files.html {
         written.push((path, page(report)));
     }
-    // the table first: whatever happens to the files, the figures are seen
-    context.print(report, |r| put!("{r}"))?;
     for (path, text) in &written {
         output::write(path, text, files.force).map_err(super::record::failure)?;
     }

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use clap::ValueEnum;
+use eke_bench::foreseen;
 use eke_prefetch::replay::trace::parse;
 use eke_prefetch::replay::{self, Settings, Trace, generate, purdue};
 
@@ -13,12 +15,15 @@ use crate::put;
 use crate::show;
 use crate::show::task::{Counter, Task};
 use crate::verbs::Context;
+use crate::verbs::bench::{refuse_existing, write};
+use crate::verbs::bench_line::{quoted, size};
 
 /// Traces that are larger are not read: they would not fit into little memory.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// The verb.
 pub fn run(context: &Context, options: &Replay) -> Outcome {
+    refuse_existing(&options.files)?;
     let (name, trace) = trace(options)?;
     let mut settings = Settings::of(&trace);
     if !options.budget.is_empty() {
@@ -28,10 +33,30 @@ pub fn run(context: &Context, options: &Replay) -> Outcome {
     let task = Task::begin(context.json, "replaying the trace", counter.far());
     let rows = replay::replay_told(&trace, &settings, &mut |done, whole| counter.set(done, whole));
     drop(task);
+    let report = foreseen::report(&context.root, &name, &rows, command(options));
     let rows = rows.into_iter().map(row).collect();
     let document = documents::Replay { trace: name, rows };
     context.print(&document, |d| put!("{}", show::prefetch::replay(d)))?;
-    Ok(Status::Done)
+    write(context, &report, &options.files)
+}
+
+/// The command line that makes it again.
+fn command(options: &Replay) -> String {
+    let mut words = vec!["eke prefetch replay".to_owned()];
+    match options.scenario {
+        Some(scenario) => {
+            let word = scenario.to_possible_value().map(|value| value.get_name().to_owned());
+            words.push(format!("--scenario {}", word.unwrap_or_default()));
+            words.push(format!("--days {} --seed {}", options.days, options.seed));
+        }
+        None => {
+            let path = options.trace.as_deref().unwrap_or(Path::new("-"));
+            words.push(quoted(&path.display().to_string()));
+            words.extend((options.form == Form::Purdue).then(|| "--form purdue".to_owned()));
+        }
+    }
+    words.extend(options.budget.iter().map(|budget| format!("--budget {}", size(*budget))));
+    words.join(" ")
 }
 
 fn trace(options: &Replay) -> Outcome<(String, Trace)> {
