@@ -278,6 +278,26 @@ fn a_generated_scenario_reads_well() {
 }
 
 #[test]
+fn commands_of_a_public_trace_have_files_by_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let commands: String =
+        (0..60).map(|i| format!("{}\n", ["ls", "cd", "vi", "make", "exit"][i % 5])).collect();
+    put(dir.path(), "USER0", &commands);
+    let ran = eke(&[
+        "prefetch",
+        "replay",
+        "--form",
+        "purdue",
+        dir.path().join("USER0").to_str().unwrap(),
+        "--json",
+    ]);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    let rows = ran.json()["rows"].as_array().unwrap().clone();
+    let hits = rows.iter().filter(|row| row["variant"] == "oracle" && row["metric"] == "hit bytes");
+    assert!(hits.map(|row| row["value"].as_f64().unwrap()).sum::<f64>() > 0.0, "{}", ran.shown());
+}
+
+#[test]
 fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
     let dir = tempfile::tempdir().unwrap();
     let [page, json] = ["replay.html", "replay.json"].map(|name| dir.path().join(name).display().to_string());

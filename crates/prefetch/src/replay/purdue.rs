@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use super::generate::used_by;
 use super::trace::Trace;
 use crate::happened::{Event, Happened};
-use crate::predict::MapsBuilder;
 use crate::program::ProgramId;
 
 /// Seconds from a command to the next.
@@ -21,7 +21,10 @@ pub const PAUSE_S: f64 = 3600.0;
 /// Monday, the 5th of January 1998: when the first session begins.
 const FIRST_S: f64 = 883_958_400.0;
 
-/// One user's file as a trace without maps. Empty lines are none, as are white space around commands; nothing else is wrong in it.
+/// Of which files commands use: the same for all who replay it.
+const SEED: u64 = 1;
+
+/// One user's file as a trace. Empty lines are none, as are white space around commands; nothing else is wrong in it.
 pub fn import(text: &str, user: u32) -> Trace {
     let mut happened = Vec::new();
     let mut names = BTreeMap::new();
@@ -44,7 +47,8 @@ pub fn import(text: &str, user: u32) -> Trace {
         }
     }
     happened.extend(last.map(|last| Happened { at_s, user, event: Event::Stop(last) }));
-    Trace::new(happened, names, MapsBuilder::default())
+    let maps = used_by(names.keys().copied(), SEED);
+    Trace { happened, names, maps }
 }
 
 #[cfg(test)]

@@ -57,9 +57,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Budgets of a twentieth, a tenth and a fifth of all that the trace's programs use; five seconds to read; a minute ahead.
+    /// Budgets of a twentieth, a tenth and a fifth of all that the trace's programs use, none where it names no files; five seconds to read;
+    /// a minute ahead.
     pub fn of(trace: &Trace) -> Self {
-        let budgets_bytes = [20, 10, 5].map(|part| trace.maps.bytes() / part).to_vec();
+        let budgets = [20, 10, 5].map(|part| trace.maps.bytes() / part);
+        let budgets_bytes = budgets.into_iter().filter(|bytes| *bytes > 0).collect();
         Self { budgets_bytes, lead_s: 5.0, horizon_s: 60.0 }
     }
 }
