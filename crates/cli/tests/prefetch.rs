@@ -314,7 +314,7 @@ fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
         shown.shown()
     );
     let again = eke(&[&scenario[..], &["--html", &page]].concat());
-    assert!(again.status == Some(1) && again.stderr.contains("--force"), "{}", again.shown());
+    assert!(again.status == Some(2) && again.stderr.contains("--force"), "{}", again.shown());
 }
 
 #[test]

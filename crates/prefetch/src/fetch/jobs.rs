@@ -1,10 +1,9 @@
 //! What is to be done in a lane, in which order.
 
+use super::Haste;
 use super::lanes::Lane;
 use super::order::{Extent, Piece, Placed, by_place, by_use};
-use super::{Haste, Want};
 use crate::file_set::Kind;
-use crate::pages::{PAGE_BYTES, Pages, Span};
 
 /// What a worker does at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +42,6 @@ pub(super) fn first(lane: &Lane) -> Vec<Job> {
 
 /// Of this share of all that is wanted a file is large.
 const LARGE_SHARE: u64 = 16;
-/// Of a large file this last part comes before the rest. The dynamic linker writes to the relocated data of programs and libraries before
-/// anything of them runs, and they have it at their end (ELF: `.data.rel.ro`, `.data`; 13 of Chromium's 297 MB).
-const END_SHARE: u64 = 16;
-
 /// What comes then: the files' pages in the order of their places, as far as these are known. At exec the few large files come last, by
 /// themselves: a program waits for something of each of its many small files before it has much to do, and does that while the arm is
 /// with the large ones. Going over the disk again costs little: each file is in one of the ways.
@@ -61,34 +56,17 @@ pub(super) fn then<'a>(
     }
     let files = || lane.wants.iter().enumerate().filter(|(_, on)| on.want.kind == Kind::File);
     let all: u64 = files().map(|(_, on)| on.want.pages.bytes()).sum();
-    let is_late = |want: &Want| haste == Haste::AtExec && want.pages.bytes() > all / LARGE_SHARE;
-    let mut sweeps: [Vec<(usize, Pages)>; 3] = Default::default();
-    for (number, on) in files() {
-        if is_late(&on.want) {
-            let (rest, end) = split(&on.want);
-            sweeps[1].push((number, end));
-            sweeps[2].push((number, rest));
-        } else {
-            sweeps[0].push((number, on.want.pages.clone()));
-        }
-    }
-    let sweeps = sweeps.iter().flat_map(|sweep| {
-        let placed = sweep.iter().map(|(want, pages)| Placed {
-            want: *want,
-            file_system: lane.wants[*want].mount,
-            pages,
-            extents: located(*want),
-        });
-        by_place(&placed.collect::<Vec<_>>(), way.piece_bytes, way.hole_bytes)
+    let placed = files().map(|(want, on)| Placed {
+        want,
+        file_system: on.mount,
+        pages: &on.want.pages,
+        extents: located(want),
     });
+    let is_late = |placed: &Placed<'_>| haste == Haste::AtExec && placed.pages.bytes() > all / LARGE_SHARE;
+    let (late, early): (Vec<_>, Vec<_>) = placed.partition(is_late);
+    let sweeps =
+        [early, late].into_iter().flat_map(|sweep| by_place(&sweep, way.piece_bytes, way.hole_bytes));
     sweeps.map(Job::Read).collect()
-}
-
-/// Without its end, and its end.
-fn split(want: &Want) -> (Pages, Pages) {
-    let pages = want.stamp.size.div_ceil(PAGE_BYTES);
-    let end: Pages = Span::new(pages - pages / END_SHARE, u64::MAX).into_iter().collect();
-    (want.pages.without(&end), want.pages.both(&end))
 }
 
 fn metadata(lane: &Lane) -> Vec<Job> {
@@ -193,12 +171,11 @@ mod tests {
     fn at_exec_large_files_come_last() {
         let mut lane = lane(true);
         lane.wants[3].want.pages = Span::new(0, 160).into_iter().collect();
-        lane.wants[3].want.stamp.size = 160 * PAGE_BYTES;
         let at = |physical| [Extent { logical: 0, physical, bytes: 1 << 30 }];
         let (front, back) = (at(4096), at(1 << 40));
         let order = |haste| then(&lane, haste, |want| Some(if want == 0 { &back[..] } else { &front[..] }));
         let whole = [read(3, 0, 160), read(0, 0, 2)];
-        let ending = [read(0, 0, 2), read(3, 150, 10), read(3, 0, 150)];
+        let ending = [read(0, 0, 2), read(3, 0, 160)];
         assert_eq!((&order(Haste::Ahead)[..], &order(Haste::AtExec)[..]), (&whole[..], &ending[..]));
     }
 }

@@ -101,7 +101,7 @@ impl LaneRun {
         };
         run.queue.add(first, !run.by_place());
         run.look_at_disk();
-        run.hire(if run.queue.lane.is_network() { 1 } else { run.streams() });
+        run.hire(if run.begins_alone() { 1 } else { run.streams() });
         run
     }
 
@@ -111,8 +111,17 @@ impl LaneRun {
 
     fn streams(&self) -> u32 {
         let streams = u32::try_from(self.queue.lane.figures.way.streams).unwrap_or(1);
-        let at_exec = self.common.haste == Haste::AtExec && self.by_place();
-        if at_exec { streams.max(AT_EXEC_BY_PLACE) } else { streams }
+        if self.goes_over_at_exec() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
+    }
+
+    /// One thread is enough until a server has answered, which may hang, or until something of a program that starts is missing: most
+    /// starts are warm, and so many threads would cost more than to look.
+    fn begins_alone(&self) -> bool {
+        self.queue.lane.is_network() || self.goes_over_at_exec()
+    }
+
+    fn goes_over_at_exec(&self) -> bool {
+        self.common.haste == Haste::AtExec && self.by_place()
     }
 
     fn hire(&mut self, up_to: u32) {
@@ -197,8 +206,8 @@ impl LaneRun {
         if standing.fails {
             return self.queue.end(Ended::Errors);
         }
-        if standing.answered {
-            // A server that answered one answers more: until then no more than one thread can hang.
+        let may_hire = if self.goes_over_at_exec() { standing.fetched_bytes > 0 } else { standing.answered };
+        if may_hire {
             let most = self.streams().max(self.workers);
             self.hire(most);
         }
