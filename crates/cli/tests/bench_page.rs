@@ -89,9 +89,9 @@ fn kept_results_are_shown_and_their_commands_still_work() {
         let report: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let line = report["command"].as_str().unwrap();
         // Some need no root.
-        let arguments = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("eke bench ").expect(line);
+        let arguments = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("eke ").expect(line);
         // What is understood is refused for a file that cannot be; nothing begins.
-        let again = format!("\"$EKE\" bench {arguments} --output /nonexistent/a.json");
+        let again = format!("\"$EKE\" {arguments} --output /nonexistent/a.json");
         let mut shell = std::process::Command::new("sh");
         let ran: common::Ran =
             shell.args(["-c", &again]).env("EKE", env!("CARGO_BIN_EXE_eke")).output().unwrap().into();
