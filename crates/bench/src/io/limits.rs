@@ -3,6 +3,7 @@
 use eke_io::Operation;
 use eke_io::figures::Latency;
 use eke_io::governor::Rules;
+use eke_io::governor::writers::Rates;
 
 use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
@@ -33,15 +34,10 @@ fn written(held: &[(Run, Trial)], writer: Writer, variant: Variant) -> Vec<f64> 
     same.flat_map(|(_, trial)| trial.written_mb_s.iter().copied()).collect()
 }
 
-/// The mean and its standard error. Pieces that follow each other are alike, so the error is rather more.
+/// The mean and its standard error, of two pieces at least.
 fn mean_and_error(pieces: &[f64]) -> Option<(f64, f64)> {
-    let count = pieces.len() as f64;
-    if pieces.len() < 2 {
-        return None;
-    }
-    let mean = pieces.iter().sum::<f64>() / count;
-    let variance = pieces.iter().map(|piece| (piece - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    Some((mean, (variance / count).sqrt()))
+    let rates: Rates = pieces.iter().copied().collect();
+    (pieces.len() > 1).then(|| (rates.mean(), rates.error()))
 }
 
 /// Where reads waited with eke, and where they did without.

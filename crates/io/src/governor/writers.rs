@@ -35,13 +35,13 @@ impl Rates {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
-    /// The square of the mean's standard error; 0 of fewer than two.
-    fn error_squared(&self) -> f64 {
+    /// The mean's standard error; 0 of fewer than two. Windows that follow each other are alike, so it is rather more.
+    pub fn error(&self) -> f64 {
         let (count, mean) = (self.0.len() as f64, self.mean());
         if count < 2.0 {
             return 0.0;
         }
-        self.0.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
+        (self.0.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
     }
 
     /// Is this at least `share` of what it was before?
@@ -50,7 +50,7 @@ impl Rates {
         if short <= 0.0 {
             return Kept::Yes;
         }
-        let error = (share * share * before.error_squared() + self.error_squared()).sqrt();
+        let error = (share * before.error()).hypot(self.error());
         if short > SURE * error { Kept::No } else { Kept::Unsure }
     }
 }

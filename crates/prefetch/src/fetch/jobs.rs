@@ -42,6 +42,7 @@ pub(super) fn first(lane: &Lane) -> Vec<Job> {
 
 /// Of this share of all that is wanted a file is large.
 const LARGE_SHARE: u64 = 16;
+
 /// What comes then: the files' pages in the order of their places, as far as these are known. At exec the few large files come last, by
 /// themselves: a program waits for something of each of its many small files before it has much to do, and does that while the arm is
 /// with the large ones. Going over the disk again costs little: each file is in one of the ways.
