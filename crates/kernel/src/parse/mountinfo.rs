@@ -2,7 +2,7 @@
 //! `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::escape::unescape;
@@ -41,8 +41,17 @@ pub fn parse(text: &[u8]) -> Vec<Mount> {
 /// The mount that a path is on: of those whose place begins it, the deepest, and of these the last, which covers the others.
 /// Paths are taken as they are: symbolic links are not followed, since nothing is opened.
 pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
-    let over = mounts.iter().filter(|mount| path.starts_with(&mount.place));
-    over.max_by_key(|mount| mount.place.components().count())
+    // Once part by part; then as bytes, since it is asked for each file of a program and there may be a hundred mounts.
+    let plain: PathBuf = path.components().collect();
+    let path = plain.as_os_str().as_bytes();
+    let over = mounts.iter().filter(|mount| is_below(path, mount.place.as_os_str().as_bytes()));
+    // Of places that begin the same path the longest is the deepest.
+    over.max_by_key(|mount| mount.place.as_os_str().len())
+}
+
+fn is_below(path: &[u8], place: &[u8]) -> bool {
+    let rest = path.strip_prefix(place);
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || place.ends_with(b"/"))
 }
 
 fn line(line: &[u8]) -> Option<Mount> {

@@ -42,10 +42,7 @@ pub(super) fn first(lane: &Lane) -> Vec<Job> {
 
 /// Of this share of all that is wanted a file is large.
 const LARGE_SHARE: u64 = 16;
-
-/// What comes then: the files' pages in the order of their places, as far as these are known. At exec the few large files come last, by
-/// themselves: a program waits for something of each of its many small files before it has much to do, and does that while the arm is
-/// with the large ones. Going over the disk again costs little: each file is in one of the ways.
+/// What comes then: the files' pages in the order of their places, as far as these are known.
 pub(super) fn then<'a>(
     lane: &'a Lane,
     haste: Haste,
@@ -55,19 +52,27 @@ pub(super) fn then<'a>(
     if !way.by_place {
         return Vec::new();
     }
-    let files = || lane.wants.iter().enumerate().filter(|(_, on)| on.want.kind == Kind::File);
-    let all: u64 = files().map(|(_, on)| on.want.pages.bytes()).sum();
-    let placed = files().map(|(want, on)| Placed {
+    let files = lane.wants.iter().enumerate().filter(|(_, on)| on.want.kind == Kind::File);
+    let placed = files.map(|(want, on)| Placed {
         want,
         file_system: on.mount,
         pages: &on.want.pages,
         extents: located(want),
     });
-    let is_late = |placed: &Placed<'_>| haste == Haste::AtExec && placed.pages.bytes() > all / LARGE_SHARE;
-    let (late, early): (Vec<_>, Vec<_>) = placed.partition(is_late);
-    let sweeps =
-        [early, late].into_iter().flat_map(|sweep| by_place(&sweep, way.piece_bytes, way.hole_bytes));
-    sweeps.map(Job::Read).collect()
+    let placed: Vec<Placed<'_>> = placed.collect();
+    let sweeps = if haste == Haste::AtExec { large_last(placed) } else { vec![placed] };
+    let pieces = sweeps.iter().flat_map(|sweep| by_place(sweep, way.piece_bytes, way.hole_bytes));
+    pieces.map(Job::Read).collect()
+}
+
+/// The few large files by themselves: a program waits for something of each of its many small files before it has much to do, and does that
+/// while the arm is with the large ones. To go over the disk more often, by first use, costs more than the program gains (Chromium 8.4
+/// instead of 7.5 s, gedit 2.7 instead of 2.3 on a disk of 120 requests a second).
+fn large_last(placed: Vec<Placed<'_>>) -> Vec<Vec<Placed<'_>>> {
+    let all: u64 = placed.iter().map(|placed| placed.pages.bytes()).sum();
+    let is_large = |placed: &Placed<'_>| placed.pages.bytes() > all / LARGE_SHARE;
+    let (large, small) = placed.into_iter().partition(is_large);
+    vec![small, large]
 }
 
 fn metadata(lane: &Lane) -> Vec<Job> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
 
+use super::files::Files;
 use super::give_way::{Cause, GiveWay, Look, Verdict};
 use super::jobs;
 use super::lanes::Lane;
@@ -29,7 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long others are listened for where we may be in their way.
 const LISTEN: Duration = Duration::from_millis(5);
 /// At exec the arm would go back and forth between what the program reads and what is read for it, half of the time each. With so many
-/// reads under way it goes over the disk once, and the program finds what it wants there. As many as such disks queue (NCQ).
+/// reads under way, which reach the disk in the order of their places, it goes over it once, and the program finds what it wants there. As many
+/// as such disks queue (NCQ).
 const AT_EXEC_BY_PLACE: u32 = 32;
 /// How often it begins anew after memory was short.
 const MOST_ANEW: u32 = 3;
@@ -55,6 +57,7 @@ pub(super) struct MemoryLook {
 #[derive(Debug)]
 pub(super) struct LaneRun {
     queue: Arc<Queue>,
+    files: Arc<Files>,
     common: Common,
     disks: Vec<u64>,
     workers: u32,
@@ -77,7 +80,8 @@ impl LaneRun {
         let first = jobs::first(&lane);
         // Ahead, nobody reads until it was seen that nobody else does.
         let gate = if common.haste == Haste::Ahead { Gate::Shut } else { Gate::Open };
-        let queue = Arc::new(Queue::new(lane, gate));
+        let goes_over = common.haste == Haste::AtExec && lane.figures.way.by_place;
+        let queue = Arc::new(Queue::new(lane, gate, goes_over));
         let cost = queue.lane.figures.cost;
         let kernel_counts = machine::counts_reads(&common.root);
         if !kernel_counts {
@@ -89,6 +93,7 @@ impl LaneRun {
             disks: queue.lane.disks(),
             way: GiveWay::new(common.limits, cost, at),
             queue,
+            files: Arc::new(Files::new(common.root.path(""))),
             common,
             workers: 0,
             places_given: false,
@@ -101,7 +106,8 @@ impl LaneRun {
         };
         run.queue.add(first, !run.by_place());
         run.look_at_disk();
-        run.hire(if run.begins_alone() { 1 } else { run.streams() });
+        // One thread is enough until a server has answered, which may hang.
+        run.hire(if run.queue.lane.is_network() { 1 } else { run.streams() });
         run
     }
 
@@ -111,17 +117,7 @@ impl LaneRun {
 
     fn streams(&self) -> u32 {
         let streams = u32::try_from(self.queue.lane.figures.way.streams).unwrap_or(1);
-        if self.goes_over_at_exec() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
-    }
-
-    /// One thread is enough until a server has answered, which may hang, or until something of a program that starts is missing: most
-    /// starts are warm, and so many threads would cost more than to look.
-    fn begins_alone(&self) -> bool {
-        self.queue.lane.is_network() || self.goes_over_at_exec()
-    }
-
-    fn goes_over_at_exec(&self) -> bool {
-        self.common.haste == Haste::AtExec && self.by_place()
+        if self.queue.is_in_turn() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
     }
 
     fn hire(&mut self, up_to: u32) {
@@ -144,7 +140,7 @@ impl LaneRun {
             number: self.workers,
             queue: Arc::clone(&self.queue),
             left_behind: Arc::clone(&self.common.left_behind),
-            root: self.common.root.path(""),
+            files: Arc::clone(&self.files),
             haste: self.common.haste,
         }
     }
@@ -206,8 +202,7 @@ impl LaneRun {
         if standing.fails {
             return self.queue.end(Ended::Errors);
         }
-        let may_hire = if self.goes_over_at_exec() { standing.fetched_bytes > 0 } else { standing.answered };
-        if may_hire {
+        if standing.answered {
             let most = self.streams().max(self.workers);
             self.hire(most);
         }

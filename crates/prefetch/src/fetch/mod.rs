@@ -11,13 +11,14 @@
 //! - [`own`]: what others did on a disk: its counters without what our reads caused (pure)
 //! - [`give_way`]: whether to go on, wait or stop (pure)
 //! - [`report`]: what came of it, as data
-//! - `open`: opens what is the file that was learned, and nothing else
+//! - `open`: opens what is the file that was learned, and nothing else; `files`: what is open
 //! - [`resident`]: which pages are there already; `extents`: where a file lies on the disk
 //! - [`read`](mod@read): one piece, one directory
 //! - `queue`: what is to be done, who does it, and what came of it; shared by the driver and the workers
 //! - `worker`: a thread that opens files: the only kind that may hang
 //! - `driver`: the thread that looks after one fetch; `lane_run`: one lane of it; `machine`: what `/proc` shows it
 //! - `left_behind`: which threads hang, and on what
+//! - [`glance`]: is something of a few files missing?
 //!
 //! # What is never done
 //! A file is opened only after its number, size and time were compared by a descriptor that opens nothing (O_PATH), and only if
@@ -26,7 +27,9 @@
 
 mod driver;
 mod extents;
+mod files;
 pub mod give_way;
+pub mod glance;
 mod jobs;
 mod lane_run;
 pub mod lanes;
@@ -51,11 +54,13 @@ use eke_kernel::Root;
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::driver::{Driver, Known, Shared, key};
+use self::glance::{Glances, Seen};
 use self::lane_run::Common;
 use self::left_behind::LeftBehind;
 pub use self::report::{Ended, Failure, Report};
 use crate::disk::Figures;
 use crate::file_set::{Kind, Stamp};
+use crate::io_class::Class;
 use crate::pages::Pages;
 
 /// A part of a file that is wanted in memory.
@@ -118,6 +123,7 @@ struct Shareable {
     limits: Limits,
     known: Arc<Mutex<Known>>,
     left_behind: Arc<LeftBehind>,
+    glances: Glances,
 }
 
 /// A fetch that was started. Dropping it stops it. The descriptor is readable, for poll(2), when it is over.
@@ -129,7 +135,13 @@ pub struct Fetch {
 impl Fetcher {
     /// With nothing known. `root` is the directory that paths begin at, and has the `/proc` and `/sys` that are read.
     pub fn new(root: Root, limits: Limits) -> Self {
-        let common = Shareable { root, limits, known: Arc::default(), left_behind: Arc::default() };
+        let common = Shareable {
+            root,
+            limits,
+            known: Arc::default(),
+            left_behind: Arc::default(),
+            glances: Glances::default(),
+        };
         Self { common: Arc::new(common) }
     }
 
@@ -159,10 +171,29 @@ impl Fetcher {
         Ok(Fetch { shared })
     }
 
+    /// Glances at these files, in groups, and waits for it no longer than this. `None` for a group: no answer in time, as where a path is
+    /// looked up on a disk first, or a server hangs.
+    ///
+    /// # Errors
+    /// The kernel's answer if there is no thread for it.
+    pub fn glance(
+        &self,
+        groups: Vec<Arc<[Want]>>,
+        haste: Haste,
+        at_most: Duration,
+    ) -> io::Result<Vec<Option<Seen>>> {
+        self.common.glances.at(self.common.root.path(""), groups, haste, at_most)
+    }
+
     /// How many threads wait for file systems that do not answer; with four of them nothing more is fetched until one is answered.
     pub fn left_behind(&self) -> usize {
         self.common.left_behind.count()
     }
+}
+
+/// The class that it reads in.
+fn io_class_of(haste: Haste) -> Class {
+    if haste == Haste::Ahead { Class::Idle } else { Class::Normal }
 }
 
 impl Fetch {

@@ -46,6 +46,15 @@ impl Refusal {
     }
 }
 
+/// The directory that paths begin at.
+///
+/// # Errors
+/// A sentence with the kernel's answer.
+pub(super) fn top(root: &Path) -> Result<OwnedFd, String> {
+    openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|e| format!("{} cannot be opened: {}", root.display(), io::Error::from(e)))
+}
+
 /// Opens a want below `root`.
 ///
 /// # Errors

@@ -14,6 +14,9 @@ use super::report::{Ended, Report};
 /// A disk that answers with this many errors is left alone: each may take it seconds.
 const MOST_ERRORS: u32 = 16;
 
+/// Who has its turn asks the disk within this, or others go on: who asks waits while the disk's queue is full, but may hang as well.
+const ASKS_WITHIN: Duration = Duration::from_secs(1);
+
 /// A worker's number in its lane.
 pub(super) type Number = u32;
 
@@ -50,6 +53,8 @@ pub(super) struct Queue {
     changed: Condvar,
     /// Nobody is at work.
     idle: Condvar,
+    /// Are reads to reach the disk in the order of the jobs? Workers take them one after the other then, each when the one before has asked.
+    in_turn: bool,
     pub(super) lane: Lane,
 }
 
@@ -60,6 +65,8 @@ struct State {
     /// No more jobs come.
     last: bool,
     busy: BTreeMap<Number, (Job, Instant)>,
+    /// Whose turn it is to ask the disk, and since when.
+    turn: Option<(Number, Instant)>,
     left_behind: HashSet<Number>,
     /// Workers that were sent and have not gone home, without those left behind.
     present: usize,
@@ -78,12 +85,13 @@ pub(super) struct Hanging {
 }
 
 impl Queue {
-    pub(super) fn new(lane: Lane, gate: Gate) -> Self {
+    pub(super) fn new(lane: Lane, gate: Gate, in_turn: bool) -> Self {
         let state = State {
             gate,
             jobs: VecDeque::new(),
             last: false,
             busy: BTreeMap::new(),
+            turn: None,
             left_behind: HashSet::new(),
             present: 0,
             threads: BTreeMap::new(),
@@ -92,7 +100,7 @@ impl Queue {
             errors: 0,
             report: Report::default(),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), lane }
+        Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), in_turn, lane }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -136,9 +144,16 @@ impl Queue {
             if state.left_behind.contains(&worker) || state.gate == Gate::Closed {
                 return None;
             }
+            if state.gate == Gate::Open && self.in_turn && state.waits_for_turn() {
+                let waited = self.changed.wait_timeout(state, ASKS_WITHIN);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
             if state.gate == Gate::Open {
                 if let Some(job) = state.next() {
-                    state.busy.insert(worker, (job, Instant::now()));
+                    let now = Instant::now();
+                    state.busy.insert(worker, (job, now));
+                    state.turn = matches!(job, Job::Read(_)).then_some((worker, now)).or(state.turn);
                     return Some(job);
                 }
                 if state.last {
@@ -149,6 +164,18 @@ impl Queue {
         }
     }
 
+    /// Are reads to reach the disk in the order of the jobs?
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.in_turn
+    }
+
+    /// A worker has asked the disk for what it reads: the next may.
+    pub(super) fn asked(&self, worker: Number) {
+        if self.state().ends_turn(worker) {
+            self.changed.notify_one();
+        }
+    }
+
     /// A worker says what came of its job. `false` if it was left behind meanwhile: then nobody waits for it any more.
     pub(super) fn done(&self, worker: Number, job: Job, outcome: Outcome) -> bool {
         let mut state = self.state();
@@ -156,6 +183,9 @@ impl Queue {
             return false;
         }
         state.busy.remove(&worker);
+        if state.ends_turn(worker) {
+            self.changed.notify_one();
+        }
         state.count(&self.lane, job, outcome);
         if state.busy.is_empty() {
             self.idle.notify_all();
@@ -286,6 +316,17 @@ pub(super) struct Standing {
 }
 
 impl State {
+    /// Is the next job a read, while somebody else has the turn and has not had it too long?
+    fn waits_for_turn(&self) -> bool {
+        let has_turn = self.turn.is_some_and(|(_, since)| since.elapsed() < ASKS_WITHIN);
+        has_turn && matches!(self.jobs.front(), Some(Job::Read(_)))
+    }
+
+    /// The turn is over, if it was this worker's.
+    fn ends_turn(&mut self, worker: Number) -> bool {
+        self.turn.take_if(|(of, _)| *of == worker).is_some()
+    }
+
     fn next(&mut self) -> Option<Job> {
         while let Some(job) = self.jobs.pop_front() {
             if !self.refused.contains(&job.want()) {

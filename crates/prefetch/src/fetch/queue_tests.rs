@@ -11,6 +11,10 @@ use crate::pages::Pages;
 
 /// Three wants, the last of which is on another mount.
 fn queue(jobs: Vec<Job>) -> Queue {
+    queue_of(jobs, false)
+}
+
+fn queue_of(jobs: Vec<Job>, in_turn: bool) -> Queue {
     let below = Below {
         dev: 1,
         file_system: "nfs".into(),
@@ -24,7 +28,7 @@ fn queue(jobs: Vec<Job>) -> Queue {
         want: Want { path: path.into(), kind: Kind::File, stamp: Stamp::default(), pages: Pages::default() },
     };
     let lane = Lane { figures: decide(below, None), wants: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
-    let queue = Queue::new(lane, Gate::Open);
+    let queue = Queue::new(lane, Gate::Open, in_turn);
     queue.add(jobs, true);
     queue
 }
@@ -40,6 +44,26 @@ fn jobs_are_given_out_in_order_and_then_nobody_waits() {
     assert_eq!(queue.standing().busy, 2);
     assert!(queue.done(1, read(0), Outcome::Read { fetched: 4096, there: 0 }));
     assert_eq!((queue.standing().busy, queue.report().fetched_bytes), (1, 4096));
+}
+
+#[test]
+fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_long() {
+    let queue = Arc::new(queue_of(vec![Job::Locate(0), Job::Locate(1), read(0), read(1), read(2)], true));
+    assert_eq!((queue.take(1), queue.take(2)), (Some(Job::Locate(0)), Some(Job::Locate(1))));
+    assert_eq!(queue.take(3), Some(read(0)));
+    let second = {
+        let queue = Arc::clone(&queue);
+        std::thread::spawn(move || queue.take(4))
+    };
+    queue.asked(1);
+    queue.asked(3);
+    assert_eq!(second.join().unwrap(), Some(read(1)));
+    // 4 never asks: its turn is over by itself, and what it says then ends no other's.
+    assert_eq!(queue.take(5), Some(read(2)));
+    queue.asked(4);
+    assert_eq!(queue.state().turn.map(|(of, _)| of), Some(5));
+    assert!(queue.done(5, read(2), Outcome::Read { fetched: 0, there: 4096 }));
+    assert_eq!(queue.state().turn, None);
 }
 
 #[test]

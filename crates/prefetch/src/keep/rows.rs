@@ -1,6 +1,6 @@
 //! Rows of programs and files, to and fro.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -177,8 +177,8 @@ pub(super) fn put_set(
     set: &FileSet,
     boot: i64,
 ) -> rusqlite::Result<usize> {
-    let seen_now: BTreeSet<(&Path, Kind)> =
-        launch.set.files.iter().map(|f| (f.path.as_path(), f.kind)).collect();
+    let seen_now: HashSet<(&OsStr, Kind)> =
+        launch.set.files.iter().map(|f| (f.path.as_os_str(), f.kind)).collect();
     let mut bytes = Vec::new();
     let mut before = 0;
     let mut paths = 0;
@@ -189,7 +189,7 @@ pub(super) fn put_set(
             left_out = set.files.len() - place;
             break;
         }
-        let is_now = seen_now.contains(&(&file.path, file.kind));
+        let is_now = seen_now.contains(&(file.path.as_os_str(), file.kind));
         if let Some((key, version)) = put_file(transaction, file, is_now, boot)? {
             let version = record::unsigned(version);
             let (pages, stale) = (file.pages.clone(), file.stale.clone());

@@ -1,8 +1,8 @@
 //! What several launches of a program say together.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::file_set::{FileSet, Kind, Touched};
 use crate::launch::{Ended, Launch};
@@ -35,13 +35,14 @@ const ORDER_LAUNCHES: u32 = 4;
 pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> FileSet {
     let Some(known) = known.filter(|set| !set.files.is_empty()) else { return launch.set.clone() };
     let seen = Seen::new(launches_so_far, launch);
-    let mut used: HashMap<&Path, (usize, &Touched)> =
-        launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_path(), (at, file))).collect();
+    // Names as bytes: paths are hashed and compared part by part.
+    let mut used: HashMap<&OsStr, (usize, &Touched)> =
+        launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), (at, file))).collect();
     let place = |at: usize, of: usize| at as f64 / of.max(1) as f64;
     let mut placed: Vec<(f64, Touched)> = Vec::new();
     for (at, file) in known.files.iter().enumerate() {
         let before = place(at, known.files.len());
-        let (now, touched) = match used.remove(file.path.as_path()) {
+        let (now, touched) = match used.remove(file.path.as_os_str()) {
             Some((at, new)) => {
                 (seen.mean_place(before, place(at, launch.set.files.len())), Some(seen.used(file, new)))
             }
@@ -138,6 +139,7 @@ fn is_same_content(a: &Touched, b: &Touched) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
     use proptest::prelude::*;

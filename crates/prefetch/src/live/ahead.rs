@@ -9,7 +9,7 @@ use super::library::Library;
 use super::say::{Said, name};
 use crate::choose::{Allowance, Candidate, Choice, Limits, Occasion, Verdict, choose};
 use crate::fetch::{Ended, Fetch, Want};
-use crate::file_set::Kind;
+use crate::file_set::{FileSet, Kind};
 use crate::keep::{Decision, Known};
 use crate::learn::Now;
 use crate::predict::Chance;
@@ -30,6 +30,25 @@ pub(super) struct Going {
     pub was_short: bool,
 }
 
+/// The likeliest of `chances` that are known.
+pub(super) fn likely(chances: &[Chance], library: &Library) -> Vec<Chance> {
+    let known = chances.iter().filter(|chance| library.known(chance.program).is_some());
+    known.take(MOST_CANDIDATES).copied().collect()
+}
+
+/// What is decided about a program whose files are in memory.
+pub(super) fn is_there(chance: &Chance, occasion: Occasion, allowance: Allowance, at_s: i64) -> Decision {
+    Decision {
+        at_s,
+        occasion,
+        program: chance.program,
+        probability: chance.probability,
+        verdict: Verdict::AlreadyThere,
+        limit: allowance.limit,
+        after: None,
+    }
+}
+
 /// Programs with their files, and how probable each is.
 #[derive(Debug, Default)]
 pub(super) struct Weighed {
@@ -37,17 +56,20 @@ pub(super) struct Weighed {
 }
 
 impl Weighed {
-    /// The likeliest of `chances`.
+    /// These programs.
     pub fn of(chances: &[Chance], library: &mut Library, now: Now) -> Self {
-        let likely = chances.iter().filter(|chance| library.known(chance.program).is_some());
-        let likely: Vec<Chance> = likely.take(MOST_CANDIDATES).copied().collect();
-        let known = likely.iter().filter_map(|c| Some((c.probability, library.program(c.program, now)?)));
+        let known = chances.iter().filter_map(|c| Some((c.probability, library.program(c.program, now)?)));
         Self { known: known.collect() }
     }
 
     /// A program that has started, or is asked for.
     pub fn certain(known: impl IntoIterator<Item = Known>) -> Self {
         Self { known: known.into_iter().map(|known| (1.0, known)).collect() }
+    }
+
+    /// The files of each.
+    pub fn sets(&self) -> impl Iterator<Item = (ProgramId, &FileSet)> {
+        self.known.iter().map(|(_, known)| (known.record.id(), &known.set))
     }
 
     /// Chooses within so much.
@@ -108,6 +130,12 @@ pub(super) fn wants(choice: &Choice) -> Vec<Want> {
         want
     };
     choice.wishes.iter().map(want).collect()
+}
+
+/// The same in the order of first use, for a program that waits for them.
+pub(super) fn wants_by_use(mut choice: Choice) -> Vec<Want> {
+    choice.wishes.sort_by_key(|wish| wish.place);
+    wants(&choice)
 }
 
 /// Did the budget leave out what would have saved time?

@@ -14,6 +14,7 @@
 //! - [`disks`]: what reads cost where a file is; measured once each disk is quiet
 //! - [`library`]: what is kept, or what is known without a file to keep it in
 //! - [`ahead`], [`at_exec`]: the two occasions of reading
+//! - [`glances`]: whether files are in memory still, by a few of them, which [`sample`] takes (pure)
 //! - [`process`]: the loop; [`reading`]: what it reads; [`say`]: what it says, as lines of JSON
 //! - [`once`]: `eke-prefetch ahead PROGRAM...`
 //!
@@ -23,6 +24,7 @@ mod ahead;
 mod at_exec;
 mod clock;
 mod disks;
+mod glances;
 mod library;
 mod memory;
 mod once;
@@ -31,6 +33,7 @@ mod pending;
 mod process;
 mod reading;
 mod running;
+mod sample;
 mod say;
 
 pub use clock::{Clock, SystemClock};

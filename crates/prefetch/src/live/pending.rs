@@ -31,6 +31,11 @@ impl Pending {
         read.decision = decision.or(read.decision);
     }
 
+    /// What was chosen of it is in memory, and would be chosen again.
+    pub fn is_chosen_still(&mut self, program: ProgramId, at_s: i64) {
+        self.reads.entry(program).and_modify(|read| read.at_s = at_s);
+    }
+
     /// A program started: what was read for it is used. What is known of a file set is what its launches used.
     pub fn started(&mut self, program: ProgramId) -> Option<(u64, Option<DecisionId>)> {
         self.reads.remove(&program).map(|read| (read.bytes, read.decision))
@@ -71,6 +76,9 @@ mod tests {
         assert_eq!(pending.started(a), Some((100, None)));
         assert_eq!(pending.started(a), None);
         pending.chosen(a, 1, 5_000, None);
+        pending.is_chosen_still(b, 5_000);
+        pending.is_chosen_still(a, 6_000);
+        assert_eq!(pending.wasted(6_300), [], "what is wanted still is not wasted yet");
         assert_eq!(pending.wasted(10), [], "the clock went back");
     }
 }

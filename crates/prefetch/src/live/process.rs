@@ -17,6 +17,7 @@ use super::ahead::Going;
 use super::at_exec::AtExec;
 use super::clock::{Clock, unix_s};
 use super::disks::Disks;
+use super::glances::Glances;
 use super::library::Library;
 use super::memory::Looks;
 use super::options::Options;
@@ -33,7 +34,7 @@ use crate::trace::watch::Listen;
 use crate::trace::{News, Watch, process};
 
 /// Nothing that is not told at once is later than this.
-const PACE: Duration = Duration::from_millis(500);
+const PACE: Duration = Duration::from_secs(1);
 /// While something is read it is looked after so often.
 const READING_PACE: Duration = Duration::from_millis(20);
 /// What waits is written, and the agent told, so often; the predictor's state is kept so often.
@@ -143,6 +144,7 @@ pub(super) struct Process<'a> {
     pub(super) looks: Looks,
     pub(super) disks: Disks,
     pub(super) fetcher: Fetcher,
+    pub(super) glances: Glances,
     pub(super) ahead: Option<Going>,
     pub(super) at_exec: AtExec,
     /// What the next choice is for; none: nothing happened since the last.
@@ -181,6 +183,7 @@ impl<'a> Process<'a> {
             looks: Looks::default(),
             disks,
             fetcher,
+            glances: Glances::default(),
             ahead: None,
             at_exec: AtExec::default(),
             due: None,
@@ -311,6 +314,7 @@ impl<'a> Process<'a> {
         self.library.flush(now);
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
+            self.glances.forget(forgotten);
         }
         self.library.mend(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;

@@ -6,42 +6,72 @@ use std::mem::discriminant;
 use eke_core::units::Bytes;
 
 use super::ahead::{self, Going, Weighed};
+use super::at_exec::Cold;
 use super::clock::unix_s;
 use super::process::{DISKS, Error, Process};
 use super::say::{Said, name};
 use crate::choose::{Limit, Occasion};
-use crate::fetch::Haste;
+use crate::fetch::glance::Seen;
+use crate::fetch::{Ended, Haste};
 use crate::keep::{Decision, DecisionId};
 use crate::learn::{Exec, Now};
-use crate::predict::Predictor;
 use crate::predict::eke::HORIZONS_S;
+use crate::predict::{Chance, Predictor};
 use crate::program::{Program, ProgramId};
 
 impl Process<'_> {
+    /// Most launches are warm, and a glance says so. Else all that is missing is read.
     pub(super) fn read_at_exec(&mut self, program: &Program, exec: &Exec, now: Now) {
         let id = program.id();
-        if !self.options.settings.at_exec || !self.at_exec.may_begin(id, now.mono) {
+        if !self.options.settings.at_exec || !self.at_exec.is_due(id, now.mono) {
             return;
         }
+        let seen = self.glances.look_if_whole(&self.fetcher, id);
+        if seen != Some(Seen::There) {
+            self.read_missing(program, exec, seen == Some(Seen::Missing), now);
+        }
+        // What it needs it reads itself, if nobody does.
+        self.glances.set_whole(id, true);
+    }
+
+    fn read_missing(&mut self, program: &Program, exec: &Exec, is_cold: bool, now: Now) {
+        let id = program.id();
         self.disks.refresh();
         let Some(known) = self.library.program(id, now) else { return };
         let allowance = self.looks.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let weighed = Weighed::certain([known]);
         let choice = weighed.choose(&self.disks, allowance.budget);
-        let wants = ahead::wants(&choice);
-        if wants.is_empty() {
+        if choice.wishes.is_empty() {
             self.decided(weighed.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
-        } else if let Err(e) =
-            self.at_exec.begin(&self.fetcher, (id, name(program), exec.pid), wants, exec.at.min(now.mono))
-        {
+            return;
+        }
+        let wants = ahead::wants_by_use(choice);
+        weighed.sets().for_each(|(id, set)| self.glances.remember(id, set, &wants));
+        if !is_cold && self.is_there(id) {
+            return;
+        }
+        let cold = Cold { program: id, name: name(program), pid: exec.pid, executed: exec.at.min(now.mono) };
+        if let Err(e) = self.at_exec.begin(&self.fetcher, cold, wants, self.clock.now().mono) {
             self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
         }
     }
 
+    /// A file that is another one now is learned again.
+    fn is_there(&mut self, program: ProgramId) -> bool {
+        let seen = self.glances.look(&self.fetcher, program);
+        if seen == Some(Seen::Changed) {
+            self.library.changed(program);
+        }
+        seen == Some(Seen::There)
+    }
+
     pub(super) fn look_after_reading(&mut self, now: Now) {
-        for (report, said) in self.at_exec.turn(&self.fetcher, now.mono) {
-            self.state.at_exec = self.state.at_exec + Bytes(report.fetched_bytes);
-            self.said.push(said);
+        for over in self.at_exec.turn(now.mono) {
+            self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
+            if over.report.changed > 0 {
+                self.library.changed(over.program);
+            }
+            self.said.extend(over.said);
         }
         if let Some(going) = self.ahead.take_if(|going| going.fetch.is_over()) {
             self.read_ahead(&going, now);
@@ -53,6 +83,9 @@ impl Process<'_> {
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
         if report.changed > 0 {
             going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
+        }
+        if report.ended == Some(Ended::Done) && report.left_bytes == 0 && !going.was_short {
+            going.programs.iter().for_each(|(id, ..)| self.glances.set_whole(*id, true));
         }
         self.said.push(ahead::said(going));
         // What was in memory already took no budget: there is more to choose.
@@ -93,15 +126,22 @@ impl Process<'_> {
             return;
         }
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let weighed = Weighed::of(&chances, &mut self.library, now);
+        let likely = ahead::likely(&chances, &self.library);
+        let there = self.glances.there(&self.fetcher, likely.iter().map(|chance| chance.program));
+        let (there, rest): (Vec<_>, Vec<_>) = likely.iter().partition(|c| there.contains(&c.program));
+        let weighed = Weighed::of(&rest, &mut self.library, now);
         let choice = weighed.choose(&self.disks, allowance.budget);
         let programs = weighed.chosen(&choice);
-        let decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
+        let mut decisions = weighed.decisions(&choice, occasion, allowance, unix_s(now));
+        let is_there = |c: &Chance| ahead::is_there(c, occasion, allowance, unix_s(now));
+        decisions.extend(there.iter().map(is_there));
+        there.iter().for_each(|c| self.pending.is_chosen_still(c.program, unix_s(now)));
         let numbers = self.decided(decisions);
         for (id, _, bytes) in &programs {
             self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
         }
         let wants = ahead::wants(&choice);
+        weighed.sets().for_each(|(id, set)| self.glances.remember(id, set, &wants));
         if wants.is_empty() {
             return;
         }

@@ -1,6 +1,7 @@
 //! Fetching on the real kernel: exactly what is wished, nothing that somebody put in its place, and never in anybody's way.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "test code")]
 
+mod glance;
 mod silent;
 mod stage;
 

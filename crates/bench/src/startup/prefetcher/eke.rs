@@ -106,12 +106,13 @@ impl Eke {
         self.forget()
     }
 
-    /// From now on it sees starts, learns them, and looks after those that are known.
+    /// From now on it does all that it does unless it is told otherwise: sees starts, learns them, looks after those that are known, and reads
+    /// ahead.
     ///
     /// # Errors
     /// It is not there, or ended.
     pub fn watch_starts(&mut self, scene: &Scene<'_>) -> Result<()> {
-        self.run(scene, &["--no-ahead"])
+        self.run(scene, &[])
     }
 
     /// The CPU time that it has taken since it began, in seconds; 0 if it does not run.

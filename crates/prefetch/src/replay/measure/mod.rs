@@ -11,7 +11,8 @@
 //!
 //! # Time
 //! - A decision is what is in memory `lead_s` seconds later, whoever decides: reading takes time. Until then the one before is.
-//! - *Events*: naive, recency, eke and the oracle decide at once on each event, as eke's remedy does.
+//! - *Events*: naive, recency, eke and the oracle decide at once when something happens (all that happens at one instant is one
+//!   event), as eke's remedy does.
 //! - *Cycles*: preload and the thesis's model decide every 20 s, at multiples of it, by what they looked at then. Of the cycles between two
 //!   events the first three and the last are decided, since their models learn from an event within two; in all
 //!   others only preload's correlation moves, by little.

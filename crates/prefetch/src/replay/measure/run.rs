@@ -56,8 +56,15 @@ pub fn run_told(
     tell: &mut dyn FnMut(),
 ) -> Vec<Row> {
     let mut run = Run::new(predictor, trace, settings);
-    for (happened, life) in lives(trace) {
+    let mut lives = lives(trace).peekable();
+    while let Some((happened, life)) = lives.next() {
         run.take(happened, &life);
+        // What happens at one instant is decided on once: nothing is read in no time.
+        if run.predictor.cycle_s().is_none()
+            && lives.peek().is_none_or(|(next, _)| next.at_s != happened.at_s)
+        {
+            run.decide(happened.at_s);
+        }
         tell();
     }
     run.memories.iter_mut().for_each(Memory::clear);
@@ -112,9 +119,6 @@ impl<'a> Run<'a> {
             self.memories.iter_mut().for_each(|memory| memory.start(needs, &self.trace.maps));
         }
         self.predictor.observe(happened);
-        if self.predictor.cycle_s().is_none() {
-            self.decide(at_s);
-        }
         self.last_s = Some(at_s);
     }
 

@@ -1,0 +1,60 @@
+//! Glances: what is missing is seen at once, nothing is read for it, and nobody waits for what hangs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use eke_prefetch::Kind;
+use eke_prefetch::fetch::glance::Seen;
+use eke_prefetch::fetch::{Haste, Want};
+
+use super::silent::{Silence, Silent};
+use super::stage::{LONG, Stage, quick, wait, whole};
+use super::{fetcher, pages};
+
+#[test]
+fn what_is_missing_is_seen_and_not_read() {
+    let Some(stage) = Stage::set("what_is_missing_is_seen_and_not_read", quick()) else { return };
+    let [first, second] = ["a", "b"].map(|name| stage.file(name, 300_000));
+    let wants: Arc<[Want]> = [whole(&first), whole(&second)].into();
+    let other = Want { stamp: wants[1].stamp, ..wants[0].clone() };
+    stage.cool();
+    let fetcher = fetcher();
+    let glance = |groups| fetcher.glance(groups, Haste::AtExec, LONG).unwrap();
+    assert_eq!(glance(vec![Arc::clone(&wants)]), [Some(Seen::Missing)]);
+    wait(&fetcher.start(wants[..1].to_vec(), Haste::AtExec).unwrap());
+    let read = stage.disk.stats().reads;
+    let groups: [Arc<[Want]>; 3] = [wants[..1].into(), wants[1..].into(), [other].into()];
+    assert_eq!(glance(groups.to_vec()), [Some(Seen::There), Some(Seen::Missing), Some(Seen::Changed)]);
+    assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
+    assert_eq!(glance(vec![]), []);
+}
+
+#[test]
+fn nobody_waits_for_a_glance_that_hangs_and_few_do() {
+    if let Some(why) = eke_testkit::real::lacking(&["/dev/fuse"]) {
+        return eke_testkit::real::skip("nobody_waits_for_a_glance_that_hangs_and_few_do", &why);
+    }
+    let silent = Silent::mount(Silence::Lookup);
+    let (path, stamp) = silent.file("x");
+    let hangs: Arc<[Want]> = [Want { path, kind: Kind::File, stamp, pages: pages(&[(0, 1)]) }].into();
+    let at_most = Duration::from_millis(20);
+    let fetcher = fetcher();
+    for _ in 0..20 {
+        assert_eq!(fetcher.glance(vec![Arc::clone(&hangs)], Haste::AtExec, at_most).unwrap(), [None]);
+    }
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.flatten().filter_map(|task| name(task).ok()).filter(|name| name == "glance\n").count()
+    };
+    assert!((1..=2).contains(&threads()), "{} threads hang", threads());
+    // Once it answers, there are glances again.
+    silent.answer();
+    let began = Instant::now();
+    while threads() > 0 {
+        assert!(began.elapsed() < LONG, "they never end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // What cannot be opened is nothing that could be read.
+    assert_eq!(fetcher.glance(vec![hangs], Haste::AtExec, LONG).unwrap(), [Some(Seen::There)]);
+}
