@@ -426,7 +426,10 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
 	u64 thread = bpf_get_current_pid_tgid();
-	bpf_map_delete_elem(&asking, &thread);
+
+	/* Of all threads and all calls: to look takes no lock, to delete does */
+	if (bpf_map_lookup_elem(&asking, &thread))
+		bpf_map_delete_elem(&asking, &thread);
 	return 0;
 }
 
