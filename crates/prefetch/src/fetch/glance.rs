@@ -18,8 +18,8 @@ use super::{Haste, Want, io_class_of};
 use crate::io_class;
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
-/// Glances that may hang; then nobody glances until one comes back.
-const MOST: usize = 2;
+/// Glances that may hang; then nobody glances until one comes back. Mounts that hang are barred soon, by a fetch that hangs there too.
+const MOST: usize = 4;
 /// A file is missing if more than this part of what is looked at is: the kernel tells of pages around a fault that they are used whether they are
 /// in memory or not, so single ones are never there.
 const MISSING_SHARE: u64 = 8;

@@ -88,6 +88,11 @@ fn off(figures: &Figures, dev: u64, barred: &HashSet<u64>) -> Option<String> {
         .then(|| figures.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))
 }
 
+/// The number of the file system that a want is on; none if it is on no mount that is read.
+pub(super) fn mount_number(want: &Want, mounts: &[Mount]) -> Option<u64> {
+    number::parse(&place(want, mounts).ok()?.device)
+}
+
 /// The mount of a want: of files that which covers the path, of a device that which is of it, and keeps its metadata there.
 fn place<'a>(want: &Want, mounts: &'a [Mount]) -> Result<&'a Mount, String> {
     if want.kind != Kind::Device {

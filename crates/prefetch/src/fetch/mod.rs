@@ -51,6 +51,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_kernel::parse::mountinfo;
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::driver::{Driver, Known, Shared, key};
@@ -182,7 +183,21 @@ impl Fetcher {
         haste: Haste,
         at_most: Duration,
     ) -> io::Result<Vec<Option<Seen>>> {
+        let groups = self.without_barred(groups);
         self.common.glances.at(self.common.root.path(""), groups, haste, at_most)
+    }
+
+    /// What is on mounts that did not answer before is not asked for again.
+    fn without_barred(&self, groups: Vec<Arc<[Want]>>) -> Vec<Arc<[Want]>> {
+        let barred = self.common.left_behind.barred();
+        if barred.is_empty() {
+            return groups;
+        }
+        let mounts =
+            mountinfo::parse(&self.common.root.read_bytes("proc/self/mountinfo").unwrap_or_default());
+        let answers =
+            |want: &&Want| lanes::mount_number(want, &mounts).is_some_and(|dev| !barred.contains(&dev));
+        groups.iter().map(|wants| wants.iter().filter(answers).cloned().collect()).collect()
     }
 
     /// How many threads wait for file systems that do not answer; with four of them nothing more is fetched until one is answered.

@@ -4,7 +4,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 
 use super::extents::extents;
 use super::files::Files;
@@ -101,8 +101,9 @@ impl Worker {
     }
 }
 
+/// From its begin: somebody may have gone through it before.
 fn listed(opened: &Opened) -> Outcome {
-    match list(&opened.fd) {
+    match seek(&opened.fd, SeekFrom::Start(0)).map_err(io::Error::from).and_then(|_| list(&opened.fd)) {
         Ok(_) => Outcome::Listed,
         Err(e) => Outcome::Refused(Refusal::now(format!("it cannot be listed: {e}"))),
     }
