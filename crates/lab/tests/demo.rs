@@ -46,7 +46,8 @@ fn the_demo_shows_a_kill_and_a_finish_and_leaves_nothing() {
     };
     let report = run(&Root::host(), &spec, &mut ByHand(None), &AtomicBool::new(false)).unwrap();
     eprintln!("{}", text::render(&report));
-    assert!(report.without.run.oom_killed && !report.without.finished, "{report:?}");
+    let without = &report.without;
+    assert!((without.run.oom_killed || without.run.interrupted) && !without.finished, "{report:?}");
     assert!(report.compressed.finished && report.compressed.turns.unwrap().count > 1000, "{report:?}");
     assert!((2.6..3.3).contains(&report.compressed.run.ratio().unwrap()), "{report:?}");
     assert!(report.seconds < 60.0);

@@ -1,6 +1,6 @@
 //! `eke demo`: what compressed swap changes, shown in a box on a machine that is short of nothing, in under a minute.
 //!
-//! 1. A process too large for its box, without swap: the kernel kills it.
+//! 1. A process too large for its box, without swap: the kernel kills it, or it gets stuck and is ended.
 //! 2. The same data with swap on this machine's disk: page turns, timed.
 //! 3. The same process with the plan's compressed swap: it finishes, its pages are checked, and its page turns are timed.
 //!
@@ -13,7 +13,7 @@ pub mod text;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_core::sample::SwapArea;
 use eke_core::units::Bytes;
@@ -24,6 +24,12 @@ use crate::hog::latency::Latency;
 use crate::hog::{HogReport, HogSpec, Turns};
 use crate::pen::{self, Output, PenSpec, Report, Swap};
 use disk_file::DiskFile;
+
+/// A process that lacks memory without swap is killed within seconds, or reads its own program from the disk again and again without end: the
+/// kernel (6.18, cgroup v1) goes on as long as there is a page of a file that it can take.
+const STUCK_AFTER: Duration = Duration::from_secs(20);
+/// How often it is looked whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How the caller arranges the machine's swap for each part. What one call applied, the next undoes first.
 pub trait Arrange {
@@ -198,12 +204,33 @@ impl Demo<'_> {
         let argument = serde_json::to_string(&hog).unwrap_or_default();
         let command = self.spec.hog.iter().cloned().chain([OsString::from(argument)]);
         let pen = PenSpec { swap, output: Output::Capture, ..PenSpec::new(self.spec.memory, command) };
-        let run = pen::run(self.root, &pen, self.shutdown)?;
+        let run = match swap {
+            Swap::Forbidden => within(STUCK_AFTER, self.shutdown, |end| pen::run(self.root, &pen, end))?,
+            Swap::Machines => pen::run(self.root, &pen, self.shutdown)?,
+        };
         if self.shutdown.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         Ok(part_of(run))
     }
+}
+
+/// Does something that ends when its flag is set: by `shutdown`, or after so long.
+fn within<T>(most: Duration, shutdown: &AtomicBool, act: impl FnOnce(&AtomicBool) -> T) -> T {
+    let (end, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let ends = shutdown.load(Ordering::Relaxed) || begun.elapsed() >= most;
+                end.fetch_or(ends, Ordering::Relaxed);
+                std::thread::sleep(LOOK);
+            }
+        });
+        let done = act(&end);
+        is_over.store(true, Ordering::Relaxed);
+        done
+    })
 }
 
 fn part_of(run: Report) -> Part {

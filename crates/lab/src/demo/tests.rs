@@ -134,3 +134,30 @@ fn other_swap_is_named() {
     assert!(notes_before(&[]).is_empty());
     assert!(notes_before(&[area("/dev/vda2"), area("/swap")])[0].contains("/dev/vda2 and /swap"));
 }
+
+#[test]
+fn who_got_stuck_without_swap_was_not_killed() {
+    let mut stuck = report(1_000);
+    stuck.without.run = crate::pen::Report {
+        interrupted: true,
+        oom_killed: false,
+        signal: Some(9),
+        seconds: 20.0,
+        ..stuck.without.run
+    };
+    let text = render(&stuck);
+    assert!(text.contains("stuck, ended after 20 s") && text.contains("Without swap it got stuck"), "{text}");
+}
+
+#[test]
+fn what_takes_too_long_is_ended_and_what_does_not_is_left_alone() {
+    let waits = |end: &AtomicBool| {
+        while !end.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let never = AtomicBool::new(false);
+    within(Duration::from_millis(30), &never, waits);
+    within(Duration::from_secs(3600), &AtomicBool::new(true), waits);
+    assert!(!within(Duration::from_secs(3600), &never, |end| end.load(Ordering::Relaxed)));
+}

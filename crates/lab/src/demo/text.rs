@@ -49,6 +49,7 @@ fn outcome(part: &Part) -> String {
         (true, ..) => format!("finished, {:.1} s", part.work_seconds),
         (_, true, _) if part.run.over_budget => format!("killed over its budget, {seconds:.1} s"),
         (_, true, _) => format!("killed by the kernel, {seconds:.1} s"),
+        _ if part.run.interrupted => format!("stuck, ended after {seconds:.0} s"),
         _ if part.corrupted_pages > 0 => format!("{} PAGES WERE CORRUPTED", part.corrupted_pages),
         (.., Some(code)) => format!("failed with exit code {code}"),
         _ => format!("ended by signal {}", part.run.signal.unwrap_or(0)),
@@ -69,17 +70,23 @@ fn meaning(report: &DemoReport) -> Vec<String> {
 }
 
 fn verdict(report: &DemoReport) -> String {
-    match (report.without.run.oom_killed, report.compressed.finished) {
-        (true, true) => {
-            "Without swap it was killed; with compressed swap it finished, every page as it was written."
-                .to_owned()
+    let without = match &report.without.run {
+        run if run.interrupted => {
+            "Without swap it got stuck, reading its own program from the disk again and again"
         }
-        (true, false) => "It did not finish with compressed swap either.".to_owned(),
+        run if run.oom_killed => "Without swap it was killed",
+        _ => "Without swap it did not finish",
+    };
+    match (report.without.finished, report.compressed.finished) {
         (false, true) => {
+            format!("{without}; with compressed swap it finished, every page as it was written.")
+        }
+        (false, false) => format!("{without}. It did not finish with compressed swap either."),
+        (true, true) => {
             "It finished with compressed swap, but also without: this box was not too small for it."
                 .to_owned()
         }
-        (false, false) => "It finished neither without nor with compressed swap.".to_owned(),
+        (true, false) => "It finished without swap, but not with compressed swap.".to_owned(),
     }
 }
 
