@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use eke_lab::slow_disk::Profile;
+use eke_prefetch::fetch::resident::missing_bytes;
 use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;
 use stage::Stage;
@@ -154,6 +155,10 @@ fn cannot_run(test: &str) -> bool {
     why.is_some()
 }
 
+fn missing_of(path: &Path) -> u64 {
+    missing_bytes(std::fs::File::open(path).unwrap(), 0, DATA, DATA).unwrap()
+}
+
 #[test]
 fn what_is_learned_is_read_again_also_after_a_kill() {
     let Some(place) = Place::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
@@ -168,10 +173,13 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     place.stage.cool();
     let (output, said) = place.ahead();
     let said = said.unwrap_or_else(|| panic!("{output:?}"));
-    let at_least = if ready["source"].as_str().unwrap().starts_with("BPF") { DATA } else { 256 << 10 };
+    let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
+    let at_least = if sees_reads { DATA } else { 256 << 10 };
     assert!(said["bytes"].as_u64().unwrap() >= at_least, "{said} of {learned}");
-    let (_, again) = place.ahead();
-    assert_eq!(again.unwrap()["bytes"], 0, "all is there");
+    // Of the system's own files on other disks it may choose some now and others then: what those disks do is measured each time.
+    assert!(!sees_reads || missing_of(&place.data()) == 0, "{said}");
+    let again = place.ahead().1.unwrap();
+    assert!(again["bytes"].as_u64().unwrap() < at_least, "{again} after {said}");
 
     let (running, ready) = Running::ready(&place, &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
