@@ -1,6 +1,6 @@
 //! Glances: what is missing is seen at once, nothing is read for it, and nobody waits for what hangs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
@@ -12,8 +12,12 @@ use super::silent::{Silence, Silent};
 use super::stage::{LONG, Stage, quick, wait, whole};
 use super::{fetcher, known_quick, pages};
 
+/// Threads are counted by their name, which those of the other test have, too.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 #[test]
 fn what_is_missing_is_seen_and_not_read() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(stage) = Stage::set("what_is_missing_is_seen_and_not_read", quick()) else { return };
     let [first, second] = ["a", "b"].map(|name| stage.file(name, 300_000));
     let wants: Arc<[Want]> = [whole(&first), whole(&second)].into();
@@ -32,6 +36,7 @@ fn what_is_missing_is_seen_and_not_read() {
 
 #[test]
 fn nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = eke_testkit::real::lacking(&["/dev/fuse"]) {
         return eke_testkit::real::skip(
             "nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever",
