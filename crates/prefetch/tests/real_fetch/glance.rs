@@ -1,7 +1,7 @@
 //! Glances: what is missing is seen at once, nothing is read for it, and nobody waits for what hangs.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_kernel::Root;
 use eke_prefetch::Kind;
@@ -9,7 +9,7 @@ use eke_prefetch::fetch::glance::Seen;
 use eke_prefetch::fetch::{Fetcher, Haste, Limits, Want};
 
 use super::silent::{Silence, Silent};
-use super::stage::{LONG, Stage, quick, wait, whole};
+use super::stage::{LONG, Stage, quick, until, wait, whole};
 use super::{fetcher, known_quick, pages};
 
 /// Threads are counted by their name, which those of the other test have, too.
@@ -66,12 +66,8 @@ fn nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever() {
         let seen = fetcher.glance(vec![Arc::clone(&hangs)], Haste::AtExec, LONG).unwrap();
         assert_eq!(seen, [Some(Seen::There)], "nothing of it is looked at");
     }
-    assert_eq!(threads(), before);
-    // Once it answers, they end.
+    // Who has answered ends a moment later.
+    until("none of them hangs", || threads() == before);
     silent.answer();
-    let began = Instant::now();
-    while threads() > 0 {
-        assert!(began.elapsed() < LONG, "they never end");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("all end once it answers", || threads() == 0);
 }
