@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::RawDir;
 
-/// Where what is read goes: nowhere. All parts of a read go to the same few pages, which stay in the processor's cache.
-const SINK_BYTES: usize = 64 << 10;
-const PARTS: usize = 16;
+/// Where what is read goes: nowhere. All parts of a read go to the same few pages, which stay in the processor's cache; each thread has its own.
+const SINK_BYTES: usize = 16 << 10;
+const PARTS: usize = 64;
 /// The most that one call reads.
 const CALL_BYTES: u64 = (SINK_BYTES * PARTS) as u64;
 /// Bytes for entries of a directory, and how often they are filled: 64 MiB of entries are in no directory that a launch lists.

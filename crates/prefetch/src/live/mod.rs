@@ -15,6 +15,7 @@
 //! - [`library`]: what is kept, or what is known without a file to keep it in
 //! - [`ahead`], [`at_exec`]: the two occasions of reading
 //! - [`glances`]: whether files are in memory still, by a few of them, which [`sample`] takes (pure)
+//! - [`heap`]: what a burst took is given back
 //! - [`process`]: the loop; [`reading`]: what it reads; [`say`]: what it says, as lines of JSON
 //! - [`once`]: `eke-prefetch ahead PROGRAM...`
 //!
@@ -25,6 +26,7 @@ mod at_exec;
 mod clock;
 mod disks;
 mod glances;
+mod heap;
 mod library;
 mod memory;
 mod once;

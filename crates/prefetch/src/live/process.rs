@@ -18,6 +18,7 @@ use super::at_exec::AtExec;
 use super::clock::{Clock, unix_s};
 use super::disks::Disks;
 use super::glances::Glances;
+use super::heap;
 use super::library::Library;
 use super::memory::Looks;
 use super::options::Options;
@@ -86,6 +87,7 @@ pub fn run(
     shutdown: BorrowedFd<'_>,
     say: Say<'_>,
 ) -> Result<(), Error> {
+    heap::share();
     let mut said = None;
     let _lock = lock(root, options, &mut said)?;
     said.into_iter().for_each(&mut *say);
@@ -300,6 +302,7 @@ impl<'a> Process<'a> {
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
             self.flush(now);
+            heap::give_back();
         }
         if now.mono.saturating_sub(self.done.state) >= KEEP_STATE {
             self.done.state = now.mono;
