@@ -63,8 +63,18 @@ struct inode___before_6_7 {
 	struct timespec64 i_mtime;
 };
 
+struct xarray {
+	void *xa_head;
+};
+
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+
 struct address_space {
 	struct inode *host;
+	struct xarray i_pages;
 };
 
 struct folio {

@@ -23,6 +23,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define MILLISECOND 1000000ull
 
 #define ASKS 3
+/* include/linux/xarray.h, without CONFIG_BASE_SMALL */
+#define XA_SLOT_BITS 6
+#define XA_SLOT_MASK 63
+#define XA_LEVELS 11
+#define XA_LAST_SIBLING (63 << 2 | 2)
+
+extern int LINUX_KERNEL_VERSION __kconfig;
 
 /* Set before loading */
 const volatile struct {
@@ -77,6 +84,19 @@ struct {
 	__type(key, u64);
 	__type(value, u8);
 } asking SEC(".maps");
+
+struct wanted {
+	struct address_space *mapping;
+	u64 index;
+};
+
+/* The page that a thread faulted at and that was not there, until it is added */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct wanted);
+} faulting SEC(".maps");
 
 struct scratch {
 	struct exec_record exec;
@@ -406,6 +426,58 @@ static __always_inline u64 pages_of(struct folio *folio)
 	return pages ? pages : 1;
 }
 
+/* From Linux 6.18 on a fault maps all of a large folio, and so do faults around (mm/memory.c, finish_fault; mm/filemap.c,
+ * filemap_map_pages), and no tracepoint tells which. Before that each window of pages is told of. */
+static __always_inline bool maps_folios(void)
+{
+	return LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 18, 0);
+}
+
+/* What is in the page cache at this index: the walk of lib/xarray.c, xas_load(). Entries of two low bits 10 are nodes if they are large
+ * and else siblings, the number of another slot; those with the lowest bit are no folios. */
+static __always_inline void *cached(struct address_space *mapping, u64 index)
+{
+	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), at;
+	u64 slots = bpf_core_field_offset(struct xa_node, slots);
+
+	for (int level = 0; level < XA_LEVELS && (entry & 3) == 2 && entry > XA_LAST_SIBLING; level++) {
+		u64 node = entry - 2;
+		u8 shift = BPF_CORE_READ((struct xa_node *)node, shift);
+
+		if (!level && index >> shift >> XA_SLOT_BITS)
+			return 0;
+		at = (index >> shift) & XA_SLOT_MASK;
+		for (int sibling = 0; sibling < 2; sibling++) {
+			if (bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + slots + at * sizeof(entry))))
+				return 0;
+			if ((entry & 3) != 2 || entry > XA_LAST_SIBLING)
+				break;
+			at = (entry >> 2) & XA_SLOT_MASK;
+		}
+	}
+	return entry & 3 ? 0 : (void *)entry;
+}
+
+/* The begin and the end of the large folio that is cached at this index; without one both are as they are */
+static __always_inline bool widen(struct address_space *mapping, u64 index, u64 *first, u64 *end)
+{
+	struct folio *folio = cached(mapping, index);
+	u64 begin, pages;
+
+	if (!folio)
+		return false;
+	begin = BPF_CORE_READ(folio, index);
+	pages = pages_of(folio);
+	/* it may be another one by now */
+	if (BPF_CORE_READ(folio, mapping) != mapping || index < begin || index - begin >= pages)
+		return true;
+	if (begin < *first)
+		*first = begin;
+	if (begin + pages > *end)
+		*end = begin + pages;
+	return true;
+}
+
 struct pt_regs;
 
 SEC("tp_btf/sys_enter")
@@ -440,24 +512,43 @@ int BPF_PROG(on_add, struct folio *folio)
 	u64 index = BPF_CORE_READ(folio, index), thread = bpf_get_current_pid_tgid();
 	struct inode *inode = folio->mapping->host;
 	u64 end = index + pages_of(folio);
+	struct wanted *wanted;
 
 	tell(inode, index, end, HOW_ADDED);
 	if (bpf_map_lookup_elem(&asking, &thread))
 		tell(inode, index, end, HOW_READ);
+	wanted = bpf_map_lookup_elem(&faulting, &thread);
+	if (wanted && wanted->mapping == folio->mapping && index <= wanted->index && wanted->index < end)
+		tell(inode, index, end, HOW_MAPPED);
 	return 0;
 }
 
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
-	tell(mapping->host, index, index + 1, HOW_FAULT);
+	u64 first = index, end = first + 1, thread = bpf_get_current_pid_tgid();
+	struct wanted wanted = { .mapping = mapping, .index = index };
+
+	tell(mapping->host, first, end, HOW_FAULT);
+	if (!maps_folios() || !launch_of(thread >> 32))
+		return 0;
+	if (widen(mapping, index, &first, &end))
+		tell(mapping->host, first, end, HOW_MAPPED);
+	else
+		bpf_map_update_elem(&faulting, &thread, &wanted, BPF_ANY);
 	return 0;
 }
 
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(on_map, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	tell(mapping->host, first, (u64)last + 1, HOW_MAPPED);
+	u64 begin = first, end = (u64)last + 1;
+
+	if (maps_folios() && launch_of(bpf_get_current_pid_tgid() >> 32)) {
+		widen(mapping, first, &begin, &end);
+		widen(mapping, last, &begin, &end);
+	}
+	tell(mapping->host, begin, end, HOW_MAPPED);
 	return 0;
 }
 

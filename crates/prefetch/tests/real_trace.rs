@@ -90,6 +90,36 @@ fn pages_that_are_mapped_are_seen_with_those_around() {
     assert!(found.without(&around).is_empty(), "{found:?}");
 }
 
+/// Large folios are mapped whole from Linux 6.18 on, and no tracepoint tells.
+#[test]
+fn all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not() {
+    let Some(_machine) = start("all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not") else {
+        return;
+    };
+    let disk = Disk::new();
+    let long = disk.path("long");
+    std::fs::write(&long, vec![7; 12 << 20]).unwrap();
+    disk.remount();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let is_told = |pages: &str| {
+        format!("EKE_MAPPED='{}' {}", told.path().display(), tracing::mapper(&disk, "long", pages, 0))
+    };
+    let mut check = |script: &str| {
+        let launch = session.launch(script);
+        let mapped = std::fs::read_to_string(told.path()).unwrap();
+        let mapped: Vec<u64> = mapped.lines().map(|page| page.parse().unwrap()).collect();
+        let mapped = pages(&mapped.iter().map(|page| (*page, page + 1)).collect::<Vec<_>>());
+        let found = &touched(&launch, &long).unwrap().pages;
+        assert!(mapped.has(700), "{mapped:?}");
+        assert!(mapped.without(found).is_empty(), "{mapped:?} are mapped, {found:?} found");
+    };
+    check(&is_told("700,701,702,703,2900"));
+    // The kernel reads ahead in folios that grow.
+    std::fs::read(&long).unwrap();
+    check(&is_told("700,1100,1700,2300,2500"));
+}
+
 /// LibreOffice asks for libraries of which it touches half: who reads them late keeps it from what it waits for.
 #[test]
 fn pages_that_are_asked_for_are_seen_though_nobody_touches_them() {

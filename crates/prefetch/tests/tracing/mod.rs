@@ -252,11 +252,28 @@ pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>
         for page in pages {
             std::ptr::read_volatile(at.cast::<u8>().add(page * 4096));
         }
+        if let Some(told) = std::env::var_os("EKE_MAPPED") {
+            std::fs::write(told, mapped(at as u64 / 4096, bytes.div_ceil(4096))).unwrap();
+        }
         std::thread::sleep(Duration::from_millis(
             std::env::var("EKE_STAY_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(0),
         ));
         munmap(at, bytes).unwrap();
     }
+}
+
+/// Which of these pages of this process's are mapped, each a line (bit 63, Documentation/admin-guide/mm/pagemap.rst).
+fn mapped(first: u64, count: usize) -> String {
+    use std::os::unix::fs::FileExt;
+    let mut words = vec![0; count * 8];
+    std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut words, first * 8).unwrap();
+    let is_there = |word: &[u8]| word[7] & 0x80 != 0;
+    words
+        .chunks(8)
+        .enumerate()
+        .filter(|(_, word)| is_there(word))
+        .map(|(page, _)| format!("{page}\n"))
+        .collect()
 }
 
 /// The command of a process that maps a file of the disk and touches these pages: this test's own program.
