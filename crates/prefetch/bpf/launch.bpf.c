@@ -22,6 +22,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
 
+/* Entries of 8 bytes, a page of them */
+#define PAGES_A_TABLE (1ull << (machine.page_shift - 3))
 #define ASKS 3
 /* include/linux/xarray.h, without CONFIG_BASE_SMALL */
 #define XA_SLOT_BITS 6
@@ -505,7 +507,9 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* What is asked for is read whether somebody touches it or not, and a launch may wait for it: so it counts as read */
+/* Of a folio that fills a page table the kernel maps all, and tells of nothing (mm/filemap.c, filemap_map_pmd): that it came is all that is
+ * seen of it. The kernel reads ahead so far only for who goes through a file.
+ * What is asked for is read whether somebody touches it or not, and a launch may wait for it: so it counts as read */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
@@ -518,7 +522,9 @@ int BPF_PROG(on_add, struct folio *folio)
 	if (bpf_map_lookup_elem(&asking, &thread))
 		tell(inode, index, end, HOW_READ);
 	wanted = bpf_map_lookup_elem(&faulting, &thread);
-	if (wanted && wanted->mapping == folio->mapping && index <= wanted->index && wanted->index < end)
+	if (wanted && (wanted->mapping != folio->mapping || wanted->index < index || wanted->index >= end))
+		wanted = 0;
+	if (wanted || end - index >= PAGES_A_TABLE)
 		tell(inode, index, end, HOW_MAPPED);
 	return 0;
 }
