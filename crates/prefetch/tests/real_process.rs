@@ -176,10 +176,11 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
     let at_least = if sees_reads { DATA } else { 256 << 10 };
     assert!(said["bytes"].as_u64().unwrap() >= at_least, "{said} of {learned}");
-    // Of the system's own files on other disks it may choose some now and others then: what those disks do is measured each time.
     assert!(!sees_reads || missing_of(&place.data()) == 0, "{said}");
-    let again = place.ahead().1.unwrap();
-    assert!(again["bytes"].as_u64().unwrap() < at_least, "{again} after {said}");
+    // Of the system's own files on other disks it may choose some a turn later: what those disks do is measured each time.
+    let again = || place.ahead().1.unwrap()["bytes"].as_u64().unwrap();
+    assert!(again() < at_least, "after {said}");
+    assert!((0..8).any(|_| again() == 0), "all is there");
 
     let (running, ready) = Running::ready(&place, &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");

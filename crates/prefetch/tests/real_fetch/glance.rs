@@ -68,6 +68,14 @@ fn nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever() {
     }
     // Who has answered ends a moment later.
     until("none of them hangs", || threads() == before);
+    // Where nothing is barred only so many hang.
+    let other = Fetcher::new(Root::host(), limits);
+    for _ in 0..20 {
+        assert_eq!(other.glance(vec![Arc::clone(&hangs)], Haste::AtExec, at_most).unwrap(), [None]);
+    }
+    assert_eq!(threads(), before + 4);
     silent.answer();
     until("all end once it answers", || threads() == 0);
+    // Then there are glances again; what cannot be opened is nothing that could be read.
+    assert_eq!(other.glance(vec![hangs], Haste::AtExec, LONG).unwrap(), [Some(Seen::There)]);
 }
