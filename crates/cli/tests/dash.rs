@@ -23,3 +23,5 @@ mod ground;
 mod page;
 #[path = "dash/prometheus.rs"]
 mod prometheus;
+#[path = "dash/silent.rs"]
+mod silent;

@@ -71,12 +71,8 @@ fn serve(context: &Context, address: SocketAddr) -> Outcome {
     let address = listener.local_addr()?;
     put!("Metrics are at http://{address}/metrics; Ctrl-C ends it.\n");
     let own = context.to_own();
-    let metrics: scrape::Metrics = Arc::new(move |accept| {
-        let format = Format::accepted(accept);
-        let reading = reading(&own).map_err(|failure| failure.to_string())?;
-        Ok((text::text(&reading, format), format.content_type()))
-    });
-    scrape::run(listener, address, metrics, shutdown).map_err(dash::failure)?;
+    let read: scrape::Read = Arc::new(move || reading(&own).map_err(|failure| failure.to_string()));
+    scrape::run(listener, address, read, shutdown).map_err(dash::failure)?;
     Ok(Status::Done)
 }
 

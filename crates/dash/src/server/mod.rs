@@ -1,14 +1,17 @@
-//! HTTP/1.1 by axum, on one thread.
+//! HTTP/1.1 by axum and hyper, on one thread.
 //!
 //! # Layout
+//! - `accept`: the loop that takes connections; [`places`]: how many, how long, which gives way. Pure
 //! - [`guard`]: who may ask, from the request's own words. Pure
 //! - [`token`]: the word that lets others than this machine in
 //! - [`assets`]: the page, in the program
 //! - [`page`]: the page's routes; [`scrape`]: those of the metrics
 
+mod accept;
 pub mod assets;
 pub mod guard;
 pub mod page;
+pub mod places;
 pub mod scrape;
 pub mod token;
 
@@ -22,6 +25,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 
 use crate::error::{Error, Result};
+use places::Bounds;
 
 /// Takes an address; its port is known then, also where 0 was asked for.
 ///
@@ -31,8 +35,8 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
-/// Serves until `shutdown` becomes readable.
-fn serve(listener: TcpListener, router: Router, shutdown: UnixStream) -> Result<()> {
+/// Serves within these bounds until `shutdown` becomes readable.
+fn serve(listener: TcpListener, router: Router, shutdown: UnixStream, bounds: Bounds) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     runtime
         .map_err(Error::Serve)?
@@ -44,7 +48,7 @@ fn serve(listener: TcpListener, router: Router, shutdown: UnixStream) -> Result<
             let router = router.layer(from_fn(harden));
             // Whoever is slow to read its answer does not keep the program from ending.
             tokio::select! {
-                served = axum::serve(listener, router) => served,
+                () = accept::run(listener, router, bounds) => Ok(()),
                 ended = shutdown.readable() => ended,
             }
         })

@@ -13,6 +13,7 @@ use axum::routing::get;
 
 use super::assets::ASSETS;
 use super::guard::{Guard, Verdict};
+use super::places::Bounds;
 use super::serve;
 use crate::error::Result;
 use crate::history::SPANS;
@@ -23,7 +24,7 @@ use crate::live::Live;
 /// # Errors
 /// What the kernel answers when the listener cannot be used.
 pub fn run(listener: TcpListener, guard: Guard, live: Arc<Live>, shutdown: UnixStream) -> Result<()> {
-    serve(listener, router(guard, live), shutdown)
+    serve(listener, router(guard, live), shutdown, Bounds::default())
 }
 
 fn router(guard: Guard, live: Arc<Live>) -> Router {

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -10,31 +11,54 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use eke_metrics::text::text;
+use eke_metrics::{Format, Reading};
 use tokio::sync::Mutex;
 
 use super::guard::is_this_machine;
+use super::places::Bounds;
 use super::serve;
 use crate::error::Result;
 
-/// Metrics as text with their media type, for a scraper that sent this `Accept`; or why not. It may take seconds.
-pub type Metrics =
-    Arc<dyn Fn(Option<&str>) -> std::result::Result<(String, &'static str), String> + Send + Sync>;
+/// Reads the machine, or says why not. It may take seconds.
+pub type Read = Arc<dyn Fn() -> std::result::Result<Reading, String> + Send + Sync>;
 
-/// One scrape at a time: each asks the agent, or reads the machine.
-type Turn = Arc<Mutex<Metrics>>;
+/// Scrapes within this time have the same reading: what a flood of them costs is bounded.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// One reading at a time: each asks the agent, or reads the machine.
+type Turn = Arc<Mutex<Newest>>;
+
+struct Newest {
+    read: Read,
+    reading: Option<(Instant, Reading)>,
+}
+
+impl Newest {
+    fn get(&mut self) -> std::result::Result<&Reading, String> {
+        let reading = match self.reading.take() {
+            Some(known) if known.0.elapsed() < FRESH => known,
+            _ => {
+                let reading = (self.read)()?;
+                (Instant::now(), reading)
+            }
+        };
+        Ok(&self.reading.insert(reading).1)
+    }
+}
 
 /// Serves metrics until `shutdown` becomes readable.
 ///
 /// # Errors
 /// What the kernel answers when the listener cannot be used.
-pub fn run(listener: TcpListener, address: SocketAddr, metrics: Metrics, shutdown: UnixStream) -> Result<()> {
+pub fn run(listener: TcpListener, address: SocketAddr, read: Read, shutdown: UnixStream) -> Result<()> {
     let router = Router::new()
         .route("/metrics", get(scrape))
         .route("/", get(|| async { "eke: metrics are at /metrics\n" }))
-        .with_state(Arc::new(Mutex::new(metrics)));
+        .with_state(Arc::new(Mutex::new(Newest { read, reading: None })));
     // Elsewhere scrapers ask by any name, and whoever can reach the port may read, as with node_exporter.
     let router = if address.ip().is_loopback() { router.layer(from_fn(own_names)) } else { router };
-    serve(listener, router, shutdown)
+    serve(listener, router, shutdown, Bounds::default())
 }
 
 async fn own_names(request: Request, next: Next) -> Response {
@@ -46,10 +70,12 @@ async fn own_names(request: Request, next: Next) -> Response {
 }
 
 async fn scrape(State(turn): State<Turn>, headers: HeaderMap) -> Response {
-    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    let metrics = turn.lock_owned().await;
-    match tokio::task::spawn_blocking(move || metrics(accept.as_deref())).await {
-        Ok(Ok((text, media))) => ([(header::CONTENT_TYPE, media)], text).into_response(),
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
+    let format = Format::accepted(accept);
+    let mut newest = turn.lock_owned().await;
+    // The turn goes with the reading: a client that leaves does not let the next reading begin beside this one.
+    match tokio::task::spawn_blocking(move || newest.get().map(|reading| text(reading, format))).await {
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
         Ok(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response(),
         Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()).into_response(),
     }

@@ -1,0 +1,45 @@
+//! Clients that connect and do not go on, from any user of this machine, and no token.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use crate::ground::{Ground, get, port_of, serving};
+
+const CLIENTS: usize = 300;
+
+/// A verb that serves, with fewer descriptors than there are clients.
+fn few_descriptors(ground: &Ground, verb: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eke"), "--root"]);
+    command.args([ground.root(), verb, "--listen", "127.0.0.1:0"]);
+    command.env("XDG_STATE_HOME", ground.path("state"));
+    command
+}
+
+fn clients(to: SocketAddr, said: &[u8]) -> Vec<TcpStream> {
+    let client = || {
+        let mut stream = TcpStream::connect(to).unwrap();
+        // Those that came before are closed for it.
+        let _ = stream.write_all(said);
+        stream
+    };
+    (0..CLIENTS).map(|_| client()).collect()
+}
+
+#[test]
+fn three_hundred_silent_clients_block_neither_the_page_nor_the_metrics() {
+    let ground = Ground::new();
+    for (verb, path) in [("dash", "/now"), ("metrics", "/metrics")] {
+        let (_process, address) = serving(few_descriptors(&ground, verb));
+        let to = port_of(&address);
+        let silent = clients(to, b"");
+        assert_eq!(get(to, path, &["Host: localhost"]).status, 200, "{verb}");
+        let half = clients(to, b"GET / HTTP/1.1\r\nHost: local");
+        assert_eq!(get(to, path, &["Host: localhost"]).status, 200, "{verb}");
+        let body = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+        let unfinished = clients(to, body);
+        assert_eq!(get(to, path, &["Host: localhost"]).status, 200, "{verb}");
+        drop((silent, half, unfinished));
+    }
+}
