@@ -1,12 +1,16 @@
 //! Names and attributes below, by descriptors.
 
-use std::ffi::OsStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, openat, statx};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 /// What is asked of statx(2).
 const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
@@ -46,17 +50,73 @@ pub fn stat(file: impl AsFd) -> io::Result<Statx> {
     Ok(statx(file, c"", AtFlags::EMPTY_PATH, WANTED)?)
 }
 
-/// A path to what a descriptor is of, for calls that take none: a link of proc(5) that needs no name to be right. A
-/// symbolic link that the descriptor itself is of is not followed.
-pub fn link(file: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
+/// A path to what a descriptor is of: a link of proc(5). It borrows the descriptor: once that is closed, its number may stand
+/// for another file, and a call on the path would reach that one.
+///
+/// ```compile_fail,E0716
+/// use std::{fs::File, os::fd::AsFd, sync::Arc};
+/// let file = Arc::new(File::open("/")?);
+/// let link = eke_mount::below::at::link(Arc::clone(&file).as_fd());
+/// rustix::fs::stat(link)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Link<'fd> {
+    path: String,
+    of: PhantomData<BorrowedFd<'fd>>,
+}
+
+/// A path to what this descriptor is of, for calls that take none. A symbolic link that the descriptor itself is of is not
+/// followed.
+pub fn link(file: BorrowedFd<'_>) -> Link<'_> {
+    Link { path: format!("/proc/self/fd/{}", file.as_raw_fd()), of: PhantomData }
+}
+
+/// A path to a name in an open directory: short, and nobody can lead it elsewhere.
+pub fn inside<'fd>(dir: BorrowedFd<'fd>, name: &str) -> Link<'fd> {
+    Link { path: format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()), of: PhantomData }
+}
+
+impl AsRef<Path> for Link<'_> {
+    fn as_ref(&self) -> &Path {
+        self.path.as_ref()
+    }
+}
+
+impl Arg for Link<'_> {
+    fn as_str(&self) -> Result<&str, Errno> {
+        Ok(&self.path)
+    }
+
+    fn to_string_lossy(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.path)
+    }
+
+    fn as_cow_c_str(&self) -> Result<Cow<'_, CStr>, Errno> {
+        self.path.as_cow_c_str()
+    }
+
+    fn into_c_str<'b>(self) -> Result<Cow<'b, CStr>, Errno>
+    where
+        Self: 'b,
+    {
+        self.path.into_c_str()
+    }
+
+    fn into_with_c_str<T, F>(self, f: F) -> Result<T, Errno>
+    where
+        Self: Sized,
+        F: FnOnce(&CStr) -> Result<T, Errno>,
+    {
+        self.path.into_with_c_str(f)
+    }
 }
 
 /// Opens what a descriptor is of.
 ///
 /// # Errors
 /// What openat(2) answers.
-pub fn reopen(file: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
+pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(CWD, link(file), flags | OFlags::CLOEXEC, Mode::empty())?)
 }
 

@@ -14,11 +14,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags, fadvise, open, statx};
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use rustix::process::{Resource, getrlimit};
 
-use super::Stamp;
+use super::{Stamp, at};
 
 /// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -202,9 +202,8 @@ impl File {
 impl Direct {
     /// Opens the file anew; `None` where the file system or the file's mode forbids it, or descriptors become few.
     fn open(plain: &OwnedFd) -> Option<Self> {
-        let path = format!("/proc/self/fd/{}", plain.as_raw_fd());
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let fd = open(path, flags, Mode::empty()).ok().filter(has_low_number)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOCTTY;
+        let fd = at::reopen(plain.as_fd(), flags).ok().filter(has_low_number)?;
         let (mem_align, offset_align) = alignment(&fd)?;
         Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align) })
     }

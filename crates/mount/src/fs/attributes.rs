@@ -1,7 +1,7 @@
 //! Attributes: reading and changing them.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
@@ -84,7 +84,7 @@ impl Fs {
             chownat(&path, c"", uid, gid, AtFlags::EMPTY_PATH)?;
         }
         if let Some(mode) = change.mode {
-            chmodat(CWD, at::link(&path), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
+            chmodat(CWD, at::link(path.as_fd()), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
         }
         if let Some(size) = change.size {
             self.truncate(asker, number, size)?;
@@ -109,7 +109,7 @@ impl Fs {
 
 fn set_times(path: &OwnedFd, change: &Change) -> io::Result<()> {
     let times = Timestamps { last_access: timespec(change.atime), last_modification: timespec(change.mtime) };
-    Ok(utimensat(CWD, at::link(path), &times, AtFlags::empty())?)
+    Ok(utimensat(CWD, at::link(path.as_fd()), &times, AtFlags::empty())?)
 }
 
 fn timespec(time: Option<Time>) -> Timespec {

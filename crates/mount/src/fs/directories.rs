@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use fuser::{FileAttr, FileType, INodeNo};
@@ -56,7 +56,7 @@ impl Fs {
     }
 
     fn directory(&self, number: u64) -> io::Result<OwnedFd> {
-        at::reopen(self.path(number)?, OFlags::RDONLY | OFlags::DIRECTORY)
+        at::reopen(self.path(number)?.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
     /// Entries from `offset` on, until `take` says that it is full.

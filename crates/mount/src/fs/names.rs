@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Fs {
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
         let linked =
-            linkat(CWD, at::link(&path), &dir, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+            linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
         if !(asker.again && again::is(&linked, Errno::EXIST) && is_it()) {
             linked?;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::AsFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
@@ -20,7 +21,7 @@ impl Fs {
     /// What getxattr(2) answers.
     pub fn getxattr(&self, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
         let mut value = Vec::with_capacity(room(most));
-        getxattr(at::link(self.path(number)?), name, spare_capacity(&mut value))?;
+        getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value))?;
         Ok(value)
     }
 
@@ -30,7 +31,7 @@ impl Fs {
     /// What listxattr(2) answers.
     pub fn listxattr(&self, number: u64, most: u32) -> io::Result<Vec<u8>> {
         let mut names = Vec::with_capacity(room(most));
-        listxattr(at::link(self.path(number)?), spare_capacity(&mut names))?;
+        listxattr(at::link(self.path(number)?.as_fd()), spare_capacity(&mut names))?;
         Ok(names)
     }
 
@@ -48,7 +49,7 @@ impl Fs {
     ) -> io::Result<()> {
         let path = self.path(number)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        let set = setxattr(at::link(&path), name, value, flags).map_err(io::Error::from);
+        let set = setxattr(at::link(path.as_fd()), name, value, flags).map_err(io::Error::from);
         let is_set = || self.getxattr(number, name, 0).is_ok_and(|v| v == value);
         if asker.again && again::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
@@ -58,7 +59,7 @@ impl Fs {
     /// # Errors
     /// What removexattr(2) answers.
     pub fn removexattr(&self, asker: &Asker, number: u64, name: &OsStr) -> io::Result<()> {
-        let removed = removexattr(at::link(self.path(number)?), name).map_err(io::Error::from);
+        let removed = removexattr(at::link(self.path(number)?.as_fd()), name).map_err(io::Error::from);
         if asker.again && again::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }

@@ -157,7 +157,7 @@ impl Nodes {
         match self.find_path(node) {
             // Others moved it below, but it is open.
             Err(e) if is_elsewhere(&e) => match open_file(node) {
-                Some(file) => Ok(self.put(node, at::reopen(&*file, OFlags::PATH)?)),
+                Some(file) => Ok(self.put(node, at::reopen(file.as_fd(), OFlags::PATH)?)),
                 None => Err(e),
             },
             found => found,
@@ -331,11 +331,14 @@ fn is_elsewhere(e: &io::Error) -> bool {
 /// A file to write is opened to read as well, if that is allowed: the store may need what lies around what is written.
 fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
     if access == Access::Read {
-        return Ok(Writer { file: Arc::new(File::new(at::reopen(path, OFlags::RDONLY)?)), readable: true });
+        return Ok(Writer {
+            file: Arc::new(File::new(at::reopen(path.as_fd(), OFlags::RDONLY)?)),
+            readable: true,
+        });
     }
-    let (fd, readable) = match at::reopen(path, OFlags::RDWR) {
+    let (fd, readable) = match at::reopen(path.as_fd(), OFlags::RDWR) {
         Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {
-            (at::reopen(path, OFlags::WRONLY)?, false)
+            (at::reopen(path.as_fd(), OFlags::WRONLY)?, false)
         }
         other => (other?, true),
     };

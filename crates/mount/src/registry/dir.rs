@@ -2,10 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
+
+use crate::below::at;
 
 /// Where such directories may lie.
 #[derive(Debug, Clone)]
@@ -72,7 +74,7 @@ impl Dirs {
         if file.metadata()?.len() > LOG_MOST {
             file.set_len(0)?;
         }
-        let path = std::fs::read_link(inside(dir.as_fd(), LOG).parent().unwrap_or(Path::new("/")))?;
+        let path = std::fs::read_link(at::link(dir.as_fd()))?;
         Ok((file, path.join(LOG)))
     }
 
@@ -129,12 +131,6 @@ fn check(dir: BorrowedFd<'_>, uid: u32) -> Result<(), Errno> {
     if stat.st_uid == uid && !writable_by_others { Ok(()) } else { Err(Errno::PERM) }
 }
 
-/// A path to a name in an open directory: short, and not to be led elsewhere.
-pub(super) fn inside(dir: BorrowedFd<'_>, name: &str) -> PathBuf {
-    use std::os::fd::AsRawFd;
-    PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
-}
-
 /// Is there such a name?
 pub(super) fn has(dir: BorrowedFd<'_>, name: &str) -> bool {
     statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -145,6 +141,7 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
 
     /// A root with /run and /tmp, as the user who runs the test, who plays an ordinary one.
     fn root() -> (tempfile::TempDir, u32) {

@@ -7,8 +7,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use rustix::fs::{AtFlags, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::dir::{has, inside};
+use super::dir::has;
 use super::{Device, Dirs};
+use crate::below::at;
 
 /// A listening socket, removed when dropped.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Socket {
     pub fn listen(dirs: &Dirs, device: Device) -> io::Result<Self> {
         let (dir, name) = (dirs.make()?, name(device));
         removed(&dir, &name)?;
-        let listener = UnixListener::bind(inside(dir.as_fd(), &name))?;
+        let listener = UnixListener::bind(at::inside(dir.as_fd(), &name))?;
         let inode = inode(&dir, &name);
         Ok(Self { listener, dir, name, inode })
     }
@@ -60,7 +61,7 @@ impl Drop for Socket {
 pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixStream>> {
     let name = name(device);
     for dir in dirs.of(uid).iter().filter(|d| has(d.as_fd(), &name)) {
-        match UnixStream::connect(inside(dir.as_fd(), &name)) {
+        match UnixStream::connect(at::inside(dir.as_fd(), &name)) {
             Ok(stream) => return theirs(stream, uid).map(Some),
             Err(e) if is_nobody(&e) => {}
             Err(e) => return Err(e),
@@ -74,7 +75,7 @@ pub fn remove_dead(dirs: &Dirs, device: Device, uid: u32) {
     let name = name(device);
     for dir in dirs.of(uid) {
         // The number may have been given to another mount meanwhile, whose supervisor lives.
-        if UnixStream::connect(inside(dir.as_fd(), &name)).is_err_and(|e| is_nobody(&e)) {
+        if UnixStream::connect(at::inside(dir.as_fd(), &name)).is_err_and(|e| is_nobody(&e)) {
             let _ = removed(&dir, &name);
         }
     }
