@@ -11,6 +11,10 @@ use crate::request::LONGEST;
 
 /// A client that did not finish an exchange within this time is dropped.
 pub const PATIENCE_MS: u64 = 5_000;
+/// A client that sent a part of a request is read from again after this time, or it could have the agent run all the time with single bytes.
+const PIECES_EVERY_MS: u64 = 50;
+/// Who cannot be named is nobody that there is.
+const UNKNOWN: u32 = u32::MAX;
 
 /// What a client's bytes amount to.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,10 +33,11 @@ pub enum Incoming {
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
-    is_root: bool,
+    uid: u32,
     inbound: Vec<u8>,
     outbound: Vec<u8>,
     deadline_ms: u64,
+    rests_until_ms: u64,
     last_answer: bool,
 }
 
@@ -44,26 +49,35 @@ impl Client {
     /// The kernel's answer where the connection cannot be made non-blocking.
     pub fn new(stream: UnixStream, now_ms: u64) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let is_root = socket_peercred(&stream).is_ok_and(|peer| peer.uid.is_root());
-        let deadline_ms = now_ms + PATIENCE_MS;
+        let uid = socket_peercred(&stream).map_or(UNKNOWN, |peer| peer.uid.as_raw());
         Ok(Self {
             stream,
-            is_root,
+            uid,
             inbound: Vec::new(),
             outbound: Vec::new(),
-            deadline_ms,
+            deadline_ms: now_ms + PATIENCE_MS,
+            rests_until_ms: 0,
             last_answer: false,
         })
     }
 
-    /// Is its process root's?
-    pub fn is_root(&self) -> bool {
-        self.is_root
+    /// Whose process it is.
+    pub fn uid(&self) -> u32 {
+        self.uid
     }
 
-    /// What to poll for: it is not listened to while it has an answer to take.
-    pub fn waits_for(&self) -> PollFlags {
-        if self.outbound.is_empty() { PollFlags::IN } else { PollFlags::OUT }
+    /// Is its process root's?
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// What to poll for: it is not listened to while it has an answer to take, or rests.
+    pub fn waits_for(&self, now_ms: u64) -> PollFlags {
+        match (self.outbound.is_empty(), self.rests(now_ms)) {
+            (false, _) => PollFlags::OUT,
+            (true, false) => PollFlags::IN,
+            (true, true) => PollFlags::empty(),
+        }
     }
 
     /// Did a whole request come with the one before it?
@@ -71,14 +85,36 @@ impl Client {
         self.outbound.is_empty() && self.inbound.contains(&b'\n')
     }
 
+    /// It has no request in hand and no answer to take.
+    pub fn is_silent(&self) -> bool {
+        self.outbound.is_empty() && !self.has_line()
+    }
+
+    /// It is not read from before this time.
+    pub fn rest_until(&mut self, ms: u64) {
+        self.rests_until_ms = ms;
+    }
+
+    /// Is it not to be read from yet?
+    pub fn rests(&self, now_ms: u64) -> bool {
+        now_ms < self.rests_until_ms
+    }
+
+    /// It sent a part of a request.
+    pub fn rest_after_a_piece(&mut self, now_ms: u64) {
+        self.rest_until(now_ms + PIECES_EVERY_MS);
+    }
+
     /// Did it use up its time?
     pub fn is_overdue(&self, now_ms: u64) -> bool {
         now_ms >= self.deadline_ms
     }
 
-    /// When it will have used up its time.
-    pub fn deadline_ms(&self) -> u64 {
-        self.deadline_ms
+    /// When something is due by time alone: a request that is in hand, the end of its rest, or of its time.
+    pub fn due_ms(&self, now_ms: u64) -> u64 {
+        let in_hand = self.has_line().then_some(self.rests_until_ms.max(now_ms));
+        let rested = self.rests(now_ms).then_some(self.rests_until_ms);
+        in_hand.into_iter().chain(rested).fold(self.deadline_ms, u64::min)
     }
 
     /// Takes what is there to read, and a line out of it.
@@ -145,6 +181,14 @@ impl AsFd for Client {
 mod tests {
     use super::*;
 
+    impl Client {
+        /// As if this user had connected.
+        pub fn of_user(mut self, uid: u32) -> Self {
+            self.uid = uid;
+            self
+        }
+    }
+
     fn pair() -> (UnixStream, Client) {
         let (there, here) = UnixStream::pair().unwrap();
         (there, Client::new(here, 0).unwrap())
@@ -192,6 +236,18 @@ mod tests {
         client.answer(&vec![b'x'; 8 << 20], true);
         assert!(client.flush(1));
         assert!(!client.outbound.is_empty() && !client.has_line());
-        assert_eq!(client.waits_for(), PollFlags::OUT);
+        assert_eq!(client.waits_for(1), PollFlags::OUT);
+    }
+
+    #[test]
+    fn whoever_rests_is_not_polled_and_is_due_when_it_ends() {
+        let (mut there, mut client) = pair();
+        there.write_all(b"status\nstatus\nst").unwrap();
+        assert!(matches!(client.read(), Incoming::Line(_)));
+        client.rest_until(50);
+        assert_eq!((client.waits_for(49), client.due_ms(10)), (PollFlags::empty(), 50));
+        assert_eq!((client.waits_for(50), client.due_ms(50)), (PollFlags::IN, 50));
+        assert!(matches!(client.read(), Incoming::Line(_)));
+        assert_eq!(client.due_ms(50), 5_000);
     }
 }

@@ -1,49 +1,103 @@
-//! All clients: a bounded number of them, each dropped when its time is up.
+//! All clients: a bounded number of them, and of each user's, each dropped when its time is up.
 
 use std::os::unix::net::UnixListener;
 
 use crate::client::Client;
+use crate::limits::{CONNECTIONS, Used};
 
 /// The most clients at a time.
-pub const MOST: usize = 16;
+pub const MOST: usize = 32;
 /// The most of them that are not root's: nobody can keep root from stopping the agent.
-pub const MOST_OF_OTHERS: usize = 12;
-/// When the kernel gives no descriptor (EMFILE, ENOMEM), the listener is left alone for this long.
+pub const MOST_OF_OTHERS: usize = 24;
+/// The most of one user who is not root.
+pub const MOST_OF_A_USER: usize = 6;
+/// When the kernel gives no descriptor (EMFILE, ENOMEM), the listeners are left alone for this long.
 const REST_MS: u64 = 1_000;
+/// When connections come too fast, the listener of everybody is left alone for at least this long.
+const PAUSE_MS: u64 = 20;
+
+/// Who may connect to a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Everybody.
+    Everybody,
+    /// Root: its connections do not wait behind those of others.
+    Root,
+}
 
 /// The clients that are connected.
 #[derive(Debug, Default)]
 pub struct Clients {
     list: Vec<Client>,
+    connections: Used,
     resting_until_ms: u64,
+    pausing_until_ms: u64,
 }
 
 impl Clients {
-    /// Takes one client from the listener; beyond the bounds it is closed at once.
-    pub fn accept(&mut self, listener: &UnixListener, now_ms: u64) {
-        let client = match listener.accept() {
-            Ok((stream, _)) => Client::new(stream, now_ms),
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
-            Err(e) => Err(e),
-        };
-        match client {
-            Ok(client) if self.has_room_for(&client) => self.list.push(client),
-            Ok(_) => tracing::debug!("A client was closed: {} are connected.", self.list.len()),
-            Err(e) => {
-                tracing::warn!("A client could not be taken: {e}; the next is in {REST_MS} ms.");
-                self.resting_until_ms = now_ms + REST_MS;
+    /// Takes the clients that wait at the listener.
+    pub fn accept(&mut self, listener: &UnixListener, door: Door, now_ms: u64) {
+        while self.are_welcome(door, now_ms) {
+            let client = match listener.accept() {
+                Ok((stream, _)) => Client::new(stream, now_ms),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(e) => Err(e),
+            };
+            match client {
+                Ok(client) => self.take(client),
+                Err(e) => {
+                    tracing::warn!("A client could not be taken: {e}; the next is in {REST_MS} ms.");
+                    self.resting_until_ms = now_ms + REST_MS;
+                }
+            }
+            if door == Door::Everybody {
+                self.count(now_ms);
             }
         }
     }
 
-    fn has_room_for(&self, client: &Client) -> bool {
-        let others = self.list.iter().filter(|c| !c.is_root()).count();
-        self.list.len() < MOST && (client.is_root() || others < MOST_OF_OTHERS)
+    fn count(&mut self, now_ms: u64) {
+        self.connections.take(CONNECTIONS, now_ms);
+        if self.connections.next_ms(CONNECTIONS, now_ms) > now_ms {
+            self.pausing_until_ms = now_ms + PAUSE_MS;
+        }
+    }
+
+    /// Without a place for it, it is closed.
+    fn take(&mut self, client: Client) {
+        if self.makes_room_for(&client) {
+            self.list.push(client);
+        }
+    }
+
+    /// A silent client gives way: one of the same user's, else one of the user's with the most.
+    fn makes_room_for(&mut self, client: &Client) -> bool {
+        if client.is_root() {
+            return self.list.len() < MOST;
+        }
+        if self.count_of(client.uid()) >= MOST_OF_A_USER {
+            return self.closes_silent_one(client.uid());
+        }
+        let others = self.list.iter().filter(|c| !c.is_root());
+        if others.clone().count() < MOST_OF_OTHERS {
+            return true;
+        }
+        let busiest = others.map(Client::uid).max_by_key(|uid| self.count_of(*uid));
+        busiest.is_some_and(|uid| self.closes_silent_one(uid))
+    }
+
+    fn count_of(&self, uid: u32) -> usize {
+        self.list.iter().filter(|c| c.uid() == uid).count()
+    }
+
+    fn closes_silent_one(&mut self, uid: u32) -> bool {
+        let oldest = self.list.iter().position(|c| c.uid() == uid && c.is_silent());
+        oldest.map(|number| self.list.remove(number)).is_some()
     }
 
     /// Is the listener to be polled?
-    pub fn are_welcome(&self, now_ms: u64) -> bool {
-        now_ms >= self.resting_until_ms
+    pub fn are_welcome(&self, door: Door, now_ms: u64) -> bool {
+        now_ms >= self.resting_until_ms && (door == Door::Root || now_ms >= self.pausing_until_ms)
     }
 
     /// Those that are connected, in the order of their coming.
@@ -57,10 +111,71 @@ impl Clients {
         self.list.retain_mut(|client| serve(number.next().unwrap_or(usize::MAX), client));
     }
 
-    /// When something is due by time alone: now if a request waits in a buffer, else the first deadline.
+    /// When something is due by time alone: a request that waits in a buffer, the end of a pause, a deadline.
     pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
-        let waiting = self.list.iter().any(Client::has_line).then_some(now_ms);
-        let resting = (self.resting_until_ms > now_ms).then_some(self.resting_until_ms);
-        waiting.or(self.list.iter().map(Client::deadline_ms).chain(resting).min())
+        let pauses =
+            [self.resting_until_ms, self.pausing_until_ms].into_iter().filter(|until| *until > now_ms);
+        self.list.iter().map(|client| client.due_ms(now_ms)).chain(pauses).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A client of this user, and its other end.
+    fn client(uid: u32) -> (UnixStream, Client) {
+        let (there, here) = UnixStream::pair().unwrap();
+        (there, Client::new(here, 0).unwrap().of_user(uid))
+    }
+
+    fn uids(clients: &Clients) -> Vec<u32> {
+        clients.iter().map(Client::uid).collect()
+    }
+
+    fn take(clients: &mut Clients, uid: u32) -> UnixStream {
+        let (there, client) = client(uid);
+        clients.take(client);
+        there
+    }
+
+    #[test]
+    fn one_user_has_a_few_places_and_the_newest_of_them() {
+        let mut clients = Clients::default();
+        let mut kept: Vec<UnixStream> = (0..100).map(|_| take(&mut clients, 7)).collect();
+        assert_eq!(uids(&clients), [7; MOST_OF_A_USER]);
+        kept.push(take(&mut clients, 8));
+        kept.push(take(&mut clients, 0));
+        assert_eq!(clients.count_of(7), MOST_OF_A_USER);
+        assert_eq!((clients.count_of(8), clients.count_of(0)), (1, 1));
+    }
+
+    #[test]
+    fn many_users_leave_roots_places_and_give_way_to_one_more() {
+        let mut clients = Clients::default();
+        let mut kept: Vec<UnixStream> = (1..=1000).map(|uid| take(&mut clients, uid)).collect();
+        assert_eq!(clients.list.len(), MOST_OF_OTHERS);
+        assert_eq!(clients.count_of(1000), 1);
+        kept.extend((0..100).map(|_| take(&mut clients, 0)));
+        assert_eq!(clients.count_of(0), MOST - MOST_OF_OTHERS);
+        assert_eq!(clients.count_of(1000), 1);
+    }
+
+    #[test]
+    fn whoever_has_asked_is_not_closed_for_another() {
+        let mut clients = Clients::default();
+        let asked = |clients: &mut Clients| {
+            let mut there = take(clients, 7);
+            there.write_all(b"x\ny\n").unwrap();
+            clients.list.last_mut().unwrap().read();
+            there
+        };
+        let kept: Vec<UnixStream> = (0..MOST_OF_A_USER).map(|_| asked(&mut clients)).collect();
+        let mut one_more = take(&mut clients, 7);
+        assert_eq!(std::io::Read::read(&mut one_more, &mut [0]).unwrap(), 0, "closed");
+        drop(kept);
     }
 }

@@ -12,7 +12,8 @@
 //! - [`companion`]: `eke-prefetch`, a process of its own, so that what hangs there does not hang here
 //! - [`events`]: what the agent did or noticed, the newest few
 //! - [`request`]: one line of a client: what it asks and whether it may
-//! - [`client`] and [`clients`]: bounded buffers, bounded time, a bounded number
+//! - [`client`] and [`clients`]: bounded buffers, bounded time, a bounded number, for each user too
+//! - [`limits`]: how often a user is answered. Pure
 //! - [`socket`] and [`lock`]: where clients connect; one agent a machine
 //! - [`pressure`]: the trigger that wakes the agent before its tick
 //! - [`protect`]: out of the OOM killer's and of reclaim's reach
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod companion;
 pub mod error;
 pub mod events;
+pub mod limits;
 pub mod lock;
 pub mod pressure;
 pub mod protect;

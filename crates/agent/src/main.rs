@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use eke_agent::clock::SystemClock;
 use eke_agent::companion::{Companion, Companions};
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
+use eke_kernel::log::Log;
 use eke_kernel::{Root, end, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -18,13 +19,11 @@ struct Arguments {
     config: Option<String>,
 }
 
+/// The lines of this process.
+static LOG: Log = Log::new();
+
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .without_time()
-        .with_target(false)
-        .init();
+    tracing_subscriber::fmt().with_writer(|| &LOG).with_ansi(false).without_time().with_target(false).init();
     let arguments = match arguments(std::env::args().skip(1)) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
@@ -67,10 +66,10 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     let root = &arguments.root;
     let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(Error::Wait)?;
     let _lock = lock::take(root, std::process::id())?;
-    let listener = socket::listen(root)?;
+    let listeners = socket::listen(root)?;
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());
-    let ended = run(root, &listener, &SystemClock, shutdown.as_fd(), &load, companions(arguments));
+    let ended = run(root, &listeners, &SystemClock, shutdown.as_fd(), &load, companions(arguments));
     socket::remove(root)?;
     ended
 }

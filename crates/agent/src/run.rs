@@ -1,7 +1,6 @@
 //! The loop: wait, serve, tick.
 
 use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use eke_core::config::Settings;
@@ -12,12 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::client::{Client, Incoming};
-use crate::clients::Clients;
+use crate::clients::{Clients, Door};
 use crate::clock::Clock;
 use crate::companion::Companions;
 use crate::error::{Error, Result};
+use crate::limits::Users;
 use crate::pressure::{self, Trigger};
 use crate::request;
+use crate::socket::Listeners;
 use crate::watch::{Watch, line};
 
 /// Why the agent left. What is applied stays in place either way.
@@ -38,18 +39,18 @@ pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
 /// Settings that cannot be read at the start, and a `poll(2)` that fails.
 pub fn run(
     root: &Root,
-    listener: &UnixListener,
+    listeners: &Listeners,
     clock: &dyn Clock,
     shutdown: BorrowedFd<'_>,
     load: LoadSettings<'_>,
     companions: impl Into<Companions>,
 ) -> Result<Ended> {
-    listener.set_nonblocking(true).map_err(Error::Wait)?;
     let mut agent = Agent {
         watch: Watch::new(root, clock, load()?, companions),
         clients: Clients::default(),
+        users: Users::default(),
         trigger: trigger(root),
-        listener,
+        listeners,
         clock,
         shutdown,
         load,
@@ -80,8 +81,9 @@ fn trigger(root: &Root) -> Option<Trigger> {
 struct Agent<'a> {
     watch: Watch<'a>,
     clients: Clients,
+    users: Users,
     trigger: Option<Trigger>,
-    listener: &'a UnixListener,
+    listeners: &'a Listeners,
     clock: &'a dyn Clock,
     shutdown: BorrowedFd<'a>,
     load: LoadSettings<'a>,
@@ -91,7 +93,8 @@ struct Agent<'a> {
 /// What `poll(2)` found.
 struct Ready {
     shutdown: bool,
-    listener: bool,
+    everybody: bool,
+    root: bool,
     pressure: PollFlags,
     clients: Vec<PollFlags>,
 }
@@ -107,10 +110,14 @@ impl Agent<'_> {
     fn wait(&self) -> Result<Ready> {
         let now_ms = self.clock.monotonic_ms();
         let due_ms = self.clients.due_ms(now_ms).map_or(self.next_tick_ms, |due| due.min(self.next_tick_ms));
-        let listen = if self.clients.are_welcome(now_ms) { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds =
-            vec![PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN), PollFd::new(self.listener, listen)];
-        fds.extend(self.clients.iter().map(|c| PollFd::new(c, c.waits_for())));
+        let listen =
+            |door| if self.clients.are_welcome(door, now_ms) { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN),
+            PollFd::new(&self.listeners.everybody, listen(Door::Everybody)),
+            PollFd::new(&self.listeners.root, listen(Door::Root)),
+        ];
+        fds.extend(self.clients.iter().map(|c| PollFd::new(c, c.waits_for(now_ms))));
         fds.extend(self.trigger.as_ref().map(|t| PollFd::new(t, PollFlags::PRI)));
         match poll(&mut fds, Some(&timespec(due_ms.saturating_sub(now_ms)))) {
             Ok(_) | Err(Errno::INTR) => Ok(self.ready(&fds)),
@@ -123,9 +130,10 @@ impl Agent<'_> {
         let clients = self.clients.iter().count();
         Ready {
             shutdown: !found[0].is_empty(),
-            listener: !found[1].is_empty(),
-            pressure: found.get(2 + clients).copied().unwrap_or(PollFlags::empty()),
-            clients: found[2..2 + clients].to_vec(),
+            everybody: !found[1].is_empty(),
+            root: !found[2].is_empty(),
+            pressure: found.get(3 + clients).copied().unwrap_or(PollFlags::empty()),
+            clients: found[3..3 + clients].to_vec(),
         }
     }
 
@@ -135,13 +143,22 @@ impl Agent<'_> {
         let mut clients = std::mem::take(&mut self.clients);
         let mut stop = false;
         clients.retain(|number, client| {
-            let is_ready =
-                client.has_line() || ready.clients.get(number).is_some_and(|found| !found.is_empty());
-            let stays = !is_ready || self.exchange(client, &mut stop);
-            stays && !client.is_overdue(self.clock.monotonic_ms())
+            let now_ms = self.clock.monotonic_ms();
+            let found = ready.clients.get(number).copied().unwrap_or(PollFlags::empty());
+            let stays = if client.rests(now_ms) {
+                // Of a client that is not listened to the kernel says only that it left.
+                !found.intersects(PollFlags::HUP | PollFlags::ERR)
+            } else {
+                (found.is_empty() && !client.has_line()) || self.exchange(client, now_ms, &mut stop)
+            };
+            stays && !client.is_overdue(now_ms)
         });
-        if ready.listener {
-            clients.accept(self.listener, self.clock.monotonic_ms());
+        let now_ms = self.clock.monotonic_ms();
+        if ready.root {
+            clients.accept(&self.listeners.root, Door::Root, now_ms);
+        }
+        if ready.everybody {
+            clients.accept(&self.listeners.everybody, Door::Everybody, now_ms);
         }
         self.clients = clients;
         stop
@@ -160,16 +177,32 @@ impl Agent<'_> {
     }
 
     /// One step of a client's conversation. `false`: it is over.
-    fn exchange(&mut self, client: &mut Client, stop: &mut bool) -> bool {
-        if client.waits_for() == PollFlags::IN {
+    fn exchange(&mut self, client: &mut Client, now_ms: u64, stop: &mut bool) -> bool {
+        if client.waits_for(now_ms) == PollFlags::IN {
+            if let Some(until_ms) = self.too_early(client, now_ms) {
+                client.rest_until(until_ms);
+                return true;
+            }
             match client.read() {
                 Incoming::Line(request) => self.reply(client, &request, stop),
                 Incoming::TooLong => client.answer(&line(&request::too_long()), true),
-                Incoming::Unfinished => return true,
+                Incoming::Unfinished => {
+                    client.rest_after_a_piece(now_ms);
+                    return true;
+                }
                 Incoming::Gone => return false,
             }
+            if !client.is_root() {
+                self.users.take(client.uid(), now_ms);
+            }
         }
-        client.flush(self.clock.monotonic_ms())
+        client.flush(now_ms)
+    }
+
+    /// Until when a user who asked often waits.
+    fn too_early(&self, client: &Client, now_ms: u64) -> Option<u64> {
+        let next_ms = self.users.next_ms(client.uid(), now_ms);
+        (!client.is_root() && next_ms > now_ms).then_some(next_ms)
     }
 
     fn reply(&mut self, client: &mut Client, request: &[u8], stop: &mut bool) {

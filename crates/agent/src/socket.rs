@@ -1,4 +1,4 @@
-//! Where clients connect.
+//! Where clients connect: a socket for everybody, and one for root.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,28 +10,49 @@ use crate::error::{Error, Result};
 
 /// The socket, open to everybody: what a client may ask is told by who it is.
 pub const FILE: &str = "run/eke/agent.sock";
+/// Root's own socket, which nobody else can fill with connections.
+pub const FILE_OF_ROOT: &str = "run/eke/agent-root.sock";
 
-/// Listens on it. A socket that a dead agent left is removed, so the caller must hold the agent's lock.
+/// Where clients connect.
+#[derive(Debug)]
+pub struct Listeners {
+    /// At [`FILE`].
+    pub everybody: UnixListener,
+    /// At [`FILE_OF_ROOT`].
+    pub root: UnixListener,
+}
+
+/// Listens on both. Sockets that a dead agent left are removed, so the caller must hold the agent's lock.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
-pub fn listen(root: &Root) -> Result<UnixListener> {
+pub fn listen(root: &Root) -> Result<Listeners> {
     remove(root)?;
-    let path = root.path(FILE);
+    // Root's first: whoever sees the other may rely on it.
+    let of_root = bind(root, FILE_OF_ROOT, 0o600)?;
+    Ok(Listeners { everybody: bind(root, FILE, 0o666)?, root: of_root })
+}
+
+fn bind(root: &Root, file: &str, mode: u32) -> Result<UnixListener> {
+    let path = root.path(file);
     let listener = UnixListener::bind(&path).map_err(|e| Error::io("listen on", &path, e))?;
-    set_permissions(&path, Permissions::from_mode(0o666))
-        .map_err(|e| Error::io("open to everybody", &path, e))?;
+    let opened = set_permissions(&path, Permissions::from_mode(mode));
+    opened.map_err(|e| Error::io("set the permissions of", &path, e))?;
+    listener.set_nonblocking(true).map_err(Error::Wait)?;
     Ok(listener)
 }
 
-/// Removes the socket; one that is not there is fine.
+/// Removes the sockets; one that is not there is fine.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
 pub fn remove(root: &Root) -> Result<()> {
-    let path = root.path(FILE);
-    match root.sys().remove(&path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
-        _ => Ok(()),
+    for file in [FILE, FILE_OF_ROOT] {
+        let path = root.path(file);
+        match root.sys().remove(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", &path, e)),
+            _ => {}
+        }
     }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use common::{Process, connect, spawn, until};
@@ -101,4 +101,25 @@ fn wrong_words_and_wrong_settings_are_2() {
     assert_eq!(output.status.code(), Some(2));
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(log.contains("eke.toml:2: ") && log.contains("from 10 to 90"), "{log}");
+}
+
+/// Where no service manager runs the agent its standard error is a file in memory, and nobody else rotates it.
+#[test]
+fn an_own_log_that_is_too_long_is_emptied_and_its_end_kept() {
+    let machine = FakeKernel::new();
+    let path = machine.dir().join("run/eke/agent.log");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut log = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+    log.write_all(&vec![b'x'; 3 << 20]).unwrap();
+    let mut agent = common::spawn_logging(machine.dir(), log.into());
+    signal(&agent, Signal::TERM);
+    assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        text.len() < 1 << 20 && text.contains("everything that is applied stays"),
+        "{} bytes",
+        text.len()
+    );
+    let kept = std::fs::metadata(path.with_extension("log.1")).unwrap().len();
+    assert_eq!(kept, 1 << 20);
 }

@@ -105,12 +105,14 @@ fn a_client_that_never_reads_does_not_stall_the_others() {
 
 #[test]
 fn beyond_the_bound_a_client_is_closed_and_the_rest_go_on() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("beyond_the_bound_a_client_is_closed_and_the_rest_go_on", "not root");
+    }
     let agent = Agent::start();
     let mut all: Vec<_> = (0..=MOST).map(|_| agent.connect()).collect();
     let mut one_more = all.pop().unwrap();
     assert_eq!(one_more.receive(), None);
-    let bound = if rustix::process::geteuid().is_root() { MOST } else { eke_agent::clients::MOST_OF_OTHERS };
-    all.truncate(bound);
+    assert_eq!(all.len(), MOST);
     for connection in &mut all {
         connection.status();
     }
@@ -130,6 +132,7 @@ fn reload_adopts_what_up_applied_and_refuses_wrong_settings() {
         plans: vec![Plan { remedy: "swap".into(), ..Plan::default() }],
         ..Applied::default()
     };
+    assert!(!agent.connect().status().applied);
     state::save(&agent.machine.root(), state::APPLIED, &applied).unwrap();
     assert!(!agent.connect().status().applied);
     assert_eq!(agent.ask(RELOAD), Response::Done);

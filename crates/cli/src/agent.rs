@@ -4,16 +4,20 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_core::snapshot::{Request, Response, Snapshot};
 use eke_kernel::Root;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::exit::{Failure, Outcome, Status};
 
 const SOCKET: &str = "run/eke/agent.sock";
+/// Where root does not wait behind connections of others; an older agent has none.
+const SOCKET_OF_ROOT: &str = "run/eke/agent-root.sock";
 /// The agent's program.
 pub const PROGRAM: &str = "eke-agent";
 const LOG: &str = "run/eke/agent.log";
@@ -27,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// The agent listens but does not answer, or refuses.
 pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
-    let Ok(stream) = UnixStream::connect(root.path(SOCKET)) else { return Ok(None) };
+    let Ok(stream) = connect(root) else { return Ok(None) };
     match exchange(&stream, request) {
         Ok(answer) => permitted(answer),
         Err(e) if is_dead(&e) => Ok(None),
@@ -36,6 +40,23 @@ pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
             format!("the agent does not answer on {}: {e}", root.path(SOCKET).display()),
         )),
     }
+}
+
+fn connect(root: &Root) -> std::io::Result<UnixStream> {
+    if rustix::process::geteuid().is_root() {
+        if let Ok(stream) = connect_to(&root.path(SOCKET_OF_ROOT)) {
+            return Ok(stream);
+        }
+    }
+    connect_to(&root.path(SOCKET))
+}
+
+/// Waits for a place in the agent's queue, but not for ever (`SO_SNDTIMEO` bounds connect(2), unix(7)).
+fn connect_to(path: &Path) -> std::io::Result<UnixStream> {
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&stream, Timeout::Send, Some(ANSWER_WITHIN))?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
+    Ok(stream.into())
 }
 
 fn permitted(answer: Response) -> Outcome<Option<Response>> {
@@ -129,7 +150,7 @@ fn last_words(root: &Root) -> String {
 /// It refuses (not root) or does not go.
 pub fn stop(root: &Root) -> Outcome<()> {
     stop_service(root);
-    let Ok(listening) = UnixStream::connect(root.path(SOCKET)) else { return Ok(()) };
+    let Ok(listening) = connect(root) else { return Ok(()) };
     match ask(root, &Request::Stop) {
         Err(e) if e.status() == Status::NoAgent => kill_listener(&listening),
         other => {
@@ -137,7 +158,7 @@ pub fn stop(root: &Root) -> Outcome<()> {
         }
     }
     let until = Instant::now() + STOP_WITHIN;
-    while UnixStream::connect(root.path(SOCKET)).is_ok() {
+    while connect(root).is_ok() {
         if Instant::now() > until {
             return Err(Failure::new(
                 Status::Failed,

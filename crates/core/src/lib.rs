@@ -8,6 +8,7 @@
 //! - [`remedy`]: the four stages that every remedy has
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
 //! - [`histogram`]: latencies in powers of two
+//! - [`text`]: foreign text for a terminal or a log; [`repeats`]: how often a log has lines of one kind
 //! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
 //!
 //! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
@@ -16,7 +17,9 @@ pub mod config;
 pub mod histogram;
 pub mod model;
 pub mod remedy;
+pub mod repeats;
 pub mod sample;
 pub mod snapshot;
 pub mod step;
+pub mod text;
 pub mod units;

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use eke_core::text::harmless;
 use eke_io::live::{self, Options, Said};
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows, cost, devices};
+use eke_kernel::log::Log;
 use eke_kernel::{Root, end, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -43,14 +45,14 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            eprintln!("eke-io: {wrong}\n\n{USAGE}");
+            eprintln!("eke-io: {}\n\n{USAGE}", harmless(&wrong));
             return ExitCode::from(2);
         }
     };
     match act(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, why)) => {
-            eprintln!("eke-io: {why}");
+            eprintln!("eke-io: {}", harmless(&why));
             ExitCode::from(code)
         }
     }
@@ -131,16 +133,18 @@ fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
         tells_agent: !arguments.now_only,
     };
     let mut local = Local::start(root, arguments.wanted).map_err(|e| (1, e.to_string()))?;
-    live::run(root, &options, &mut local, shutdown.as_fd(), &mut say).map_err(|e| (1, e.to_string()))
+    let log = Log::new();
+    live::run(root, &options, &mut local, shutdown.as_fd(), &mut |said| say(&log, said))
+        .map_err(|e| (1, e.to_string()))
 }
 
 /// A reader that went away is no reason to end.
-fn say(said: Said) {
+fn say(log: &Log, said: Said) {
     if let Said::Trouble { what } = &said {
-        eprintln!("eke-io: {what}");
+        log.say(&format!("eke-io: {what}"));
     }
     if let Ok(line) = serde_json::to_string(&said) {
-        let _ = writeln!(std::io::stdout(), "{line}");
+        let _ = writeln!(std::io::stdout(), "{}", harmless(&line));
     }
 }
 

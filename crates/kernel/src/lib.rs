@@ -13,7 +13,7 @@
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
-//! - [`lock`]: one process for a thing; [`end`]: when a process ends
+//! - [`lock`]: one process for a thing; [`end`]: when a process ends; [`log`]: what it says meanwhile
 //! - [`state`]: small files that eke leaves for itself
 //! - [`settings`]: the user's configuration files
 //! - [`cgroup`]: groups of processes with little memory
@@ -31,6 +31,7 @@ pub mod headroom;
 pub mod journal;
 pub mod knob;
 pub mod lock;
+pub mod log;
 pub mod parse;
 pub mod programs;
 pub mod read;

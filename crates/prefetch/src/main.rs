@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use eke_core::text::harmless;
+use eke_kernel::log::Log;
 use eke_kernel::{Root, end, settings};
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
 use eke_prefetch::trace::Tracer;
@@ -40,14 +42,14 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            eprintln!("eke-prefetch: {wrong}\n\n{USAGE}");
+            eprintln!("eke-prefetch: {}\n\n{USAGE}", harmless(&wrong));
             return ExitCode::from(2);
         }
     };
     match act(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, why)) => {
-            eprintln!("eke-prefetch: {why}");
+            eprintln!("eke-prefetch: {}", harmless(&why));
             ExitCode::from(code)
         }
     }
@@ -100,19 +102,24 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     options.settings.ahead &= !arguments.no_ahead;
     options.settings.at_exec &= !arguments.no_exec;
     options.tells_agent = !arguments.now_only;
+    let log = Log::new();
     let done = match arguments.verb.as_str() {
-        "ahead" => ahead_once(&root, &options, &arguments.programs, &SystemClock, shutdown.as_fd(), &mut say),
-        _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut say),
+        "ahead" => {
+            ahead_once(&root, &options, &arguments.programs, &SystemClock, shutdown.as_fd(), &mut |said| {
+                say(&log, said)
+            })
+        }
+        _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut |said| say(&log, said)),
     };
     done.map_err(|e| (if matches!(e, Error::Unknown(_)) { 2 } else { 1 }, e.to_string()))
 }
 
 /// A reader that went away is no reason to end.
-fn say(said: Said) {
+fn say(log: &Log, said: Said) {
     if let Said::Trouble { what } = &said {
-        eprintln!("eke-prefetch: {what}");
+        log.say(&format!("eke-prefetch: {what}"));
     }
     if let Ok(line) = serde_json::to_string(&said) {
-        let _ = writeln!(std::io::stdout(), "{line}");
+        let _ = writeln!(std::io::stdout(), "{}", harmless(&line));
     }
 }

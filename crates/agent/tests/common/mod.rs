@@ -8,10 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use eke_agent::clock::SystemClock;
+use eke_agent::clock::{Clock, SystemClock};
 use eke_agent::companion::Companion;
 use eke_agent::{Ended, run, socket};
 use eke_core::snapshot::{Response, Snapshot};
@@ -28,15 +29,19 @@ pub struct Agent {
 
 impl Agent {
     pub fn on(machine: Arc<FakeKernel>) -> Self {
+        Self::with_clock(machine, Arc::new(SystemClock))
+    }
+
+    pub fn with_clock(machine: Arc<FakeKernel>, clock: Arc<dyn Clock + Send + Sync>) -> Self {
         std::fs::create_dir_all(machine.dir().join("run/eke")).unwrap();
         let root = machine.root();
-        let listener = socket::listen(&root).unwrap();
+        let listeners = socket::listen(&root).unwrap();
         let (shutdown, watched) = UnixStream::pair().unwrap();
         let thread = std::thread::spawn(move || {
             run(
                 &root,
-                &listener,
-                &SystemClock,
+                &listeners,
+                clock.as_ref(),
                 watched.as_fd(),
                 &|| settings::load(&root, None),
                 Companion::none(),
@@ -105,6 +110,33 @@ impl Connection {
     }
 }
 
+/// Connects as another user, whom the kernel knows by the thread that connects.
+pub fn connect_as(uid: u32, socket: &Path) -> std::io::Result<UnixStream> {
+    let path = socket.to_owned();
+    let thread = std::thread::spawn(move || {
+        let uid = rustix::fs::Uid::from_raw(uid);
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        UnixStream::connect(path)
+    });
+    let stream = thread.join().unwrap()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Ok(stream)
+}
+
+/// A clock that is set by hand.
+#[derive(Default)]
+pub struct Hand(pub AtomicU64);
+
+impl Clock for Hand {
+    fn monotonic_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn unix_s(&self) -> u64 {
+        1_000_000
+    }
+}
+
 pub const STATUS: &str = r#"{"ask":"status"}"#;
 pub const STOP: &str = r#"{"ask":"stop"}"#;
 pub const RELOAD: &str = r#"{"ask":"reload"}"#;
@@ -121,8 +153,13 @@ impl Drop for Process {
 
 /// Starts the program on a directory and waits until it answers or ends.
 pub fn spawn(dir: &Path) -> Process {
+    spawn_logging(dir, Stdio::piped())
+}
+
+/// The same with this standard error.
+pub fn spawn_logging(dir: &Path, log: Stdio) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
-    command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(log);
     let mut process = Process(command.spawn().unwrap());
     let pid = process.0.id().to_string();
     until("the agent answers or ends", || {

@@ -1,8 +1,11 @@
 //! Log lines, on standard error, which is a file or nothing once the process is detached.
 
-use std::io::Write as _;
+use eke_kernel::log::Log;
+
+/// The one thing of the process that is everywhere: workers are forks that say what they must from any place.
+static LOG: Log = Log::new();
 
 /// Says one line. What cannot be said is lost: a full disk must not end a mount.
 pub fn say(what: &str) {
-    let _ = writeln!(std::io::stderr(), "eke-cache[{}]: {what}", std::process::id());
+    LOG.say(&format!("eke-cache[{}]: {what}", std::process::id()));
 }

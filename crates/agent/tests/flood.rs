@@ -1,0 +1,145 @@
+//! A user who means harm: connections and requests without end. Others and root are answered, and the agent stays at rest.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod common;
+
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::{Agent, Connection, Hand, STATUS, connect, connect_as, until};
+use eke_agent::limits::{OF_A_USER, Rate};
+use eke_agent::socket;
+use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::real::skip;
+
+const HOSTILE: u32 = 65_534;
+const OTHER: u32 = 12_345;
+
+/// An agent that other users can reach, by this clock; none where the test cannot become them.
+fn agent(test: &str, clock: Option<Arc<Hand>>) -> Option<Agent> {
+    if !rustix::process::geteuid().is_root() {
+        skip(test, "only root can become other users");
+        return None;
+    }
+    let machine = FakeKernel::new();
+    std::fs::set_permissions(machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    Some(match clock {
+        Some(clock) => Agent::with_clock(machine, clock),
+        None => Agent::on(machine),
+    })
+}
+
+fn of_root(agent: &Agent) -> PathBuf {
+    agent.machine.dir().join(socket::FILE_OF_ROOT)
+}
+
+#[test]
+fn a_user_who_holds_all_connections_keeps_neither_others_nor_root_from_asking() {
+    let Some(agent) = agent("a_user_who_holds_all_connections", None) else { return };
+    let held: Vec<UnixStream> = (0..400).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
+    let other = connect_as(OTHER, &agent.socket).unwrap();
+    assert!(Connection(BufReader::new(other)).status().agent.is_some());
+    assert!(agent.connect().status().agent.is_some());
+    drop(held);
+    agent.end();
+}
+
+/// Requests without end over all connections that one user has.
+struct Flood(Vec<UnixStream>);
+
+impl Flood {
+    fn start(agent: &Agent) -> Self {
+        let mut streams: Vec<UnixStream> =
+            (0..6).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
+        for stream in &mut streams {
+            stream.write_all(format!("{STATUS}\n").repeat(200).as_bytes()).unwrap();
+            stream.set_nonblocking(true).unwrap();
+        }
+        Self(streams)
+    }
+
+    /// Answers that came since the last time.
+    fn answers(&mut self) -> u64 {
+        let mut lines = 0;
+        let mut piece = vec![0; 64 << 10];
+        for stream in &mut self.0 {
+            loop {
+                match stream.read(&mut piece) {
+                    Ok(0) => panic!("the agent closed"),
+                    Ok(count) => lines += piece[..count].iter().filter(|b| **b == b'\n').count() as u64,
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                    Err(e) => panic!("{e}"),
+                }
+            }
+        }
+        lines
+    }
+
+    /// That many answers come and, while root asks many times, no more.
+    fn gets(&mut self, agent: &Agent, expected: u64) {
+        let mut answers = 0;
+        until("the answers that are due", || {
+            // The clock is the test's: the agent looks at it when somebody else asks.
+            agent.connect().status();
+            answers += self.answers();
+            answers >= expected
+        });
+        (0..20).for_each(|_| drop(connect(&of_root(agent)).status()));
+        assert_eq!(answers + self.answers(), expected);
+    }
+}
+
+#[test]
+fn a_user_who_asks_without_end_is_answered_at_a_rate() {
+    let clock = Arc::new(Hand::default());
+    clock.0.store(1_000_000, Ordering::SeqCst);
+    let Some(agent) = agent("a_user_who_asks_without_end", Some(Arc::clone(&clock))) else { return };
+    let Rate { every_ms, burst } = OF_A_USER;
+    let mut flood = Flood::start(&agent);
+    flood.gets(&agent, burst);
+    clock.0.fetch_add(10 * every_ms, Ordering::SeqCst);
+    flood.gets(&agent, 10);
+    agent.end();
+}
+
+#[test]
+fn connections_that_come_too_fast_wait_and_roots_do_not() {
+    let clock = Arc::new(Hand::default());
+    clock.0.store(1_000_000, Ordering::SeqCst);
+    let Some(agent) = agent("connections_that_come_too_fast", Some(Arc::clone(&clock))) else { return };
+    let waiting: Vec<UnixStream> = (0..200).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
+    // With this clock nobody more is ever taken from the socket that is everybody's.
+    assert!(connect(&of_root(&agent)).status().agent.is_some());
+    let refused = connect_as(OTHER, &of_root(&agent)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+    drop(waiting);
+    agent.end();
+}
+
+#[test]
+fn single_bytes_do_not_keep_the_agent_busy() {
+    let clock = Arc::new(Hand::default());
+    clock.0.store(1_000_000, Ordering::SeqCst);
+    let Some(agent) = agent("single_bytes", Some(Arc::clone(&clock))) else { return };
+    let mut stream = connect_as(HOSTILE, &agent.socket).unwrap();
+    let mut ask = |text: &[u8]| {
+        stream.write_all(text).unwrap();
+        connect(&of_root(&agent)).status();
+    };
+    ask(&STATUS.as_bytes()[..1]);
+    connect(&of_root(&agent)).status();
+    // It rests: what it sends now is not looked at before the clock moves.
+    ask(&[&STATUS.as_bytes()[1..], b"\n"].concat());
+    stream.set_nonblocking(true).unwrap();
+    assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    clock.0.fetch_add(50, Ordering::SeqCst);
+    connect(&of_root(&agent)).status();
+    stream.set_nonblocking(false).unwrap();
+    assert!(Connection(BufReader::new(stream)).receive().is_some());
+    agent.end();
+}

@@ -1,0 +1,69 @@
+//! Foreign text for a terminal or a log: names of processes and files, labels of disks, what another machine says.
+//!
+//! A terminal obeys control characters, wherever they come from, and shows text in another order where a character says so. All
+//! that is printed for people goes through [`harmless`]; what must not begin a line of its own, through [`one_line`]. Escapes are JSON's,
+//! so that a JSON document stays one.
+
+use std::borrow::Cow;
+
+/// The text with every character escaped (`\u001b`) that a terminal would obey; the ends of its lines stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c != '\n' && is_obeyed(c))
+}
+
+/// The same for a name, which has no lines.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_obeyed)
+}
+
+/// Control characters (C0, DEL, C1), other ends of lines (U+2028, U+2029), and what changes the direction of text
+/// (Unicode Standard Annex 9: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_bad(c) {
+            // All of them have at most four hexadecimal digits.
+            safe.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_instead() {
+        assert_eq!(
+            harmless("a\u{1b}[2J\u{7}\u{7f}\u{9b}31m\r\n\tb"),
+            "a\\u001b[2J\\u0007\\u007f\\u009b31m\\u000d\n\\u0009b"
+        );
+        assert_eq!(one_line("a\nb\u{85}\u{2028}"), "a\\u000ab\\u0085\\u2028");
+        assert_eq!(one_line("\u{202e}gpj.exe\u{2066}\u{200f}"), "\\u202egpj.exe\\u2066\\u200f");
+        for plain in ["", "Äpfel/日本語 🦀", "\\u001b"] {
+            assert!(matches!(one_line(plain), Cow::Borrowed(same) if same == plain));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_is_obeyed_is_left_and_json_means_the_same(text in proptest::collection::vec(proptest::prelude::any::<char>(), 0..40)) {
+            let text: String = text.into_iter().collect();
+            proptest::prop_assert!(!one_line(&text).contains(is_obeyed));
+            let json = serde_json::to_string_pretty(&[&text]).unwrap();
+            let back: Vec<String> = serde_json::from_str(&harmless(&json)).unwrap();
+            proptest::prop_assert_eq!(&back[0], &text);
+        }
+    }
+}
