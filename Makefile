@@ -8,7 +8,9 @@ BIN     := target/release
 # The small machine (QEMU): fetch = install and download what it needs, find = use it if it is there, skip
 EKE_VM  ?= fetch
 
-.PHONY: help setup setup-test build run test test-host test-vm check docs bench-agent bench-quick bench-deps install uninstall clean
+TIME    ?= 60
+
+.PHONY: help setup setup-test build run test test-host test-vm fuzz check docs bench-agent bench-quick bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +39,9 @@ test-host: setup-test ## without the small machine
 test-vm: setup ## in the small machine: 124 MB, another kernel
 	@mkdir -p target
 	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test -p eke-cli --features vm --test vm -- --nocapture --test-threads=1
+
+fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), or TARGET=name alone; what breaks is kept in fuzz/found
+	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
 
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check

@@ -99,7 +99,8 @@ fn is_own(directory: &Path) -> bool {
         .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
 }
 
-fn decode(message: &str) -> Option<(u64, String)> {
+/// A step's name and when it was said, on [`now_ns`]'s clock; none in what is no such message.
+pub fn decode(message: &str) -> Option<(u64, String)> {
     let (time, name) = message.split_once(' ')?;
     Some((time.parse().ok()?, clean(name).ok()?))
 }

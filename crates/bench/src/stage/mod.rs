@@ -16,7 +16,7 @@ mod libraries;
 mod mount;
 mod parts;
 mod place;
-mod start;
+pub mod start;
 mod tree;
 
 pub use copy::to as copy_to;

@@ -13,7 +13,7 @@ const FIRST_LINE: u64 = 256;
 
 /// How a file is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Start {
+pub enum Start {
     /// By this loader (`PT_INTERP`, elf(5)), which knows its libraries.
     Loader(PathBuf),
     /// An ELF file without a loader: a static program, or a library.
@@ -25,7 +25,7 @@ pub(super) enum Start {
 }
 
 /// Reads as little of the file as it can.
-pub(super) fn of<'d>(file: impl ReadRef<'d>) -> Start {
+pub fn of<'d>(file: impl ReadRef<'d>) -> Start {
     let interpreter = match FileKind::parse(file) {
         Ok(FileKind::Elf32) => interpreter::<FileHeader32<Endianness>>(file),
         Ok(FileKind::Elf64) => interpreter::<FileHeader64<Endianness>>(file),
@@ -53,7 +53,7 @@ fn script<'d>(file: impl ReadRef<'d>) -> Option<Start> {
 }
 
 /// What `LOADER --list FILE` says (glibc and musl): the libraries that are found, and the names of those that are not.
-pub(super) fn libraries(said: &str) -> (Vec<PathBuf>, Vec<String>) {
+pub fn libraries(said: &str) -> (Vec<PathBuf>, Vec<String>) {
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
     for line in said.lines().map(str::trim) {
         let (name, place) = line.split_once(" => ").unwrap_or((line, line));

@@ -115,7 +115,7 @@ fn answer(mut stream: TcpStream, pages: &[String]) -> io::Result<()> {
 
 /// What a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+pub enum Asked {
     /// This address.
     Get(String),
     /// It is not over yet.
@@ -124,7 +124,8 @@ enum Asked {
     Other,
 }
 
-fn asked(bytes: &[u8]) -> Asked {
+/// Reads as much of a request as has come.
+pub fn asked(bytes: &[u8]) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -147,7 +148,7 @@ fn reply(stream: &mut TcpStream, found: Option<(&str, String)>) -> io::Result<()
 }
 
 /// The content type and the text of an address, `None` for all that is not in the list.
-fn find(url: &str, pages: &[String]) -> Option<(&'static str, String)> {
+pub fn find(url: &str, pages: &[String]) -> Option<(&'static str, String)> {
     match url {
         "/style.css" => return Some(("text/css", include_str!("site/style.css").to_owned())),
         "/page.js" => return Some(("text/javascript", include_str!("site/page.js").to_owned())),

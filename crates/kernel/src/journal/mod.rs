@@ -26,6 +26,8 @@ const FILE: &str = "run/eke/journal.jsonl";
 const LOCK: &str = "run/eke/lock";
 /// How long to wait for another eke that is changing the machine: 5 s.
 const LOCK_TRIES: u32 = 50;
+/// No journal has so many changes: numbers from here on are somebody else's, and there would be none after them.
+const MOST_SEQ: u64 = 1 << 48;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// The open journal. While it is open no other process changes the machine by eke.
@@ -167,6 +169,7 @@ fn read(root: &Root) -> Result<Vec<Record>> {
         Some(Phase::Begun { version, .. }) if *version != record::VERSION => {
             Err(unknown(root, &format!("version {version}")))
         }
+        _ if records.iter().any(|r| r.seq >= MOST_SEQ) => Err(unknown(root, "a number that no change has")),
         _ => Ok(records),
     }
 }

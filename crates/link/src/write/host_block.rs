@@ -35,8 +35,11 @@ pub fn block(host: &str, setting: &Setting<'_>) -> String {
 /// `text` with the block for this host: in place of an older one of eke's, or at its end.
 ///
 /// # Errors
-/// Marks that somebody has taken apart, by their line.
+/// A name that `Host` would take for several, for a pattern or for none; marks that somebody has taken apart, by their line.
 pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<String, String> {
+    if !is_one_host(pattern(host)) {
+        return Err(format!("{:?} is not the name of one host, as Host in ssh_config has it", pattern(host)));
+    }
     let block = block(host, setting);
     let (begin, end) = marks(host);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -62,6 +65,14 @@ pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<Strin
             ))
         }
     }
+}
+
+/// Is it taken for itself (ssh_config(5), "PATTERNS")?
+fn is_one_host(name: &str) -> bool {
+    let means_more = |c: char| {
+        c.is_whitespace() || c.is_control() || matches!(c, '*' | '?' | '!' | ',' | '"' | '\'' | '#' | '\\')
+    };
+    !name.is_empty() && !name.contains(means_more)
 }
 
 fn marks(host: &str) -> (String, String) {
@@ -113,6 +124,16 @@ Host web1
         let broken = NEW.replace("# eke link: end web1\n", "");
         let error = with(|s| with_block(&broken, "web1", s)).unwrap_err();
         assert!(error.starts_with("line 1: "), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_means_none_or_several_hosts_is_refused() {
+        for host in ["", "a@", "ssh://:22", "a b", "*", "web?", "!web1", "a\nHost b", "a#b", "\"a\""] {
+            assert!(
+                with(|s| with_block("", host, s)).unwrap_err().contains("not the name of one host"),
+                "{host:?}"
+            );
+        }
     }
 
     #[test]

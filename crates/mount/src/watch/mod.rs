@@ -12,7 +12,7 @@
 //! directory below; changes that another machine makes to a network file system; a file that has no name any more.
 //! `docs/cache-coherence.md` has what follows from that.
 
-mod events;
+pub mod events;
 mod group;
 mod round;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What `/proc/PID/status` says that matters here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Status {
+pub struct Status {
     /// The program's name, 15 bytes at most.
     pub name: String,
     /// `RssAnon` in bytes (Linux 4.5); `None` for a kernel thread.
@@ -14,7 +14,7 @@ pub(crate) struct Status {
 }
 
 /// Reads a status file.
-pub(crate) fn status(text: &str) -> Status {
+pub fn status(text: &str) -> Status {
     let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::trim);
     let kib = |key: &str| {
         field(key)?.split_whitespace().next()?.parse::<u64>().ok().map(|n| n.saturating_mul(1024))
@@ -27,14 +27,14 @@ pub(crate) fn status(text: &str) -> Status {
 }
 
 /// Is it one of eke's own programs (`eke`, `eke-agent`, `eke-cache`)?
-pub(crate) fn is_ours(name: &str) -> bool {
+pub fn is_ours(name: &str) -> bool {
     name == "eke" || name.starts_with("eke-")
 }
 
 /// The address ranges of `maps` that can hold private anonymous pages: private mappings, but not executable file
 /// text, reserved address space (`---p`), devices and the kernel's own pages (`[vdso]`, `[vvar]`, `[vsyscall]`), nor huge
 /// pages, which are not swapped.
-pub(crate) fn private_ranges(maps: &str) -> Vec<Range<u64>> {
+pub fn private_ranges(maps: &str) -> Vec<Range<u64>> {
     maps.lines().filter_map(private_range).collect()
 }
 
@@ -59,7 +59,7 @@ fn range(word: &str) -> Option<Range<u64>> {
 }
 
 /// The ranges of `smaps` whose `VmFlags` (Linux 3.8) say locked (`lo`), huge pages (`ht`), I/O (`io`) or raw frames (`pf`).
-pub(crate) fn pinned_ranges(smaps: &str) -> Vec<Range<u64>> {
+pub fn pinned_ranges(smaps: &str) -> Vec<Range<u64>> {
     let mut current = None;
     let mut pinned = Vec::new();
     for line in smaps.lines() {
@@ -75,23 +75,23 @@ pub(crate) fn pinned_ranges(smaps: &str) -> Vec<Range<u64>> {
 
 /// One 64-bit entry of `/proc/PID/pagemap` (Documentation/admin-guide/mm/pagemap.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PagemapEntry(pub u64);
+pub struct PagemapEntry(pub u64);
 
 impl PagemapEntry {
     /// Present (bit 63), not swapped (62), neither file page nor shared anonymous (61, Linux 3.5).
-    pub(crate) fn is_private_anonymous(self) -> bool {
+    pub fn is_private_anonymous(self) -> bool {
         self.0 >> 61 == 0b100
     }
 
     /// Mapped by this process only (bit 56, Linux 4.2). The kernel's shared zero page never is.
-    pub(crate) fn is_exclusive(self) -> bool {
+    pub fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 }
 
 /// A page's kind by its content, as zram sees it (`page_same_filled` in zram_drv.c).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     /// All bytes 0.
     Zero,
     /// One word repeated.
@@ -101,7 +101,7 @@ pub(crate) enum Content {
 }
 
 /// Looks at a page.
-pub(crate) fn content(page: &[u8]) -> Content {
+pub fn content(page: &[u8]) -> Content {
     let (Some(first), true) = (page.get(..8), page.len() % 8 == 0) else { return Content::Mixed };
     match page.chunks_exact(8).all(|word| word == first) {
         true if first == [0; 8] => Content::Zero,

@@ -9,7 +9,7 @@
 //! - `disk`: random reads
 
 mod buffer;
-mod decode;
+pub mod decode;
 mod disk;
 mod estimate;
 pub mod figures;

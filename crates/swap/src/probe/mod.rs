@@ -9,7 +9,7 @@
 pub(crate) mod disks;
 mod hibernation;
 mod managers;
-mod parse;
+pub mod parse;
 pub(crate) mod surroundings;
 pub(crate) mod zram;
 

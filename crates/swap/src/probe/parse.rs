@@ -1,7 +1,7 @@
 //! Text of kernel and configuration files as data. Takes text, never paths.
 
 /// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
-pub(crate) fn cpu_count(text: &str) -> usize {
+pub fn cpu_count(text: &str) -> usize {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -11,12 +11,12 @@ pub(crate) fn cpu_count(text: &str) -> usize {
 }
 
 /// The value of `key=` on the kernel's command line, the last of several; blanks in quotes are not honoured.
-pub(crate) fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
+pub fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
     cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).next_back()
 }
 
 /// The value of `KEY=` in a shell-like file, without quotes; comments do not count.
-pub(crate) fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let line = text
         .lines()
         .filter_map(|l| l.trim().strip_prefix(key)?.trim_start().strip_prefix('='))
@@ -25,13 +25,13 @@ pub(crate) fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// The sections of an INI file that name a zram device: `[zram0]`.
-pub(crate) fn zram_sections(text: &str) -> Vec<String> {
+pub fn zram_sections(text: &str) -> Vec<String> {
     let name = |l: &str| Some(l.trim().strip_prefix('[')?.strip_suffix(']')?.trim().to_owned());
     text.lines().filter_map(name).filter(|n| eke_kernel::zram::number(n).is_some()).collect()
 }
 
 /// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`.
-pub(crate) fn crypto_compressors(text: &str) -> Vec<String> {
+pub fn crypto_compressors(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in text.split("\n\n") {
         let field = |key: &str| {
@@ -46,7 +46,7 @@ pub(crate) fn crypto_compressors(text: &str) -> Vec<String> {
 }
 
 /// Those of `known` that are in a list of modules (`modules.builtin`, `modules.dep`), where they are `.../crypto/NAME.ko`.
-pub(crate) fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
+pub fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
     let module = |line: &str| {
         let path = line.split(':').next()?;
         let (dir, file) = path.rsplit_once('/')?;
@@ -58,19 +58,19 @@ pub(crate) fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
 }
 
 /// Is there `.../NAME.ko`, compressed or not, in `modules.dep`?
-pub(crate) fn has_module(modules_dep: &str, name: &str) -> bool {
+pub fn has_module(modules_dep: &str, name: &str) -> bool {
     let files = modules_dep.lines().filter_map(|line| line.split_once(':')).map(|(path, _)| path);
     let mut names = files.filter_map(|path| path.rsplit('/').next()?.split_once(".ko"));
     names.any(|(stem, _)| stem == name)
 }
 
 /// Is `option` set (`y` or `m`) in a kernel's configuration?
-pub(crate) fn config_has(config: &str, option: &str) -> bool {
+pub fn config_has(config: &str, option: &str) -> bool {
     config.lines().any(|l| l.strip_prefix(option).is_some_and(|rest| rest == "=y" || rest == "=m"))
 }
 
 /// Effective uid 0 and `CAP_SYS_ADMIN` (bit 21) by `/proc/self/status`.
-pub(crate) fn is_root(status: &str) -> bool {
+pub fn is_root(status: &str) -> bool {
     let words = |key: &str| {
         status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::split_ascii_whitespace)
     };

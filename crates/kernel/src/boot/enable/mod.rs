@@ -5,7 +5,7 @@
 //! (insserv), so `update-rc.d` makes its links where it is there. Neither `enable` nor `disable` starts or stops
 //! anything now: that is `eke up` and `eke down`.
 
-mod rc_local;
+pub mod rc_local;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

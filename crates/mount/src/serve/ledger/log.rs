@@ -68,6 +68,11 @@ impl<M: Medium> Log<M> {
         Ok((log, Replay { nodes, foreign }))
     }
 
+    /// What it is written to.
+    pub fn into_medium(self) -> M {
+        self.medium
+    }
+
     /// Notes an entry: it is there for a next worker when this returns.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ mod kept;
 mod log;
 mod medium;
 mod nodes;
-mod record;
+pub mod record;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -63,6 +63,21 @@ pub enum Foreign {
 pub fn encode(entry: &Entry<'_>, generation: u64, out: &mut Vec<u8>) {
     out.clear();
     out.extend([0; HEAD]);
+    body(entry, out);
+    head(generation, out);
+}
+
+/// Appends a record of this body, as far as a record's length goes, with its right length and checksum: what is behind them is
+/// looked at, too, whatever the body is.
+pub fn seal(body: &[u8], generation: u64, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend([0; HEAD]);
+    out.extend(&body[..body.len().min(LONGEST - HEAD)]);
+    head(generation, &mut out[at..]);
+}
+
+/// Kind and fields.
+fn body(entry: &Entry<'_>, out: &mut Vec<u8>) {
     match *entry {
         Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
             out.push(KNOWN);
@@ -76,10 +91,14 @@ pub fn encode(entry: &Entry<'_>, generation: u64, out: &mut Vec<u8>) {
         Entry::Opened { node } => one(OPENED, node, out),
         Entry::Released { node } => one(RELEASED, node, out),
     }
-    let len = u32::try_from(out.len()).unwrap_or(u32::MAX).to_le_bytes();
-    out[..4].copy_from_slice(&len);
-    let sum = checksum(generation, len, &out[HEAD..]).to_le_bytes();
-    out[4..HEAD].copy_from_slice(&sum);
+}
+
+/// Fills in the head of the record that these bytes are.
+fn head(generation: u64, record: &mut [u8]) {
+    let len = u32::try_from(record.len()).unwrap_or(u32::MAX).to_le_bytes();
+    record[..4].copy_from_slice(&len);
+    let sum = checksum(generation, len, &record[HEAD..]).to_le_bytes();
+    record[4..HEAD].copy_from_slice(&sum);
 }
 
 fn one(kind: u8, node: u64, out: &mut Vec<u8>) {

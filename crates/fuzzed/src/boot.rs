@@ -1,0 +1,87 @@
+//! Files of boot loaders and init systems: edited, and put back.
+
+use eke_kernel::boot::enable::rc_local;
+use eke_kernel::boot::{entries, extlinux, grub, initramfs, words};
+use eke_kernel::files::{self, Change};
+use eke_kernel::{Root, error::Result};
+
+use crate::input::{Input, text};
+use crate::scratch;
+
+fn ours() -> Vec<String> {
+    ["zswap.enabled=1", "zswap.compressor=zstd"].map(str::to_owned).into()
+}
+
+fn modules() -> Vec<String> {
+    ["zstd", "lzo-rle"].map(str::to_owned).into()
+}
+
+/// All edits, by number.
+fn edited(which: u8, text: &str) -> Result<String> {
+    match which % 10 {
+        0 => grub::with_words(text, &ours()),
+        1 => extlinux::with_words(text, &ours()),
+        2 => extlinux::defaults_with_words(text, &ours()),
+        3 => extlinux::firmware_with_words(text, &ours()),
+        4 => entries::with_words(text, &ours()),
+        5 => entries::cmdline_with_words(text, &ours()),
+        6 => words::with_words(text, &ours()),
+        7 => Ok(initramfs::tools_with_modules(text, &modules())),
+        8 => initramfs::mkinitcpio_with_modules(text, &modules()),
+        _ => Ok(rc_local::with_block(Some(text), "# eke begin: x\nrun &\n# eke end\n")),
+    }
+}
+
+/// What is neither a space, a quotation mark nor a part of a word of ours.
+fn others(text: &str) -> String {
+    let is_ours = |word: &&str| {
+        let key = word.split('=').next().unwrap_or_default().replace('-', "_");
+        key == "zswap.enabled" || key == "zswap.compressor"
+    };
+    let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).filter(|w| !is_ours(w));
+    words.collect()
+}
+
+fn is_subsequence(part: &str, of: &str) -> bool {
+    let mut of = of.chars();
+    part.chars().all(|c| of.any(|other| other == c))
+}
+
+/// An edit changes nothing of others', and twice is once.
+pub fn boot_files(data: &[u8]) {
+    let mut input = Input(data);
+    let which = input.u8();
+    let before = text(input.0);
+    let Ok(after) = edited(which, &before) else { return };
+    assert_eq!(edited(which, &after).ok().as_ref(), Some(&after), "twice is not once");
+    // a block of ours may be replaced
+    let is_block = which % 10 == 9 && before.contains("# eke begin");
+    assert!(is_block || is_subsequence(&others(&before), &others(&after)), "{before:?} became {after:?}");
+    for word in ours().iter().filter(|_| matches!(which % 10, 2 | 3 | 5 | 6)) {
+        assert!(after.contains(word.as_str()), "{word} is not in {after:?}");
+    }
+}
+
+/// What is written into a file is taken out again, byte by byte; what others wrote since stays.
+pub fn boot_undo(data: &[u8]) {
+    let mut input = Input(data);
+    let (which, is_changed) = (input.u8(), input.u8() == 1);
+    let Ok(before) = std::str::from_utf8(input.0) else { return };
+    let Ok(after) = edited(which, before) else { return };
+    let dir = scratch::empty("boot");
+    let path = dir.join("etc/file");
+    std::fs::create_dir_all(dir.join("etc")).expect("a directory");
+    std::fs::write(&path, before).expect("a file");
+    let root = Root::at(&dir);
+    let changes = [Change::text("etc/file", after.clone()), Change::text("etc/new", after.clone())];
+    files::apply(&root, "fuzz", &changes, "why").expect("files in a directory of our own");
+    assert_eq!(std::fs::read_to_string(&path).ok(), Some(after.clone()));
+    let theirs = format!("{after}# theirs\n");
+    if is_changed {
+        std::fs::write(&path, &theirs).expect("a file");
+    }
+    files::revert(&root, "fuzz").expect("files in a directory of our own");
+    let left = std::fs::read_to_string(&path).ok();
+    assert_eq!(left.as_deref(), Some(if is_changed { &theirs[..] } else { before }));
+    assert!(!dir.join("etc/new").exists());
+}

@@ -1,0 +1,59 @@
+//! Recordings: SQLite files of anybody's.
+
+use std::sync::OnceLock;
+
+use eke_record::load::Recording;
+use eke_record::row::{Mark, Row};
+use eke_record::steps::{Document, steps};
+use eke_record::store::Store;
+use eke_record::{csv, figures, html, marks as steps_said, svg};
+
+use crate::input::{patched, text};
+use crate::scratch;
+
+fn good() -> &'static [u8] {
+    static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let path = scratch::empty("good").join("good.eke");
+        let mut store = Store::create(&path, true).expect("a recording");
+        let row = |i: u64| Row {
+            time_ms: i * 100,
+            free_bytes: Some(i << 20),
+            pages_in: Some(i),
+            memory_some_us: Some(i * 7),
+            ..Row::default()
+        };
+        let marks = [Mark { time_ms: 250, name: "a <b>".into() }, Mark { time_ms: 700, name: "c".into() }];
+        store.note(&[("subject", "sh".into()), ("started_unix_ms", "5".into())]).expect("a note");
+        store.write(&(0..40).map(row).collect::<Vec<_>>(), &marks).expect("rows");
+        std::fs::read(&path).expect("a recording")
+    })
+}
+
+/// A recording with bytes changed: read, and all that is made of one.
+pub fn recording(data: &[u8]) {
+    let path = scratch::empty("recording").join("foreign.eke");
+    std::fs::write(&path, patched(good(), data)).expect("a file");
+    let Ok(recording) = Recording::read(&path) else { return };
+    let document = Document::from(&recording);
+    assert!(document.seconds >= 0.0 && document.samples > 0);
+    let _ = (serde_json::to_string(&document).expect("figures"), steps(&recording));
+    let page = html::page(&recording);
+    assert_eq!(page.matches("<script").count(), page.matches("</script>").count(), "a name became markup");
+    assert!(!page.contains("<img"), "a name became markup");
+    assert!(page.len() < 64 << 20, "a page of {} bytes", page.len());
+    let _ = csv::csv(&recording);
+    let (from, to) = recording.span_ms();
+    for figure in figures::figures(&recording) {
+        let _ = svg::file(&figure, &recording.marks, (from as f64 / 1e3, to as f64 / 1e3));
+    }
+}
+
+/// A step that some process names, and spans of time from the command line.
+pub fn marks(data: &[u8]) {
+    let text = text(data);
+    if let Some((_, name)) = steps_said::decode(&text) {
+        assert!(!name.is_empty() && !name.contains(char::is_control));
+    }
+    let _ = (eke_record::span::every(&text), eke_record::span::length(&text));
+}

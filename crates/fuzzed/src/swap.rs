@@ -1,0 +1,22 @@
+//! What is read for compressed swap.
+
+use eke_swap::live::facts::recompress_priorities;
+use eke_swap::measure::decode;
+use eke_swap::probe::parse;
+
+use crate::input::two;
+
+/// Files of `/sys`, `/proc/PID` and of managers' settings.
+pub fn swap_texts(data: &[u8]) {
+    let (text, key) = two(data);
+    let _ = (parse::cpu_count(&text), parse::cmdline_value(&text, &key), parse::has_module(&text, &key));
+    let _ = (parse::shell_value(&text, &key), parse::zram_sections(&text), parse::crypto_compressors(&text));
+    let _ = (
+        parse::is_root(&text),
+        recompress_priorities(&text),
+        decode::status(&text),
+        decode::pinned_ranges(&text),
+    );
+    let ranges = decode::private_ranges(&text);
+    assert!(ranges.iter().all(|range| range.start <= range.end));
+}
