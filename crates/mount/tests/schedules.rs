@@ -81,6 +81,10 @@ mod below {
             })
         }
 
+        pub fn fresh_stamp(&self) -> io::Result<Stamp> {
+            self.stamp()
+        }
+
         pub fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
             self.begin_read()?;
             let mut done = 0;
@@ -99,6 +103,14 @@ mod below {
 
         pub fn goes_on_at(&self, _: u64) -> bool {
             false
+        }
+
+        pub fn settle(&self, _: u64, _: usize) -> bool {
+            true
+        }
+
+        pub fn has_dirty(&self, _: u64, _: usize) -> Option<bool> {
+            Some(false)
         }
 
         fn begin_read(&self) -> io::Result<()> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use eke_mount::fs::{Asker, End, Fs, Kind, Options};
 use eke_mount::node::{Entry, Ledger, Nobody};
 use eke_mount::tier::Tier;
-use fuser::{OpenFlags, WriteFlags};
+use fuser::{FileHandle, OpenFlags, WriteFlags};
 use rustix::fs::{Mode, OFlags, RenameFlags, open};
 use tempfile::TempDir;
 
@@ -145,18 +145,18 @@ fn only_what_is_open_is_kept_and_until_its_last_release() {
     };
     let (open, closed) = (make("open"), make("closed"));
     worker.open(&asker(false), open, OpenFlags(libc::O_RDONLY)).unwrap();
-    worker.release(&asker(false), closed, OpenFlags(libc::O_RDWR));
+    worker.release(&asker(false), closed, FileHandle(0), OpenFlags(libc::O_RDWR));
     for file in ["open", "closed"] {
         worker.unlink(&asker(false), ROOT, name(file), false).unwrap();
     }
     let kept = || notes.kept.lock().unwrap().iter().map(|k| k.0).collect::<Vec<_>>();
     assert_eq!(kept(), [open]);
-    worker.release(&asker(false), open, OpenFlags(libc::O_RDWR));
+    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDWR));
     assert_eq!(kept(), [open]);
     // Another worker may have counted this one.
-    worker.release(&asker(true), open, OpenFlags(libc::O_RDONLY));
+    worker.release(&asker(true), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
     assert_eq!(kept(), [open]);
-    worker.release(&asker(false), open, OpenFlags(libc::O_RDONLY));
+    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
     assert_eq!(kept(), Vec::<u64>::new());
 }
 

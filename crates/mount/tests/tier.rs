@@ -339,3 +339,18 @@ fn identities_are_one_to_a_file_and_stay() {
     assert_eq!(files.map(|(dev, ino)| tier.id(dev, ino)), ids);
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), files.len());
 }
+
+/// Stores through a mapping of it have no time. A write of our own does not make up for that.
+#[test]
+fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
+    let mut set = set_with(Compress::Sync, Options { tick: Duration::ZERO, ..Options::default() });
+    let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    set.below = File::new(memory);
+    set.write(Place::At(0), &[1; 5000]);
+    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    for _ in 0..2 {
+        assert_eq!(set.read(0, 5000), [1; 5000]);
+        set.write(Place::At(0), &[1; 5000]);
+        assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    }
+}

@@ -7,6 +7,7 @@
 //! - pread(2), then `POSIX_FADV_DONTNEED`.
 //!
 //! All three see the same bytes: Linux writes dirty pages back before it reads below them (`filemap_write_and_wait_range`).
+//! What is read to be kept has to be settled first: see [`File::settle`].
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
@@ -18,7 +19,7 @@ use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use rustix::process::{Resource, getrlimit};
 
-use super::{Stamp, at};
+use super::{Stamp, at, dirty};
 
 /// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
@@ -37,6 +38,9 @@ const LONG_READ: usize = 256 << 10;
 /// Shorter writes stay in the kernel's cache until it writes them back: `RWF_DONTCACHE` starts that at once, for every one.
 const LONG_WRITE: usize = 64 << 10;
 
+/// Of dirty pages so much is written back at once at least: what follows is probably read next.
+const AT_ONCE: u64 = 4 << 20;
+
 /// An open file below.
 #[derive(Debug)]
 pub struct File {
@@ -44,6 +48,8 @@ pub struct File {
     direct: OnceLock<Option<Direct>>,
     no_direct: AtomicBool,
     no_dontcache: AtomicBool,
+    no_cachestat: AtomicBool,
+    memory: OnceLock<bool>,
     /// Where the last read ended; `u64::MAX`: there was none.
     last_end: AtomicU64,
 }
@@ -72,6 +78,8 @@ impl File {
             direct: OnceLock::new(),
             no_direct: AtomicBool::new(false),
             no_dontcache: AtomicBool::new(false),
+            no_cachestat: AtomicBool::new(false),
+            memory: OnceLock::new(),
             last_end: AtomicU64::new(u64::MAX),
         }
     }
@@ -81,8 +89,52 @@ impl File {
     /// # Errors
     /// What fstat(2) answers.
     pub fn stamp(&self) -> io::Result<Stamp> {
+        self.stamp_by(AtFlags::empty())
+    }
+
+    /// What it is now on the server, if it is on one (`AT_STATX_FORCE_SYNC`): a network file system believes attributes of an open
+    /// file for up to a minute. A local one does the same as for [`File::stamp`].
+    ///
+    /// # Errors
+    /// What statx(2) answers.
+    pub fn fresh_stamp(&self) -> io::Result<Stamp> {
+        self.stamp_by(AtFlags::STATX_FORCE_SYNC)
+    }
+
+    fn stamp_by(&self, how: AtFlags) -> io::Result<Stamp> {
         let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH, flags)?))
+        Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH | how, flags)?))
+    }
+
+    /// Has later changes of these bytes show in the stamp, also stores through a mapping below: writes dirty pages back. To be
+    /// called before a read whose bytes are kept. Returns whether they will show.
+    pub fn settle(&self, offset: u64, bytes: usize) -> bool {
+        if *self.memory.get_or_init(|| dirty::is_memory(&self.plain)) {
+            return false;
+        }
+        match self.has_dirty(offset, bytes) {
+            Some(false) => true,
+            _ => self.write_back(offset, (bytes as u64).max(AT_ONCE)).is_ok(),
+        }
+    }
+
+    /// Are there dirty pages? `None`: the kernel does not say.
+    pub fn has_dirty(&self, offset: u64, bytes: usize) -> Option<bool> {
+        if self.no_cachestat.load(Ordering::Relaxed) {
+            return None;
+        }
+        let found = dirty::has_dirty(self.plain.as_fd(), offset, bytes as u64);
+        self.no_cachestat.store(found.is_err(), Ordering::Relaxed);
+        found.ok()
+    }
+
+    /// By a descriptor that nobody calls fsync(2) on: that of direct reads, or a new one.
+    fn write_back(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        if let Some(direct) = self.direct() {
+            return dirty::write_back(direct.fd.as_fd(), offset, bytes);
+        }
+        let fd = at::reopen(self.plain.as_fd(), OFlags::RDONLY)?;
+        dirty::write_back(fd.as_fd(), offset, bytes)
     }
 
     /// Reads from `offset`; less than asked for only at the end. Buffers that begin at a multiple of 4096 are read best.
@@ -162,7 +214,11 @@ impl File {
         if self.no_direct.load(Ordering::Relaxed) {
             return None;
         }
-        self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref().filter(|d| d.takes(out, offset))
+        self.direct().filter(|d| d.takes(out, offset))
+    }
+
+    fn direct(&self) -> Option<&Direct> {
+        self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref()
     }
 
     /// Did the last read end just there?
@@ -234,5 +290,31 @@ fn alignment(fd: &OwnedFd) -> Option<(u32, u32)> {
 impl AsFd for File {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.plain.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn where_the_kernel_does_not_say_what_is_dirty_all_is_written_back() {
+        let file = tempfile::tempfile().unwrap();
+        if dirty::is_memory(&file) || dirty::has_dirty(file.as_fd(), 0, 1).is_err() {
+            return eke_testkit::real::skip("settle", "no disk, or no cachestat(2) to see it by");
+        }
+        for direct in [true, false] {
+            file.write_all_at(&[1; 100_000], 0).unwrap();
+            let below = File::new(file.try_clone().unwrap().into());
+            below.no_cachestat.store(true, Ordering::Relaxed);
+            if !direct {
+                assert!(below.direct.set(None).is_ok());
+            }
+            assert!(dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap());
+            assert!(below.settle(0, 100_000) && below.has_dirty(0, 100_000).is_none());
+            assert!(!dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap(), "{direct}");
+        }
     }
 }

@@ -38,7 +38,7 @@ impl Stamp {
     /// By the time of the inode: each change of the content sets it too, and nobody can set it to a time of their choice.
     pub fn is_settled(&self, now_ns: i128, tick_ns: i128) -> bool {
         let coarse = self.changed_ns % 1_000_000_000 == 0;
-        let tick_ns = if coarse { COARSE_NS } else { tick_ns };
+        let tick_ns = if coarse { COARSE_NS.max(tick_ns) } else { tick_ns };
         tick_ns == 0 || now_ns - self.changed_ns > tick_ns
     }
 }
@@ -47,15 +47,21 @@ impl Stamp {
 const TICK: Duration = Duration::from_millis(10);
 
 /// File systems where a change after a look has a time of its own since Linux 6.13
-/// (`Documentation/filesystems/multigrain-ts.rst`): ext4, XFS, Btrfs, tmpfs, by `include/uapi/linux/magic.h`.
-const MULTIGRAIN: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+/// (`Documentation/filesystems/multigrain-ts.rst`): ext4, XFS, Btrfs, by `include/uapi/linux/magic.h`.
+const MULTIGRAIN: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
+
+/// File systems of memory alone, tmpfs and ramfs: stores through a mapping have no time (see `dirty`).
+const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Changes of a file in this file system, one before and one after it was looked at, may have the same time if they are no
 /// further apart than this.
 pub fn tick(dir: impl AsFd) -> Duration {
     let since = uname_is_at_least(&rustix::system::uname().release().to_string_lossy(), (6, 13));
-    let multigrain = since && fstatfs(dir).is_ok_and(|fs| MULTIGRAIN.contains(&(fs.f_type as u32)));
-    if multigrain { Duration::ZERO } else { TICK }
+    match fstatfs(dir).map(|fs| fs.f_type as u32) {
+        Ok(kind) if MEMORY.contains(&kind) => Duration::MAX,
+        Ok(kind) if since && MULTIGRAIN.contains(&kind) => Duration::ZERO,
+        _ => TICK,
+    }
 }
 
 /// Is a kernel's release, as uname(2) says it, this version or a later one?

@@ -2,15 +2,16 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use fuser::{BackingId, FopenFlags, OpenFlags, WriteFlags};
+use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
 
 use super::asker::losing_set_id;
+use super::handles::{OF_NODE, READER, description};
 use super::{Asker, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
@@ -34,7 +35,7 @@ impl Fs {
     ///
     /// # Errors
     /// What open(2) answers; ESTALE.
-    pub fn open(&self, asker: &Asker, number: u64, flags: OpenFlags) -> io::Result<FopenFlags> {
+    pub fn open(&self, asker: &Asker, number: u64, flags: OpenFlags) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
         let access = access(flags.0);
         self.nodes.opened(&node, access)?;
@@ -45,12 +46,17 @@ impl Fs {
         opened
     }
 
-    fn open_now(&self, asker: &Asker, node: &Arc<Node>, flags: OpenFlags) -> io::Result<FopenFlags> {
+    fn open_now(
+        &self,
+        asker: &Asker,
+        node: &Arc<Node>,
+        flags: OpenFlags,
+    ) -> io::Result<(FileHandle, FopenFlags)> {
         let access = access(flags.0);
-        let (file, seen) = self.file(node, access)?;
-        let seen = match seen {
+        let (file, first) = self.file(node, access)?;
+        let seen = match first {
             Some(seen) => seen,
-            None => self.tier.opened(self.id(node), file.stamp()?),
+            None => self.tier.opened(self.id(node), file.fresh_stamp()?),
         };
         if seen == Seen::Changed {
             self.attributes_are_old(node);
@@ -58,7 +64,16 @@ impl Fs {
         if flags.0 & libc::O_TRUNC != 0 {
             self.truncate(asker, node.number, 0)?;
         }
-        Ok(fopen(access, seen))
+        Ok((self.handle(access, &file, first.is_some()), fopen(access, seen)))
+    }
+
+    /// For an open of this file, which was opened below for it or not.
+    fn handle(&self, access: Access, file: &File, first: bool) -> FileHandle {
+        match access {
+            Access::Read => READER,
+            Access::Write if first => OF_NODE,
+            Access::Write => self.handles.another(file),
+        }
     }
 
     /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself. It is counted
@@ -87,7 +102,7 @@ impl Fs {
         name: &OsStr,
         mode: (u32, u32),
         flags: i32,
-    ) -> io::Result<(Found, FopenFlags)> {
+    ) -> io::Result<(Found, FileHandle, FopenFlags)> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let access = access(flags);
@@ -103,18 +118,19 @@ impl Fs {
             self.nodes.released(&node, access, false);
             self.forget(node.number, 1);
         }
-        let seen = created?;
+        let (handle, seen) = created?;
         Ok((
             Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
+            handle,
             fopen(access, seen),
         ))
     }
 
-    fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<Seen> {
-        let seen = self.tier.opened(self.id(node), file.stamp()?);
+    fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<(FileHandle, Seen)> {
+        let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?);
         let writer = Writer { file: Arc::new(file), readable: true };
-        node.file(access, || Ok(writer))?;
-        Ok(seen)
+        let (file, first) = node.file(access, || Ok(writer))?;
+        Ok((self.handle(access, &file, first), seen))
     }
 
     /// Reads, and hands what was read to `take`; less than asked for only at the end.
@@ -184,7 +200,8 @@ impl Fs {
     }
 
     /// The file was closed for good.
-    pub fn release(&self, asker: &Asker, number: u64, flags: OpenFlags) {
+    pub fn release(&self, asker: &Asker, number: u64, handle: FileHandle, flags: OpenFlags) {
+        self.handles.release(handle);
         // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
         if !asker.again {
             self.worth.opens.release(number);
@@ -200,20 +217,26 @@ impl Fs {
     ///
     /// # Errors
     /// What fsync(2) answers.
-    pub fn fsync(&self, number: u64, data_only: bool) -> io::Result<()> {
+    pub fn fsync(&self, number: u64, handle: FileHandle, data_only: bool) -> io::Result<()> {
+        if let Some(own) = self.handles.get(handle) {
+            return sync(own.as_fd(), data_only);
+        }
         let node = self.nodes.get(number)?;
         let open = node.hold().file(Access::Write);
         let file = match open {
             Some(file) => file,
             None => self.file(&node, Access::Read)?.0,
         };
-        if data_only {
-            fdatasync(&*file)?
-        } else {
-            fsync(&*file)?
+        if handle == READER {
+            return sync(description(file.as_fd())?.as_fd(), data_only);
         }
-        Ok(())
+        sync(file.as_fd(), data_only)
     }
+}
+
+fn sync(file: BorrowedFd<'_>, data_only: bool) -> io::Result<()> {
+    let done = if data_only { fdatasync(file) } else { fsync(file) };
+    Ok(done?)
 }
 
 fn count(bytes: usize) -> u32 {

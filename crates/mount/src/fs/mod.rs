@@ -6,7 +6,8 @@
 //! - [`Asker`]: who asks, and acting as that one
 //! - `again`: requests that a dead worker may have done already
 //!
-//! A file handle carries nothing: whatever a request needs comes from its node, so that any worker can serve it.
+//! Whatever a request needs comes from its node, so that any worker can serve it; a file handle only says which descriptor an
+//! fsync(2) goes to (`handles`).
 //!
 //! # Limits
 //! - Supplementary groups of who asks are not known (FUSE sends one group). The kernel has checked permissions with all of
@@ -20,6 +21,7 @@ mod attributes;
 mod directories;
 mod fetchers;
 mod files;
+mod handles;
 mod names;
 mod removal;
 mod serve;
@@ -34,11 +36,12 @@ use std::time::Duration;
 use eke_cache::FileId;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::below::File;
+use crate::below::{File, Stamp};
 use crate::node::{Access, Ledger, Node, Nodes};
 use crate::settings::Straight;
 use crate::tier::{Hands, Seen, Tier};
 use crate::worth::Worth;
+use handles::Handles;
 
 pub use asker::Asker;
 pub use attributes::{Change, Time, attr_of};
@@ -56,12 +59,14 @@ pub struct Options {
     pub forgotten: usize,
     /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read below at once.
     pub hands: usize,
+    /// open(2) below asks the server for the file's attributes: NFS.
+    pub opens_ask: bool,
 }
 
 impl Default for Options {
     /// One second, as NFS has it at least (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4 }
+        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4, opens_ask: false }
     }
 }
 
@@ -100,6 +105,8 @@ pub struct Fs {
     hands_kept: usize,
     worth: Arc<Worth>,
     notifier: OnceLock<Notifier>,
+    handles: Handles,
+    opens_ask: bool,
 }
 
 /// What a name turned out to be.
@@ -132,6 +139,8 @@ impl Fs {
             hands_kept: options.hands,
             worth,
             notifier: OnceLock::new(),
+            handles: Handles::default(),
+            opens_ask: options.opens_ask,
         })
     }
 
@@ -169,8 +178,13 @@ impl Fs {
     /// The file of a node, and what the tier said if it was opened just now.
     fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, Option<Seen>)> {
         let (file, fresh) = self.nodes.file(node, access)?;
-        let seen = if fresh { Some(self.tier.opened(self.id(node), file.stamp()?)) } else { None };
+        let seen = if fresh { Some(self.tier.opened(self.id(node), self.new_stamp(&file)?)) } else { None };
         Ok((file, seen))
+    }
+
+    /// Of a file that was opened below just now.
+    fn new_stamp(&self, file: &File) -> io::Result<Stamp> {
+        if self.opens_ask { file.stamp() } else { file.fresh_stamp() }
     }
 
     /// Gives back the buffers that no thread is using, up to 3 MiB each. Threads that need some again get them anew: to be called

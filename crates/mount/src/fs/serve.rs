@@ -19,7 +19,7 @@ use super::removal::End;
 use super::space::At;
 use super::{Asker, Change, Found, Fs, Kind, capabilities};
 
-/// A handle carries nothing.
+/// A directory's handle carries nothing.
 const NO_HANDLE: FileHandle = FileHandle(0);
 
 /// The file system as fuser wants it. Clones serve the same, so that each session can have one.
@@ -187,9 +187,9 @@ impl Filesystem for Serve {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.fs.open(&request.into(), ino.0, flags) {
-            Ok(how) => match self.fs.straight(ino.0, &reply) {
-                Some(id) => reply.opened_passthrough(NO_HANDLE, how & PASSTHROUGH, &id),
-                None => reply.opened(NO_HANDLE, how),
+            Ok((handle, how)) => match self.fs.straight(ino.0, &reply) {
+                Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
+                None => reply.opened(handle, how),
             },
             Err(e) => reply.error(errno(e)),
         }
@@ -206,13 +206,13 @@ impl Filesystem for Serve {
         reply: ReplyCreate,
     ) {
         match self.fs.create(&request.into(), parent.0, name, (mode, umask), flags) {
-            Ok((found, how)) => {
+            Ok((found, handle, how)) => {
                 let (ttl, attr, generation) = (&self.fs.ttl, &found.attr, Generation(found.generation));
                 match self.fs.straight(attr.ino.0, &reply) {
                     Some(id) => {
-                        reply.created_passthrough(ttl, attr, generation, NO_HANDLE, how & PASSTHROUGH, &id);
+                        reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id);
                     }
-                    None => reply.created(ttl, attr, generation, NO_HANDLE, how),
+                    None => reply.created(ttl, attr, generation, handle, how),
                 }
             }
             Err(e) => reply.error(errno(e)),
@@ -259,18 +259,18 @@ impl Filesystem for Serve {
         &self,
         request: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         flags: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.fs.release(&request.into(), ino.0, flags);
+        self.fs.release(&request.into(), ino.0, handle, flags);
         reply.ok();
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.fs.fsync(ino.0, data_only));
+    fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        empty(reply, self.fs.fsync(ino.0, handle, data_only));
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {

@@ -37,6 +37,8 @@ struct Generations {
 struct Entry {
     packed: Option<Packed>,
     settled: bool,
+    /// Something was read that can change without a sign in the stamp.
+    doubted: bool,
     /// Own writes under way.
     writers: u32,
 }
@@ -79,9 +81,19 @@ impl Known {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Seen::Changed };
         let packed = Packed::of(stamp);
-        let same = packed.is_some() && entry.packed == packed && entry.settled;
+        let same = packed.is_some() && entry.packed == packed && entry.settled && !entry.doubted;
+        entry.doubted = false;
         entry.note(stamp, now_ns, self.tick_ns);
         if same { Seen::Same } else { Seen::Changed }
+    }
+
+    /// What is about to be read of the file may change without a sign in its stamp: at the next open it counts as changed.
+    pub fn doubt(&self, file: FileId) {
+        let mut shard = lock(self.shard(file));
+        let Generations { young, old, .. } = &mut *shard;
+        if let Some(entry) = young.get_mut(&file).or_else(|| old.get_mut(&file)) {
+            entry.doubted = true;
+        }
     }
 
     /// A write of our own is about to begin. `look` is called if it is the only one.

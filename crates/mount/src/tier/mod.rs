@@ -10,6 +10,8 @@
 //! # Invariants
 //! - A block is taken in only by a ticket from before it was read; whoever changes the file drops what changed after the file
 //!   below has it and before the change is acknowledged. So no reply has an older byte than a change acknowledged before.
+//! - What is held of a file is what it was at a stamp from which every later change shows; where that cannot be had, the file counts
+//!   as changed at its next open.
 //! - A block that ends before what is asked for is served only if the file ends there now.
 //! - No error comes from here: only from the file below, for bytes that were asked for.
 
@@ -280,7 +282,7 @@ impl Tier {
         change: impl FnOnce() -> io::Result<T>,
         changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
     ) -> io::Result<T> {
-        let begun = self.known.begin(file, || below.stamp());
+        let begun = self.known.begin(file, || below.fresh_stamp());
         if begun.foreign {
             self.drop_file(file);
         }
@@ -354,9 +356,16 @@ impl Tier {
 
     /// Reads below, and notes what that took.
     fn read_below(&self, file: FileId, below: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        if !below.settle(offset, out.len()) {
+            self.known.doubt(file);
+        }
         let (began, at_once) = (Began::now(&*self.clock), self.reading.begin());
         let read = below.read_at(out, offset)?;
         let took = began.took(&*self.clock);
+        // The kernel moves mtime a moment before it calls the page dirty.
+        if below.has_dirty(offset, read.max(1)) == Some(true) {
+            self.known.doubt(file);
+        }
         self.counters.note_below(read, took);
         // A disk that serves several at once, or one after the other, takes that part of the time for each.
         if read > 0 {

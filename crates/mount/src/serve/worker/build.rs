@@ -33,17 +33,10 @@ const PACKERS_NICE: i32 = 5;
 /// Looked at every ten seconds, so not too many.
 const MOST_FORGOTTEN: usize = 8192;
 /// `include/uapi/linux/magic.h`: NFS, SMB, CIFS, SMB2, 9P, AFS twice, Ceph, FUSE.
-const REMOTE: [u32; 9] = [
-    0x6969,
-    0x517b,
-    0xff53_4d42,
-    0xfe53_4d42,
-    0x0102_1997,
-    0x5346_414f,
-    0x6b41_4653,
-    0x00c3_6400,
-    0x6573_5546,
-];
+const REMOTE: [u32; 9] =
+    [NFS, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x5346_414f, 0x6b41_4653, 0x00c3_6400, 0x6573_5546];
+
+const NFS: u32 = 0x6969;
 
 /// What the worker is built from.
 pub(super) struct Plan<'a> {
@@ -110,7 +103,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
-    let options = Options { forgotten: forgotten(limit, &dir), hands: fetching(limit), ..Options::default() };
+    let options = Options {
+        forgotten: forgotten(limit, &dir),
+        hands: fetching(limit),
+        opens_ask: fstatfs(&dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
+        ..Options::default()
+    };
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     let entries = replay.nodes.entries();

@@ -1,0 +1,96 @@
+//! Pages below that a program has changed in memory, through a mapping.
+//!
+//! The first store to a clean page moves mtime; later ones do not, until the page is written back (`page_mkwrite`, mm/memory.c).
+//! So what is read from a dirty page can change without any sign in the file's times. A page that was written back is
+//! write-protected: the next store moves mtime again.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::fs::fcntl_get_seals;
+
+/// `__NR_cachestat`, the same on all architectures that came after the common table (arch/*/tools/syscall.tbl).
+const CACHESTAT: libc::c_long = 451;
+
+/// struct cachestat_range, include/uapi/linux/mman.h.
+#[repr(C)]
+struct Range {
+    off: u64,
+    len: u64,
+}
+
+/// struct cachestat, ibidem.
+#[repr(C)]
+#[derive(Default)]
+struct Counts {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// Has the page cache dirty pages in this range? Pages under writeback are write-protected already. cachestat(2), Linux 6.5.
+///
+/// # Errors
+/// The kernel's answer: ENOSYS from an older one, EPERM if this user may not write the file and does not own it (Linux 6.14).
+pub(super) fn has_dirty(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<bool> {
+    let range = Range { off: offset, len: bytes };
+    let mut counts = Counts::default();
+    #[expect(unsafe_code, reason = "cachestat(2) has no safe wrapper")]
+    // SAFETY: the descriptor is open while it is borrowed; the kernel reads one range and writes one set of counts, whose layouts
+    // are its own.
+    let answer = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0) };
+    if answer == 0 { Ok(counts.dirty > 0) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Writes dirty pages of this range back and waits for it. Costs little where the file has none. The descriptor must be one that
+/// nobody calls fsync(2) on: a writeback error is reported once to each open file description, and this call may take it.
+///
+/// # Errors
+/// What sync_file_range(2) answers.
+pub(super) fn write_back(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    let flags =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let at = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    #[expect(unsafe_code, reason = "sync_file_range(2) has no safe wrapper")]
+    // SAFETY: no memory is passed, and the descriptor is open while it is borrowed.
+    let done = unsafe { libc::sync_file_range(file.as_raw_fd(), at(offset), at(bytes), flags) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Is it a file of tmpfs or hugetlbfs? Their pages are never written back, so stores through a mapping never move mtime again.
+/// Only such files have seals (fcntl(2)).
+pub(super) fn is_memory(file: impl AsFd) -> bool {
+    fcntl_get_seals(file).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn dirty_pages_are_seen_until_they_are_written_back() {
+        let file = tempfile::tempfile().unwrap();
+        if is_memory(&file) {
+            return eke_testkit::real::skip("dirty_pages", "the temporary directory is memory itself");
+        }
+        file.write_all_at(&[1; 100_000], 0).unwrap();
+        let found = has_dirty(file.as_fd(), 0, 100_000);
+        if found.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::ENOSYS)) {
+            return eke_testkit::real::skip("dirty_pages", "no cachestat(2)");
+        }
+        assert!(found.unwrap() && !has_dirty(file.as_fd(), 1 << 20, 100_000).unwrap());
+        write_back(file.as_fd(), 0, 100_000).unwrap();
+        assert!(!has_dirty(file.as_fd(), 0, 100_000).unwrap());
+    }
+
+    #[test]
+    fn memory_is_told_from_a_disk() {
+        let disk = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        assert!(is_memory(memory) && !is_memory(disk));
+    }
+}

@@ -1,0 +1,73 @@
+//! File handles: which descriptor below an fsync(2) goes to.
+//!
+//! Users of one node share its descriptors below. But the kernel reports a writeback error once to each open file description: the
+//! first fsync(2) on a shared one would take it from all others. So each open to write has a description of its own; the first one
+//! uses the node's. Opens to read get one when they ask: it has every error that nobody was told of, as an open at that moment has.
+//!
+//! Nothing else depends on a handle. One that a dead worker gave out stands for the node's descriptor.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fuser::FileHandle;
+use rustix::fs::OFlags;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::below::{File, at};
+
+/// The node's own descriptor.
+pub(super) const OF_NODE: FileHandle = FileHandle(0);
+/// Opened to read.
+pub(super) const READER: FileHandle = FileHandle(1);
+
+/// The descriptors of handles that have their own.
+#[derive(Debug)]
+pub(super) struct Handles {
+    next: AtomicU64,
+    own: Mutex<HashMap<u64, Arc<OwnedFd>>>,
+}
+
+impl Default for Handles {
+    /// Numbers begin with the time since boot, so that no worker gives one out that an earlier one did.
+    fn default() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let nanos = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        Self { next: AtomicU64::new(nanos.max(READER.0 + 1)), own: Mutex::default() }
+    }
+}
+
+impl Handles {
+    fn own(&self) -> MutexGuard<'_, HashMap<u64, Arc<OwnedFd>>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For one more open to write of this file. Without a descriptor for it, the node's.
+    pub fn another(&self, file: &File) -> FileHandle {
+        let Ok(fd) = description(file.as_fd()) else { return OF_NODE };
+        let number = self.next.fetch_add(1, Relaxed);
+        self.own().insert(number, Arc::new(fd));
+        FileHandle(number)
+    }
+
+    /// The handle's own descriptor, if it has one.
+    pub fn get(&self, handle: FileHandle) -> Option<Arc<OwnedFd>> {
+        self.own().get(&handle.0).map(Arc::clone)
+    }
+
+    /// It was closed.
+    pub fn release(&self, handle: FileHandle) {
+        let closed = self.own().remove(&handle.0);
+        drop(closed);
+    }
+}
+
+/// A new open file description, of which nobody was told an error. fsync(2) needs no right to write.
+///
+/// # Errors
+/// What openat(2) answers.
+pub(super) fn description(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    at::reopen(file, OFlags::RDONLY).or_else(|_| at::reopen(file, OFlags::WRONLY))
+}

@@ -1,0 +1,149 @@
+//! Nothing stays stale for ever: stores through mappings below, and files that a server changes while they are open.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
+
+mod model;
+mod stale;
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use eke_testkit::real::{lacking, no_program, skip};
+use model::mount::{InMemory, Mount, NEEDS, scratch};
+use model::wait_until;
+use rustix::fs::{Advice, fadvise};
+use stale::full_disk::{self, FullDisk};
+use stale::mapping::Mapping;
+use stale::server::Server;
+
+const FILES: usize = 8;
+const SIZE: usize = 512 << 10;
+const PIECE: usize = 64 << 10;
+
+/// So much the program stores to. What lies behind is read first, directly, and would be written back by that.
+const STORED: usize = SIZE / 2;
+
+/// A program below that stores to pages of its mappings.
+struct Program(Vec<Mapping>);
+
+impl Program {
+    fn new(dir: &Path) -> Self {
+        let map = |number: usize| {
+            let path = dir.join(number.to_string());
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+            // a folio each, so that what is written back of one has nothing of another
+            (0..SIZE).step_by(4096).for_each(|at| file.write_all_at(&[0; 4096], at as u64).unwrap());
+            file.sync_all().unwrap();
+            Mapping::shared(&file, SIZE)
+        };
+        Self((0..FILES).map(map).collect())
+    }
+
+    fn store(&mut self, value: u8) {
+        self.0.iter_mut().for_each(|mapping| mapping.fill(STORED, value));
+    }
+}
+
+/// The files that do not have this value wherever it was stored.
+fn others(dir: &Path, value: u8) -> Vec<usize> {
+    let is_other =
+        |number: &usize| read_in_pieces(&dir.join(number.to_string()))[..STORED].iter().any(|b| *b != value);
+    (0..FILES).filter(is_other).collect()
+}
+
+/// In pieces near each other but from the end on, which no readahead joins.
+fn read_in_pieces(path: &Path) -> Vec<u8> {
+    let (file, mut bytes) = (File::open(path).unwrap(), vec![0; SIZE]);
+    fadvise(&file, 0, None, Advice::Random).unwrap();
+    for (at, piece) in bytes.chunks_mut(PIECE).enumerate().rev() {
+        file.read_exact_at(piece, (at * PIECE) as u64).unwrap();
+    }
+    bytes
+}
+
+/// As close-to-open promises, though only the first store to a page has moved mtime.
+fn stores_are_seen(below: &Path, place: &Path) {
+    let mut program = Program::new(below);
+    for value in 1..5 {
+        program.store(value);
+        assert_eq!(others(place, value), [0; 0], "files that are stale after store {value}");
+    }
+}
+
+#[test]
+fn stores_through_a_mapping_below_are_seen_at_the_next_open() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("stores_through_a_mapping_below_are_seen_at_the_next_open", &why);
+    }
+    let mount = Mount::new();
+    stores_are_seen(mount.below(), mount.place());
+}
+
+/// tmpfs never writes back, so that no store after the first one to a page moves mtime.
+#[test]
+fn stores_through_a_mapping_of_a_file_in_memory_are_seen_at_the_next_open() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("stores_through_a_mapping_of_a_file_in_memory_are_seen_at_the_next_open", &why);
+    }
+    let below = scratch();
+    let _memory = InMemory::new(below.path(), 16 << 10);
+    let mount = Mount::of(below.path(), |_| {});
+    stores_are_seen(below.path(), mount.place());
+}
+
+#[test]
+fn and_so_are_those_of_a_file_in_memory_inside_a_directory_on_a_disk() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("and_so_are_those_of_a_file_in_memory_inside_a_directory_on_a_disk", &why);
+    }
+    let below = scratch();
+    fs::create_dir(below.path().join("memory")).unwrap();
+    let memory = InMemory::new(&below.path().join("memory"), 16 << 10);
+    let mount = Mount::of(below.path(), |_| {});
+    stores_are_seen(&memory.0, &mount.place().join("memory"));
+}
+
+/// A network file system believes what it knows of a file that is open for a while: an open has to ask the server.
+#[test]
+fn an_open_of_an_open_file_asks_the_server() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("an_open_of_an_open_file_asks_the_server", &why);
+    }
+    let below = scratch();
+    let server = Server::start(below.path());
+    server.put(&[1; 5000]);
+    let mount = Mount::of(below.path(), |_| {});
+    let path = mount.place().join("file");
+    let open = File::open(&path).unwrap();
+    assert!(fs::read(&path).unwrap() == [1; 5000]);
+    server.put(&[2; 5000]);
+    assert!(fs::read(&path).unwrap() == [2; 5000], "close-to-open");
+    server.put(&[3; 9000]);
+    assert!(fs::read(&path).unwrap() == [3; 9000], "longer");
+    drop(open);
+    wait_until("the file is closed below", || server.opens() == 0);
+}
+
+/// What fdatasync(2) tells three programs that have a file open to write, after one of them wrote more than the disk takes.
+fn told(dir: &Path) -> [bool; 3] {
+    let path = dir.join("file");
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+    let files = [open(), open(), open()];
+    files[0].write_all_at(&vec![1; 12 << 20], 0).unwrap();
+    files.map(|file| file.sync_data().is_err())
+}
+
+/// As on a plain directory.
+#[test]
+fn a_writeback_error_reaches_every_open_file() {
+    let why = lacking(&NEEDS).or_else(|| no_program(&full_disk::PROGRAMS));
+    if let Some(why) = why {
+        return skip("a_writeback_error_reaches_every_open_file", &why);
+    }
+    let dirs = [scratch(), scratch()];
+    let disks = dirs.each_ref().map(|dir| FullDisk::new(dir.path()));
+    let mount = Mount::of(disks[0].place(), |_| {});
+    assert_eq!(told(disks[1].place()), [true; 3], "on a plain directory");
+    assert_eq!(told(mount.place()), [true; 3]);
+}
