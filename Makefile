@@ -10,7 +10,7 @@ EKE_VM  ?= fetch
 
 TIME    ?= 60
 
-.PHONY: help setup setup-test build run test test-host test-vm fuzz check docs bench-agent bench-quick bench-deps install uninstall clean
+.PHONY: help setup setup-test build run test test-host test-vm fuzz differ check docs bench-agent bench-quick bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,10 @@ test-vm: setup ## in the small machine: 124 MB, another kernel
 
 fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), or TARGET=name alone; what breaks is kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
+
+differ: setup ## random operations on a mount and on a plain directory, as root, each variant TIME seconds (60); what differs goes to target/differ.txt
+	@EKE_TESTS=require EKE_DIFFER_SECONDS=$(TIME) EKE_DIFFER_FOUND=$(CURDIR)/target/differ.txt \
+	  $(CARGO) test -p eke-mount --test real_differ -- --nocapture --test-threads=1
 
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use eke_mount::serve::touched::Touched;
-use eke_mount::serve::{Options, serve, supervisor};
+use eke_mount::serve::{Options, Tests, serve, supervisor};
 use eke_mount::settings::Settings;
 
 #[global_allocator]
@@ -22,13 +23,13 @@ What it has to say then goes to standard error.";
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let no_resend = match words[..] {
-        ["serve"] => false,
-        // For tests: as on a kernel before 6.9.
-        ["serve", "--no-resend"] => true,
+    let tests = match words[..] {
+        ["serve"] => Tests::default(),
+        ["serve", "--no-resend"] => Tests { no_resend: true, ..Tests::default() },
+        ["serve", "--no-ttl"] => Tests { ttl: Some(Duration::ZERO), ..Tests::default() },
         _ => return wrong(USAGE),
     };
-    match begin(no_resend) {
+    match begin(tests) {
         Ok((settings, options)) => serve(settings, options),
         Err(e) => wrong(&format!("eke-cache cannot begin: {e}")),
     }
@@ -39,12 +40,12 @@ fn wrong(what: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn begin(no_resend: bool) -> io::Result<(Settings, Options)> {
+fn begin(tests: Tests) -> io::Result<(Settings, Options)> {
     let settings = serde_json::from_reader(io::stdin().lock())?;
     let report = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     detach()?;
     let shutdown = supervisor::signals::stream()?;
-    Ok((settings, Options { shutdown, report, no_resend }))
+    Ok((settings, Options { shutdown, report, tests }))
 }
 
 /// From where it was started. Workers are forks, so this comes before the first of them.

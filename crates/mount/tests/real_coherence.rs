@@ -1,7 +1,4 @@
-//! Is the mount a directory like any other? Random operations on it and on a plain one, with changes made below in between;
-//! and what `docs/cache-coherence.md` promises of those.
-//!
-//! `EKE_SEED=N` tries another sequence, `EKE_CASES=N` more of them.
+//! What `docs/cache-coherence.md` promises of changes made below.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
@@ -9,125 +6,10 @@ mod model;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use eke_mount::settings::Settings;
 use eke_testkit::real::{lacking, skip};
-use model::apply::{Answered, Tree, read_all};
 use model::mount::{Mount, NEEDS};
-use model::op::{Op, any_op};
 use model::{pattern, tree, wait_until};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-
-/// The trees of one case.
-struct Trees<'a> {
-    mounted: Tree,
-    plain: Tree,
-    below: Tree,
-    mount: &'a Mount,
-}
-
-impl<'a> Trees<'a> {
-    fn new(mount: &'a Mount, plain: &Path) -> Self {
-        static CASES: AtomicU32 = AtomicU32::new(0);
-        let name = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-        let at = |parent: &Path| Tree::new(parent.join(&name));
-        let trees = Self { mounted: at(mount.place()), plain: at(plain), below: at(mount.below()), mount };
-        for tree in [&trees.mounted, &trees.plain] {
-            fs::create_dir(tree.root()).unwrap();
-        }
-        trees
-    }
-
-    fn step(&mut self, op: &Op) -> [Answered; 2] {
-        let Op::Below(change) = op else { return [self.mounted.apply(op), self.plain.apply(op)] };
-        self.mounted.close_all();
-        self.plain.close_all();
-        let changed = [self.below.below(change), self.plain.below(change)];
-        if changed[0] != changed[1] {
-            return changed;
-        }
-        // close-to-open: an open that comes after the change sees it, whatever was held
-        [&self.mounted, &self.plain].map(|t| read_all(&t.root().join(change.name().path())))
-    }
-
-    fn end(mut self) {
-        let plain = tree::walk(self.plain.root(), false);
-        wait_until("the mount shows the same tree", || tree::walk(self.mounted.root(), false) == plain);
-        assert_eq!(tree::walk(self.below.root(), false), plain, "what is below");
-        wait_until("the mount shows times and numbers of what is below", || {
-            tree::walk(self.mounted.root(), true) == tree::walk(self.below.root(), true)
-        });
-        self.mounted.close_all();
-        self.plain.close_all();
-        fs::remove_dir_all(self.mounted.root()).unwrap();
-        fs::remove_dir_all(self.plain.root()).unwrap();
-        assert!(!self.below.root().exists(), "{}", self.mount.said());
-    }
-}
-
-fn case(mount: &Mount, plain: &Path, ops: &[Op]) -> Result<(), TestCaseError> {
-    let mut trees = Trees::new(mount, plain);
-    for (at, op) in ops.iter().enumerate() {
-        let [mounted, plain] = trees.step(op);
-        prop_assert_eq!(mounted, plain, "step {} of {}: {:?} (mount, then plain)", at, ops.len(), op);
-    }
-    trees.end();
-    Ok(())
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
-}
-
-fn like_a_plain_directory(cases: u64, change: impl FnOnce(&mut Settings)) {
-    let mount = Mount::with(change);
-    let plain = mount.beside("plain");
-    let seed = number("EKE_SEED", 1);
-    eprintln!("seed {seed} (EKE_SEED)");
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config {
-        cases: u32::try_from(number("EKE_CASES", cases)).unwrap(),
-        failure_persistence: None,
-        max_shrink_iters: 400,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let ops = proptest::collection::vec(any_op(), 1..80);
-    if let Err(failed) = runner.run(&ops, |ops| case(&mount, &plain, &ops)) {
-        panic!("{failed}\neke-cache said: {}", mount.said());
-    }
-}
-
-#[test]
-fn random_operations_as_on_a_plain_directory() {
-    if let Some(why) = lacking(&NEEDS) {
-        return skip("random_operations_as_on_a_plain_directory", &why);
-    }
-    like_a_plain_directory(150, |_| {});
-}
-
-#[test]
-fn random_operations_as_on_a_plain_directory_with_async_packing_and_a_watch() {
-    if let Some(why) = lacking(&NEEDS) {
-        return skip("random_operations_as_on_a_plain_directory_with_async_packing_and_a_watch", &why);
-    }
-    like_a_plain_directory(75, |settings| {
-        settings.compress = eke_mount::settings::Compress::Async;
-        settings.watch = true;
-    });
-}
-
-#[test]
-fn random_operations_as_on_a_plain_directory_straight_through() {
-    if let Some(why) = lacking(&NEEDS) {
-        return skip("random_operations_as_on_a_plain_directory_straight_through", &why);
-    }
-    like_a_plain_directory(75, |settings| settings.straight = eke_mount::settings::Straight::Always);
-}
 
 /// A file with content, and the same one through the mount.
 fn file(mount: &Mount, len: usize) -> (File, File) {

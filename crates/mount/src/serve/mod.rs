@@ -25,4 +25,4 @@ pub mod supervisor;
 pub mod touched;
 pub mod worker;
 
-pub use start::{Options, serve};
+pub use start::{Options, Tests, serve};

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use eke_core::units::Bytes;
 use eke_kernel::Root;
@@ -38,8 +39,17 @@ pub struct Options {
     pub shutdown: UnixStream,
     /// Where the one line of the start goes.
     pub report: File,
-    /// As on a kernel before 6.9, for tests: no worker follows a dead one.
+    /// What only tests ask for.
+    pub tests: Tests,
+}
+
+/// What only tests ask for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tests {
+    /// As on a kernel before 6.9: no worker follows a dead one.
     pub no_resend: bool,
+    /// How long the kernel believes names and attributes, instead of a second.
+    pub ttl: Option<Duration>,
 }
 
 /// Mounts and serves until the mount is gone. The process must have one thread, since workers are forks of it.
@@ -106,7 +116,7 @@ fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
 fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
     let mut grant =
         init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
-    if options.no_resend {
+    if options.tests.no_resend {
         grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
     }
     Ok(grant)
@@ -134,6 +144,7 @@ impl Prepared {
         let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
         Supervisor {
             settings: self.settings,
+            ttl: options.tests.ttl,
             dir: self.dir,
             place: self.mounted.place,
             by: self.mounted.by,

@@ -3,9 +3,7 @@
 #![allow(dead_code, reason = "not every test uses all of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
-pub mod apply;
 pub mod mount;
-pub mod op;
 pub mod tools;
 pub mod tree;
 

@@ -46,13 +46,34 @@ impl Mount {
         Self::start(scratch(), below, change)
     }
 
+    /// Of a new directory, with more words for the program, and no more open files for it than these.
+    pub fn with_words(words: &[&str], most_open: Option<u64>, change: impl FnOnce(&mut Settings)) -> Self {
+        let scratch = scratch();
+        let below = directory(scratch.path(), "below");
+        Self::serve(scratch, &below, words, most_open, change)
+    }
+
     fn start(scratch: TempDir, below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::serve(scratch, below, &[], None, change)
+    }
+
+    fn serve(
+        scratch: TempDir,
+        below: &Path,
+        words: &[&str],
+        most_open: Option<u64>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let place = directory(scratch.path(), "place");
         let mut settings = settings(below, &place);
         change(&mut settings);
         let log = scratch.path().join("log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_eke-cache"));
-        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let program = env!("CARGO_BIN_EXE_eke-cache");
+        let mut command = Command::new(if most_open.is_some() { "prlimit" } else { program });
+        if let Some(most) = most_open {
+            command.arg(format!("--nofile={most}:{most}")).arg(program);
+        }
+        command.arg("serve").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
         let mount = Self { below: below.to_owned(), place, server, log, scratch };
@@ -75,6 +96,17 @@ impl Mount {
 
     fn process(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_raw(self.server.id() as i32).unwrap()
+    }
+
+    /// Kills the worker, and waits for the next one.
+    pub fn kill_worker(&self) {
+        let Some(worker) = child_of(self.server.id()) else { return };
+        let pid = rustix::process::Pid::from_raw(worker as i32).unwrap();
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let next = || child_of(self.server.id()).is_some_and(|pid| pid != worker);
+        super::wait_until("another worker", next);
+        // It is ready when it has answered.
+        let _ = std::fs::metadata(self.place.join(format!("nothing after {worker}")));
     }
 
     /// The directory below.
@@ -186,4 +218,14 @@ fn first_line(from: impl std::io::Read + Send + 'static) -> Option<String> {
 fn is_mounted(place: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     mounts.lines().any(|line| line.split(' ').nth(1) == place.to_str())
+}
+
+/// The worker of a supervisor: its child with a worker's name.
+fn child_of(parent: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    let is_worker = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains("(eke-cache-work) ") && !stat.contains(") Z ")
+    };
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(is_worker)
 }

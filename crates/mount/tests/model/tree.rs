@@ -3,34 +3,26 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, listxattr, open, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, lgetxattr, llistxattr, open, readlinkat, statat,
+};
 use rustix::io::Errno;
 
-use super::apply::read_all;
+/// Of a file's content.
+const MOST: u64 = 1 << 20;
 
 /// What is the same in two trees with the same history: not numbers and times of inodes, nor a directory's size.
 pub fn stat(stat: &Stat) -> String {
     let kind = FileType::from_raw_mode(stat.st_mode);
     let size = if kind == FileType::Directory { 0 } else { stat.st_size };
     format!(
-        "{kind:?} {:o} {size} bytes {} links {}:{}",
-        stat.st_mode, stat.st_nlink, stat.st_uid, stat.st_gid
+        "{kind:?} {:o} {size} bytes {} links {}:{} device {}",
+        stat.st_mode, stat.st_nlink, stat.st_uid, stat.st_gid, stat.st_rdev
     )
-}
-
-/// A directory's names in order, with what readdir(3) says of their types.
-pub fn list(path: &Path) -> Result<String, Errno> {
-    let dir = Dir::new(open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?)?;
-    let mut names = dir
-        .map(|entry| {
-            entry.map(|e| format!("{:?} {:?}", OsStr::from_bytes(e.file_name().to_bytes()), e.file_type()))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    names.sort();
-    Ok(names.join("\n"))
 }
 
 /// Names that end with zero bytes, in order.
@@ -52,33 +44,76 @@ pub fn summary(bytes: &[u8]) -> String {
 pub fn walk(root: &Path, exact: bool) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
-    while let Some(dir) = waiting.pop() {
-        for entry in std::fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
-            let here = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).unwrap();
-            let kind = FileType::from_raw_mode(here.st_mode);
-            let mut words = format!("{} {}", stat(&here), inside(&path, kind));
-            if exact {
-                let Stat { st_ino, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = here;
-                words += &format!(" inode {st_ino}, {st_mtime}.{st_mtime_nsec}, {st_ctime}.{st_ctime_nsec}");
+    while let Some(path) = waiting.pop() {
+        let (words, is_directory) = entry(&path, exact).unwrap_or_else(|e| (format!("{e:?}"), false));
+        let inside = if is_directory { list(&path) } else { Ok(Vec::new()) };
+        let words = match inside {
+            Ok(names) => {
+                waiting.extend(names.iter().map(|name| path.join(name)));
+                words
             }
-            assert!(all.insert(path.strip_prefix(root).unwrap().to_owned(), words).is_none());
-            if kind == FileType::Directory {
-                waiting.push(path);
-            }
-        }
+            Err(e) => format!("{words} list: {e:?}"),
+        };
+        let known = all.insert(path.strip_prefix(root).unwrap().to_owned(), words);
+        assert!(known.is_none(), "{} is listed twice", path.display());
     }
     all
 }
 
-fn inside(path: &Path, kind: FileType) -> String {
-    let mut attributes = vec![0; 4096];
-    match kind {
-        FileType::RegularFile => {
-            let len = listxattr(path, &mut attributes[..]).unwrap();
-            format!("{:?} {}", read_all(path), names(&attributes[..len]))
+fn list(path: &Path) -> Result<Vec<PathBuf>, Errno> {
+    let dir = Dir::new(open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)?;
+    let mut names = Vec::new();
+    for entry in dir {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(PathBuf::from(name));
         }
-        FileType::Symlink => format!("{:?}", readlinkat(CWD, path, Vec::new())),
-        _ => String::new(),
     }
+    Ok(names)
+}
+
+fn entry(path: &Path, exact: bool) -> Result<(String, bool), Errno> {
+    let here = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    let kind = FileType::from_raw_mode(here.st_mode);
+    let mut words = format!("{} {}", stat(&here), inside(path, kind)?);
+    if exact {
+        let Stat { st_ino, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = here;
+        words += &format!(" inode {st_ino}, {st_mtime}.{st_mtime_nsec}, {st_ctime}.{st_ctime_nsec}");
+    }
+    Ok((words, kind == FileType::Directory))
+}
+
+fn inside(path: &Path, kind: FileType) -> Result<String, Errno> {
+    let content = match kind {
+        FileType::RegularFile => content(path)?,
+        FileType::Symlink => format!("{:?}", readlinkat(CWD, path, Vec::new())?),
+        _ => String::new(),
+    };
+    Ok(content + &attributes(path)?)
+}
+
+fn content(path: &Path) -> Result<String, Errno> {
+    let file =
+        std::fs::File::from(open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME, Mode::empty())?);
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+    Ok(summary(&bytes))
+}
+
+fn attributes(path: &Path) -> Result<String, Errno> {
+    let mut list = vec![0; 4096];
+    let len = llistxattr(path, &mut list[..])?;
+    let mut all: Vec<_> = list[..len]
+        .split(|b| *b == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| {
+            let mut value = vec![0; 70_000];
+            let got = lgetxattr(path, OsStr::from_bytes(name), &mut value[..]);
+            let value = got.map(|len| summary(&value[..len]));
+            format!(" {}={value:?}", String::from_utf8_lossy(name))
+        })
+        .collect();
+    all.sort();
+    Ok(all.concat())
 }

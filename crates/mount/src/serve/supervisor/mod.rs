@@ -36,6 +36,8 @@ use leave::Leaving;
 pub struct Supervisor {
     /// As asked for.
     pub settings: Settings,
+    /// How long the kernel believes names and attributes, if not as long as usual: for tests.
+    pub ttl: Option<Duration>,
     /// The directory below.
     pub dir: OwnedFd,
     /// Where it is mounted.
@@ -161,6 +163,7 @@ impl Supervisor {
         self.socket.into_iter().for_each(Socket::let_go);
         worker::Parts {
             settings: self.settings,
+            ttl: self.ttl,
             dir: self.dir,
             by: self.by,
             shown: self.shown,

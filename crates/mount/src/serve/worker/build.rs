@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_cache::{Store, StoreSpec};
 use eke_core::units::Bytes;
@@ -41,6 +41,8 @@ const NFS: u32 = 0x6969;
 /// What the worker is built from.
 pub(super) struct Plan<'a> {
     pub(super) settings: &'a Settings,
+    /// If not as usual.
+    pub(super) ttl: Option<Duration>,
     pub(super) root: Root,
     /// The directory below.
     pub(super) dir: OwnedFd,
@@ -87,7 +89,7 @@ fn resolved(asked: Memory) -> Bytes {
 /// # Errors
 /// In words: the machine's memory cannot be read, there is none for the store, or the directory below is gone.
 pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
-    let Plan { settings, root, dir, ledger, replay, kept, slots } = plan;
+    let Plan { settings, ttl, root, dir, ledger, replay, kept, slots } = plan;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -103,11 +105,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     let watch = watch(settings, &dir);
+    let usual = Options::default();
     let options = Options {
+        ttl: ttl.unwrap_or(usual.ttl),
         forgotten: forgotten(limit, &dir),
         hands: fetching(limit),
         opens_ask: fstatfs(&dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
-        ..Options::default()
     };
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;

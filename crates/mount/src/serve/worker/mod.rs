@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use eke_kernel::Root;
 
@@ -44,6 +45,8 @@ pub struct Ends {
 pub struct Parts {
     /// As asked for.
     pub settings: Settings,
+    /// How long the kernel believes names and attributes, if not as long as usual: for tests.
+    pub ttl: Option<Duration>,
     /// The directory below.
     pub dir: OwnedFd,
     /// Who mounted it.
@@ -77,11 +80,12 @@ pub fn run(parts: Parts) -> ExitCode {
 }
 
 fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { settings, dir, by, shown, devices, grant, memfd, slots, kept, ends } = parts;
+    let Parts { settings, ttl, dir, by, shown, devices, grant, memfd, slots, kept, ends } = parts;
     let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
     said_foreign(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
-    let built = build::build(build::Plan { settings: &settings, root, dir, ledger, replay, kept, slots });
+    let built =
+        build::build(build::Plan { settings: &settings, ttl, root, dir, ledger, replay, kept, slots });
     let built = match built {
         Ok(built) => built,
         Err(what) => {

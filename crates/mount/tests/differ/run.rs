@@ -1,0 +1,145 @@
+//! How many cases, from which seeds, for how long.
+//!
+//! - `EKE_DIFFER_SECONDS=N`: each variant for so long, with new seeds; what was found is printed and does not end it
+//! - `EKE_SEED=N`: instead of a random seed beside the fixed one
+//! - `EKE_CASES=N`: so many cases of each seed
+//!
+//! A failing case is shrunk and printed as a line for `tests/differ/regressions.jsonl`, whose cases are run each time.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use super::case::{Case, Count, Ground, run as run_case};
+use super::choose::{self, Below};
+use super::user::{USERS, User};
+use crate::model::mount::Mount;
+
+const KEPT: &str = include_str!("regressions.jsonl");
+/// Of one case.
+const STEPS: usize = 90;
+
+/// A mount under test.
+pub struct Variant<'a> {
+    pub name: &'a str,
+    pub mount: &'a Mount,
+    pub below: Below,
+    /// Of each of the two seeds.
+    pub cases: u32,
+}
+
+/// What was found, by signature, and how often.
+type Found = RefCell<BTreeMap<String, u32>>;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|n| n.parse().ok())
+}
+
+/// Runs what was kept, then new cases.
+pub fn run(variant: &Variant<'_>) {
+    let users: Vec<User> = (0..USERS.len()).map(User::start).collect();
+    let plain = variant.mount.beside("plain");
+    let count = Count::default();
+    let (mounted, below) = (variant.mount.place(), variant.mount.below());
+    let ground = Ground { count: &count, users: &users, mounted, below, plain: &plain };
+    let found = Found::default();
+    replay(variant, &ground, &found);
+    let random = number("EKE_SEED").unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64 & 0xffff_ffff
+    });
+    eprintln!("{}: seeds 1 and {random} (EKE_SEED)", variant.name);
+    let cases = number("EKE_CASES").map_or(variant.cases, |n| n as u32);
+    for seed in [1, random] {
+        try_seed(variant, &ground, seed, cases, &found);
+    }
+    if let Some(seconds) = number("EKE_DIFFER_SECONDS") {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut seed = random;
+        while Instant::now() < end {
+            seed = seed.wrapping_add(1);
+            try_seed(variant, &ground, seed, 50, &found);
+        }
+    }
+    eprintln!("{}: {count:?}", variant.name);
+    let found = found.into_inner();
+    assert!(found.is_empty(), "{}: {found:#?}\neke-cache reported: {}", variant.name, variant.mount.said());
+}
+
+fn replay(variant: &Variant<'_>, ground: &Ground<'_>, found: &Found) {
+    for line in KEPT.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#')) {
+        let case: Case = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        if !choose::is_for(variant.below, &case) {
+            continue;
+        }
+        if let Err(difference) = run_case(ground, &case) {
+            eprintln!("{}: a kept case fails: {difference}\n{line}", variant.name);
+            *found.borrow_mut().entry(difference.signature).or_default() += 1;
+        }
+    }
+}
+
+fn try_seed(variant: &Variant<'_>, ground: &Ground<'_>, seed: u64, cases: u32, found: &Found) {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        max_shrink_time: 60_000,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    // Only the difference found first is made smaller, not another one that comes up meanwhile.
+    let looking_for = RefCell::new(None::<String>);
+    let ran = runner.run(&choose::case(variant.below, STEPS), |case| {
+        let Err(difference) = run_case(ground, &case) else { return Ok(()) };
+        let mut looking_for = looking_for.borrow_mut();
+        let is_it = looking_for.as_ref().is_none_or(|wanted| *wanted == difference.signature);
+        if let Some(known) = found.borrow_mut().get_mut(&difference.signature) {
+            *known += 1;
+            return Ok(());
+        }
+        if !is_it {
+            return Ok(());
+        }
+        *looking_for = Some(difference.signature.clone());
+        Err(TestCaseError::fail(difference.words))
+    });
+    if let Err(TestError::Fail(why, case)) = ran {
+        let signature = looking_for.into_inner().unwrap_or_default();
+        report(variant, seed, &signature, &why.to_string(), &case, ground);
+        found.borrow_mut().insert(signature, 1);
+        // The rest of this seed's cases look for others.
+        if number("EKE_DIFFER_SECONDS").is_some() {
+            try_seed(variant, ground, seed.wrapping_mul(31).wrapping_add(7), cases, found);
+        }
+    } else if let Err(e) = ran {
+        panic!("{}: {e}", variant.name);
+    }
+}
+
+fn report(variant: &Variant<'_>, seed: u64, signature: &str, why: &str, case: &Case, ground: &Ground<'_>) {
+    let again = (0..5).filter(|_| run_case(ground, case).is_err()).count();
+    let steps: Vec<_> = case
+        .steps
+        .iter()
+        .map(|s| format!("  {} {:?} {:?}", USERS[usize::from(s.by)].uid, s.via, s.op))
+        .collect();
+    let line = serde_json::to_string(case).unwrap();
+    let text = format!(
+        "{}, seed {seed}: {signature}\n{}\n  => {why}\n  {again} of 5 times again, look_each {}, walk_every {}\n{line}\n",
+        variant.name,
+        steps.join("\n"),
+        case.look_each,
+        case.walk_every
+    );
+    eprintln!("{text}");
+    if let Some(file) = std::env::var_os("EKE_DIFFER_FOUND").map(PathBuf::from) {
+        use std::io::Write as _;
+        let mut file = std::fs::File::options().append(true).create(true).open(file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+}

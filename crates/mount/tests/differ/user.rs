@@ -1,0 +1,151 @@
+//! The users of a mount: a thread each, with its own ids, groups, umask, working directory and descriptors.
+//!
+//! The kernel keeps all of these per thread; only glibc makes them the process' own. POSIX locks belong to a table of
+//! descriptors, so these conflict between users as well.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rustix::fs::{Gid, Mode, OFlags, Uid, open};
+use rustix::thread::{
+    UnshareFlags, set_thread_groups, set_thread_res_gid, set_thread_res_uid, unshare_unsafe,
+};
+
+use super::allowed;
+use super::op::{Op, Step, Via};
+use super::perform::{Answer, Answered, Tree, perform};
+
+/// Ids of one.
+pub struct Ids {
+    pub uid: u32,
+    pub gid: u32,
+    pub groups: &'static [u32],
+    pub umask: u32,
+}
+
+/// Groups of several users.
+pub const SHARED: [u32; 2] = [20_001, 20_002];
+
+/// Root, and three others who share groups.
+pub const USERS: [Ids; 4] = [
+    Ids { uid: 0, gid: 0, groups: &[], umask: 0o022 },
+    Ids { uid: 12_345, gid: 12_345, groups: &SHARED, umask: 0o002 },
+    Ids { uid: 12_346, gid: 12_346, groups: &[SHARED[0]], umask: 0o077 },
+    Ids { uid: 12_347, gid: 12_345, groups: &[SHARED[1]], umask: 0 },
+];
+
+/// Where the same case is in each tree.
+#[derive(Debug, Clone)]
+pub struct Roots {
+    pub mounted: PathBuf,
+    pub below: PathBuf,
+    pub plain: PathBuf,
+}
+
+/// What both trees answered; nothing from the plain one if it was not asked.
+pub type Both = (Answered, Option<Answered>);
+
+enum Order {
+    Begin(Roots),
+    Do(Step),
+    End,
+}
+
+/// One user's thread.
+pub struct User {
+    orders: Sender<Order>,
+    answers: Receiver<Both>,
+}
+
+impl User {
+    /// Number `who` of [`USERS`].
+    pub fn start(who: usize) -> Self {
+        let (orders, taken) = channel();
+        let (answer, answers) = channel();
+        std::thread::spawn(move || {
+            become_user(&USERS[who]);
+            live(who, &taken, &answer);
+        });
+        Self { orders, answers }
+    }
+
+    fn order(&self, order: Order) -> Both {
+        self.orders.send(order).unwrap();
+        match self.answers.recv_timeout(Duration::from_secs(60)) {
+            Ok(both) => both,
+            Err(RecvTimeoutError::Timeout) => panic!("a system call has not come back for a minute"),
+            Err(RecvTimeoutError::Disconnected) => panic!("a user's thread panicked"),
+        }
+    }
+
+    /// Makes ready for a case.
+    pub fn begin(&self, roots: Roots) {
+        let _ = self.order(Order::Begin(roots));
+    }
+
+    /// Does it to both trees.
+    pub fn act(&self, step: &Step) -> Both {
+        self.order(Order::Do(step.clone()))
+    }
+
+    /// Closes all.
+    pub fn end(&self) {
+        let _ = self.order(Order::End);
+    }
+}
+
+#[expect(unsafe_code, reason = "rustix marks unshare(2) so for descriptors")]
+fn become_user(ids: &Ids) {
+    // SAFETY: this thread uses no descriptor from before.
+    unsafe {
+        unshare_unsafe(UnshareFlags::FILES | UnshareFlags::FS).unwrap();
+        libc::close_range(3, u32::MAX, 0);
+    }
+    let groups: Vec<_> = ids.groups.iter().map(|g| Gid::from_raw(*g)).collect();
+    set_thread_groups(&groups).unwrap();
+    let (uid, gid) = (Uid::from_raw(ids.uid), Gid::from_raw(ids.gid));
+    set_thread_res_gid(gid, gid, gid).unwrap();
+    set_thread_res_uid(uid, uid, uid).unwrap();
+}
+
+fn live(who: usize, orders: &Receiver<Order>, answers: &Sender<Both>) {
+    let mut trees: Option<[Tree; 3]> = None;
+    for order in orders {
+        let both = match order {
+            Order::Begin(roots) => {
+                rustix::process::umask(Mode::from_raw_mode(USERS[who].umask));
+                trees = Some([roots.mounted, roots.below, roots.plain].map(|r| Tree::new(root(r))));
+                (Ok(Answer::Done), None)
+            }
+            Order::Do(step) => both(trees.as_mut().unwrap(), who, &step),
+            Order::End => {
+                trees = None;
+                (Ok(Answer::Done), None)
+            }
+        };
+        if answers.send(both).is_err() {
+            return;
+        }
+    }
+}
+
+fn root(path: PathBuf) -> OwnedFd {
+    open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn both([mounted, below, plain]: &mut [Tree; 3], who: usize, step: &Step) -> Both {
+    let op = allowed::asked(who, &step.op);
+    let answered = perform(if step.via == Via::Mount { mounted } else { below }, &op);
+    if step.via == Via::Mount && allowed::refused(&op, &answered) {
+        plain.forget(&op);
+        return (answered, None);
+    }
+    if matches!(op, Op::Chdir { .. }) && step.via == Via::Mount {
+        let _ = perform(below, &op);
+    }
+    let plain = perform(plain, &op);
+    (answered, Some(plain))
+}
