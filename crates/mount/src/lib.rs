@@ -4,6 +4,7 @@
 //! - [`below`]: the directory below, by descriptors: metadata, names, and files read without filling the kernel's cache
 //! - [`node`]: which file below a node of the mount is; the ledger that a new worker reads
 //! - [`fs`]: each request of the kernel to calls on what is below
+//! - [`rights`]: with which ids and capabilities a root's worker acts
 //! - [`tier`]: blocks of files: from the store, or from below into it
 //! - [`worth`]: does it pay? Running costs, and which files go straight through
 //! - [`size`]: how much memory the store may have now
@@ -24,6 +25,7 @@ pub mod fs;
 pub mod node;
 pub mod path_text;
 pub mod registry;
+pub mod rights;
 pub mod serve;
 pub mod settings;
 pub mod size;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use eke_mount::fs::{Fs, Options};
+use eke_mount::fs::{Asker, Fs, Options};
 use eke_mount::node::Nobody;
 use eke_mount::tier::Tier;
 use eke_testkit::real::skip;
@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const ROOT: u64 = 1;
+const ROOTS: Asker = Asker { uid: 0, gid: 0, pid: 0, again: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
 const ROUNDS: usize = 4000;
@@ -40,7 +41,7 @@ fn fill(dir: &Path) -> rustix::io::Result<()> {
 
 /// What is wrong with the answers for this directory.
 fn wrong(fs: &Fs, node: u64, name: &OsStr) -> Option<String> {
-    let value = fs.getxattr(node, OsStr::new(ATTRIBUTE), 0);
+    let value = fs.getxattr(&ROOTS, node, OsStr::new(ATTRIBUTE), 0);
     if !value.as_ref().is_ok_and(|v| v == name.as_encoded_bytes()) {
         return Some(format!("{}: its attribute is {value:?}", name.to_string_lossy()));
     }

@@ -9,5 +9,7 @@ mod files;
 mod mounted;
 #[path = "real_fs/names.rs"]
 mod names;
+#[path = "real_fs/rights.rs"]
+mod rights;
 #[path = "real_fs/users.rs"]
 mod users;

@@ -84,7 +84,7 @@ fn next(dir: &Path, notes: &Notes) -> Fs {
 
 fn asker(again: bool) -> Asker {
     let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Asker { uid: ids.0, gid: ids.1, again }
+    Asker { uid: ids.0, gid: ids.1, pid: 0, again }
 }
 
 fn name(name: &str) -> &OsStr {

@@ -1,15 +1,17 @@
-//! Who asks, and acting as that one: what is made belongs to who asked.
-//!
-//! The kernel has checked permissions already (`default_permissions`), so a root's worker keeps `CAP_DAC_OVERRIDE` while it
-//! has another's file system ids. An unprivileged worker serves its own user and changes nothing.
+//! Who asks, and acting as that one: what is made belongs to who asked. An unprivileged worker serves its own user and changes
+//! nothing.
 
 use std::cell::Cell;
 use std::io;
 
 use fuser::Request;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Statx};
+use rustix::io::Errno;
 use rustix::process::{geteuid, umask};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, set_capabilities};
+use rustix::thread::{CapabilitySet, UnshareFlags};
+
+use super::again;
+use crate::rights::{self, Proof};
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct Asker {
     pub uid: u32,
     /// The group.
     pub gid: u32,
+    /// The process (a thread's number), 0 if it is not known.
+    pub pid: u32,
     /// A dead worker was asked the same, and may have done it.
     pub again: bool,
 }
@@ -27,22 +31,19 @@ const RESENT: u32 = 63;
 
 impl From<&Request> for Asker {
     fn from(request: &Request) -> Self {
-        Self { uid: request.uid(), gid: request.gid(), again: request.unique().0 >> RESENT == 1 }
+        let (uid, gid, pid) = (request.uid(), request.gid(), request.pid());
+        Self { uid, gid, pid, again: request.unique().0 >> RESENT == 1 }
     }
 }
 
-/// What a root's worker keeps of its capabilities while it has another's ids. Not `CAP_FSETID`: the group's bit of what is
-/// made is the asker's.
-const STAYS: CapabilitySet =
-    CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::MKNOD);
-/// What setfsuid(2) takes from a user who is not root any more (capabilities(7)), without [`STAYS`].
-const GOES: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::LINUX_IMMUTABLE)
-    .union(CapabilitySet::MAC_OVERRIDE);
+const NOTHING: CapabilitySet = CapabilitySet::empty();
 
 impl Asker {
+    /// Does a root's worker act for somebody else than root?
+    pub fn is_other(&self) -> bool {
+        self.uid != 0 && geteuid().is_root()
+    }
+
     /// Does `act` with the asker's ids and umask.
     ///
     /// # Errors
@@ -53,84 +54,88 @@ impl Asker {
         self.acts(act)
     }
 
-    fn acts<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if !geteuid().is_root() || (self.uid, self.gid) == (0, 0) {
-            return act();
-        }
-        let back = Back { capabilities: capabilities(None)? };
-        take_ids(self.uid, self.gid)?;
-        if self.uid != 0 {
-            set_effective(back.capabilities, back.capabilities.effective.difference(GOES).union(STAYS))?;
-        }
-        act()
+    /// Does `act` with the asker's ids and rights: root's, or a user's.
+    ///
+    /// # Errors
+    /// What `act` answers; EPERM if the ids cannot be taken.
+    pub fn acts<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.acts_with(NOTHING, act)
     }
 
-    /// Does `act`, a change of a file's content, so that the file loses its setuid and setgid bits if the asker may not
-    /// keep them. Root's stay (`CAP_FSETID`).
+    fn acts_with<T>(&self, more: CapabilitySet, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if self.uid == 0 {
+            rights::as_root(NOTHING)?;
+            return if geteuid().is_root() { rights::with_ids((0, self.gid), act) } else { act() };
+        }
+        rights::as_user((self.uid, self.gid), more, act)
+    }
+
+    /// Does `act` on inodes `of` somebody. What is refused since they are another's (EPERM) is done if the asker's process has
+    /// `CAP_FOWNER` over all of them.
+    ///
+    /// # Errors
+    /// What `act` answers; EPERM if the ids cannot be taken.
+    pub fn acts_on<T>(&self, of: &[Statx], act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.acts_on_with(NOTHING, of, act)
+    }
+
+    /// The same, with more capabilities.
+    ///
+    /// # Errors
+    /// What `act` answers; EPERM if the ids cannot be taken.
+    pub fn acts_on_with<T>(
+        &self,
+        more: CapabilitySet,
+        of: &[Statx],
+        mut act: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let done = self.acts_with(more, &mut act);
+        let is_refused = self.is_other() && again::is(&done, Errno::PERM);
+        if !is_refused || !self.holds(CapabilitySet::FOWNER, of) {
+            return done;
+        }
+        self.acts_with(more.union(CapabilitySet::FOWNER), act)
+    }
+
+    /// Has the asker's process this capability over all of these?
+    pub fn holds(&self, capability: CapabilitySet, over: &[Statx]) -> bool {
+        self.proof().is_some_and(|proof| over.iter().all(|one| proof.holds(capability, one)))
+    }
+
+    fn proof(&self) -> Option<Proof> {
+        Proof::of(self.pid, self.uid)
+    }
+
+    /// What leaves `S_ISGID` to this inode: nothing for its group's members by their first group, `CAP_FSETID` for its other
+    /// members. Who is none loses the bit.
+    pub fn leaves_set_gid(&self, of: &Statx) -> CapabilitySet {
+        if !self.is_other() || of.stx_gid == self.gid {
+            return NOTHING;
+        }
+        let leaves = |p: &Proof| p.is_in(of.stx_gid) || p.holds(CapabilitySet::FSETID, of);
+        if self.proof().as_ref().is_some_and(leaves) { CapabilitySet::FSETID } else { NOTHING }
+    }
+
+    /// Does `act`, a change of a file's content, with the asker's right to the last blocks of a disk and past quotas. The file
+    /// loses its setuid and setgid bits, but for root where the kernel does not say that they go (`kills`).
     ///
     /// # Errors
     /// What `act` answers.
-    pub fn changes<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if self.uid == 0 { act() } else { losing_set_id(act) }
+    pub fn changes<T>(&self, kills: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if self.uid != 0 || !kills {
+            return self.acts(act);
+        }
+        rights::as_root(CapabilitySet::FSETID)?;
+        act()
     }
 }
 
-/// Does `act` without `CAP_FSETID`: a write takes setuid and setgid bits away.
+/// Does `act`, which writes what was changed in memory (mmap), nobody knows by whom. As natively that takes no bits away.
 ///
 /// # Errors
 /// What `act` answers.
-pub fn losing_set_id<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    if !geteuid().is_root() {
-        return act();
-    }
-    let back = Back { capabilities: capabilities(None)? };
-    set_effective(back.capabilities, back.capabilities.effective.difference(CapabilitySet::FSETID))?;
-    act()
-}
-
-fn set_effective(sets: CapabilitySets, effective: CapabilitySet) -> io::Result<()> {
-    let effective = effective.intersection(sets.permitted);
-    Ok(set_capabilities(None, CapabilitySets { effective, ..sets })?)
-}
-
-/// Makes this thread root's again.
-struct Back {
-    capabilities: CapabilitySets,
-}
-
-impl Drop for Back {
-    fn drop(&mut self) {
-        let taken = take_ids(0, 0).and_then(|()| Ok(set_capabilities(None, self.capabilities)?));
-        if taken.is_err() {
-            // A thread that goes on as somebody else would serve others with that one's rights. Another worker takes over.
-            std::process::abort();
-        }
-    }
-}
-
-fn take_ids(uid: u32, gid: u32) -> io::Result<()> {
-    let taken = set_fs_gid(gid) == gid && set_fs_uid(uid) == uid;
-    if taken { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
-}
-
-/// Sets this thread's file system user, and says which it is then.
-#[expect(unsafe_code, reason = "setfsuid(2) is not in rustix")]
-fn set_fs_uid(uid: u32) -> u32 {
-    // SAFETY: no memory is passed. An id of -1 changes nothing and tells the one in force (setfsuid(2)).
-    unsafe {
-        libc::setfsuid(uid);
-        libc::setfsuid(u32::MAX) as u32
-    }
-}
-
-/// Sets this thread's file system group, and says which it is then.
-#[expect(unsafe_code, reason = "setfsgid(2) is not in rustix")]
-fn set_fs_gid(gid: u32) -> u32 {
-    // SAFETY: as for setfsuid(2).
-    unsafe {
-        libc::setfsgid(gid);
-        libc::setfsgid(u32::MAX) as u32
-    }
+pub fn writes_back<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    rights::as_user(rights::NOBODY, CapabilitySet::FSETID, act)
 }
 
 thread_local! {

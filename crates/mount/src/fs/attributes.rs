@@ -9,8 +9,10 @@ use rustix::fs::{
     AtFlags, CWD, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
     chmodat, chownat, ftruncate, utimensat,
 };
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
-use super::{Asker, Fs};
+use super::{Asker, Fs, again};
 use crate::below::at;
 use crate::node::{Access, Node, ROOT};
 
@@ -72,7 +74,8 @@ impl Fs {
         attr(&node, &path)
     }
 
-    /// Changes attributes: the owner first, since that takes setuid and setgid bits away.
+    /// Changes attributes: the owner first, since that takes setuid and setgid bits away. The kernel has checked the owner by
+    /// attributes that may be a second old; another user's change is checked once more below.
     ///
     /// # Errors
     /// What chown(2), chmod(2), ftruncate(2) and utimensat(2) answer.
@@ -80,17 +83,16 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let path = self.nodes.path(&node)?;
         if change.uid.is_some() || change.gid.is_some() {
-            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
-            chownat(&path, c"", uid, gid, AtFlags::EMPTY_PATH)?;
+            set_owner(asker, &path, change)?;
         }
         if let Some(mode) = change.mode {
-            chmodat(CWD, at::link(path.as_fd()), Mode::from_raw_mode(mode & 0o7777), AtFlags::empty())?;
+            set_mode(asker, &path, mode)?;
         }
         if let Some(size) = change.size {
             self.truncate(asker, number, size)?;
         }
-        if change.atime.is_some() || change.mtime.is_some() {
-            set_times(&path, change)?;
+        if change.sets_times() {
+            set_times(asker, &path, change)?;
         }
         attr(&node, &path)
     }
@@ -103,13 +105,52 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let from = size.min(file.stamp()?.size);
-        self.tier.change(self.id(&node), from, &file, || asker.changes(|| Ok(ftruncate(&*file, size)?)))
+        let cut = || asker.changes(false, || Ok(ftruncate(&*file, size)?));
+        self.tier.change(self.id(&node), from, &file, cut)
     }
 }
 
-fn set_times(path: &OwnedFd, change: &Change) -> io::Result<()> {
+impl Change {
+    /// truncate(2) comes with the present time, which ftruncate(2) below sets itself, also for who is not the owner.
+    fn sets_times(&self) -> bool {
+        let now = |time| matches!(time, None | Some(Time::Now));
+        let any = self.atime.is_some() || self.mtime.is_some();
+        any && !(self.size.is_some() && now(self.atime) && now(self.mtime))
+    }
+}
+
+/// A user may give a file of its own to any group of that user's, and the kernel has checked with all of them that this is one.
+fn set_owner(asker: &Asker, path: &OwnedFd, change: &Change) -> io::Result<()> {
+    let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+    let set = || Ok(chownat(path, c"", uid, gid, AtFlags::EMPTY_PATH)?);
+    let done = asker.acts(set);
+    if !asker.is_other() || !again::is(&done, Errno::PERM) {
+        return done;
+    }
+    let statx = at::stat(path)?;
+    let stays = change.uid.is_none_or(|uid| uid == statx.stx_uid);
+    let owns = statx.stx_uid == asker.uid && stays;
+    if owns || asker.holds(CapabilitySet::CHOWN, &[statx]) {
+        asker.acts_on_with(CapabilitySet::CHOWN, &[statx], set)
+    } else {
+        done
+    }
+}
+
+fn set_mode(asker: &Asker, path: &OwnedFd, mode: u32) -> io::Result<()> {
+    let statx = at::stat(path)?;
+    let set_gid = mode & libc::S_ISGID != 0;
+    let more = if set_gid { asker.leaves_set_gid(&statx) } else { CapabilitySet::empty() };
+    let bits = Mode::from_raw_mode(mode & 0o7777);
+    let set = || Ok(chmodat(CWD, at::link(path.as_fd()), bits, AtFlags::empty())?);
+    asker.acts_on_with(more, &[statx], set)
+}
+
+fn set_times(asker: &Asker, path: &OwnedFd, change: &Change) -> io::Result<()> {
     let times = Timestamps { last_access: timespec(change.atime), last_modification: timespec(change.mtime) };
-    Ok(utimensat(CWD, at::link(path.as_fd()), &times, AtFlags::empty())?)
+    let statx = at::stat(path)?;
+    let set = || Ok(utimensat(CWD, at::link(path.as_fd()), &times, AtFlags::empty())?);
+    asker.acts_on(&[statx], set)
 }
 
 fn timespec(time: Option<Time>) -> Timespec {

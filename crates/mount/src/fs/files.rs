@@ -9,12 +9,14 @@ use std::time::SystemTime;
 use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
-use super::asker::losing_set_id;
+use super::asker::writes_back;
 use super::handles::{OF_NODE, READER, description};
 use super::{Asker, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
+use crate::rights;
 use crate::tier::{Place, Seen};
 use crate::worth::Judged;
 use crate::worth::backing::Register;
@@ -79,6 +81,8 @@ impl Fs {
     /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself. It is counted
     /// in any case, since its release will be.
     pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
+        // Ids are closed here too, which takes root's rights.
+        rights::as_root(CapabilitySet::empty()).ok()?;
         let node = self.nodes.get(number).ok()?;
         let opened = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write));
         let file = opened.ok().map(|(file, _)| file);
@@ -91,10 +95,11 @@ impl Fs {
         self.worth.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
     }
 
-    /// Makes and opens a file, or opens the one that somebody made meanwhile.
+    /// Makes and opens a file. Never opens one that is there: the kernel has not checked who may.
     ///
     /// # Errors
-    /// What open(2) answers; ESTALE if something else than a file is there, so that the kernel looks again.
+    /// What open(2) answers. If there is a file by now: EEXIST with `O_EXCL`; else ESTALE, so that the kernel looks again, checks
+    /// permissions, and opens it.
     pub fn create(
         &self,
         asker: &Asker,
@@ -108,9 +113,6 @@ impl Fs {
         let access = access(flags);
         let fd = create(asker, &dir, name, mode, flags)?;
         let statx = at::stat(&fd)?;
-        if FileType::from_raw_mode(statx.stx_mode.into()) != FileType::RegularFile {
-            return Err(Errno::STALE.into());
-        }
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
         let created = self.created(&node, access, File::new(fd));
@@ -173,7 +175,11 @@ impl Fs {
         let place = if appends { Place::End } else { Place::At(offset) };
         let put = || self.with_hands(|hands| self.tier.write(hands, self.id(&node), &file, place, data));
         let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let written = if kills { losing_set_id(put)? } else { put()? };
+        let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            writes_back(put)?
+        } else {
+            asker.changes(kills, put)?
+        };
         if appends {
             self.check_end(&node, &file, offset + written as u64)?;
         }
@@ -203,7 +209,7 @@ impl Fs {
     pub fn release(&self, asker: &Asker, number: u64, handle: FileHandle, flags: OpenFlags) {
         self.handles.release(handle);
         // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
-        if !asker.again {
+        if !asker.again && rights::as_root(CapabilitySet::empty()).is_ok() {
             self.worth.opens.release(number);
         }
         let Ok(node) = self.nodes.get(number) else { return };
@@ -243,23 +249,41 @@ fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A file to write is opened to read as well: see [`Writer`]. `O_NONBLOCK` because a pipe could be there by now.
+/// So often a file is tried to be made where others make and remove one below. The kernel looks only once more, and the program
+/// would meet an error that open(2) does not have.
+const TRIES: usize = 64;
+
+/// A file to write is opened to read as well: see [`Writer`].
 fn create(asker: &Asker, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
-    let kept = OFlags::from_bits_truncate((flags & (libc::O_EXCL | libc::O_TRUNC)) as u32);
-    let rights = if access(flags) == Access::Read { OFlags::RDONLY } else { OFlags::RDWR };
-    let always = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let exclusive = flags & libc::O_EXCL != 0;
+    let how = rights_of(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode.0 & 0o7777);
-    let open = |more| asker.makes(mode.1, || Ok(openat(dir, name, always | rights | more, bits)?));
-    let opened = open(kept);
-    let is_ours = || {
-        at::stat_at(dir, name).is_ok_and(|s| {
-            s.stx_size == 0 && again::made(&s, FileType::RegularFile, asker, SystemTime::now())
-        })
+    let tries = if exclusive || asker.again { 1 } else { TRIES };
+    let make = || {
+        let all = (0..tries).map(|_| openat(dir, name, how, bits));
+        all.into_iter().find(|made| !matches!(made, Err(Errno::EXIST))).unwrap_or(Err(Errno::EXIST))
     };
-    if asker.again && again::is(&opened, Errno::EXIST) && is_ours() {
-        return open(kept.difference(OFlags::EXCL));
+    let made = asker.makes(mode.1, || Ok(make()?));
+    match made {
+        Err(e) if e.raw_os_error() == Some(libc::EEXIST) => match made_before(asker, dir, name, flags) {
+            Some(fd) => Ok(fd),
+            None if exclusive => Err(e),
+            None => Err(Errno::STALE.into()),
+        },
+        made => made,
     }
-    opened
+}
+
+fn rights_of(flags: i32) -> OFlags {
+    if access(flags) == Access::Read { OFlags::RDONLY } else { OFlags::RDWR }
+}
+
+/// What a dead worker made for the same request.
+fn made_before(asker: &Asker, dir: &OwnedFd, name: &OsStr, flags: i32) -> Option<OwnedFd> {
+    let path = at::path(dir, name).ok().filter(|_| asker.again)?;
+    let statx = at::stat(&path).ok()?;
+    let is_it = statx.stx_size == 0 && again::made(&statx, FileType::RegularFile, asker, SystemTime::now());
+    if is_it { at::reopen(path.as_fd(), rights_of(flags)).ok() } else { None }
 }
 
 /// close(2), with what it says.

@@ -11,8 +11,8 @@
 //!
 //! # Limits
 //! - Supplementary groups of who asks are not known (FUSE sends one group). The kernel has checked permissions with all of
-//!   them; only `S_ISGID` on what is made may be lost for a group that is a supplementary one.
-//! - For the same reason an ACL that is set by another user leaves `S_ISGID`, also where chmod(2) would take it away.
+//!   them; only `S_ISGID` on what is made may be lost for a group that is a supplementary one. With which rights the worker
+//!   acts is in [`crate::rights`].
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
 
 mod again;
@@ -107,6 +107,13 @@ pub struct Fs {
     notifier: OnceLock<Notifier>,
     handles: Handles,
     opens_ask: bool,
+}
+
+/// How long the kernel may believe these attributes: not at all where a program would run with another's rights. Those bits go with
+/// a write, of which the kernel does not know them gone.
+fn believed(ttl: Duration, attr: &FileAttr) -> Duration {
+    let set_id = attr.kind == fuser::FileType::RegularFile && attr.perm & 0o6000 != 0;
+    if set_id { Duration::ZERO } else { ttl }
 }
 
 /// What a name turned out to be.

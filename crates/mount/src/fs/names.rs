@@ -97,8 +97,8 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
-        let linked =
-            linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+        let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
+        let linked = asker.acts_on(&[at::stat(&path)?], link);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
         if !(asker.again && again::is(&linked, Errno::EXIST) && is_it()) {
             linked?;

@@ -1,11 +1,17 @@
 //! Names: taking them away and moving them. What is open stays open.
+//!
+//! The kernel says a name, and has checked what it had under it up to a second ago. What is there now is compared, and acted on as
+//! the asker, so that the kernel below checks once more what it checks by owner: sticky directories.
+//!
+//! Limit: between the comparison and the act somebody below may put another directory under the name. A user may then move that one
+//! to another directory without the right to write to it.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, RenameFlags, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use super::{Asker, Fs, again};
@@ -39,17 +45,30 @@ impl Fs {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let end = End { parent, name };
-        let victim = self.victim(&dir, end)?;
+        let found = self.as_believed(asker, &dir, end)?;
+        let victim = self.victim(found.as_ref(), end)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let removed = again::removed(unlinkat(&dir, name, flags).map_err(io::Error::from), asker);
-        self.settle(victim, end, removed)
+        let removed = asker.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
+        self.settle(victim, end, again::removed(removed, asker))
+    }
+
+    /// What is under the name now. What is wrong with the name, the call itself will say.
+    ///
+    /// # Errors
+    /// ESTALE if the kernel was never told that it is there, and asks for another than root: so it looks again, and checks that.
+    fn as_believed(&self, asker: &Asker, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Statx>> {
+        let found = at::stat_at(dir, end.name).ok();
+        let is_told = |s: &Statx| self.nodes.is_told(&node::inode(s), end.parent, end.name);
+        if asker.is_other() && !asker.again && !found.as_ref().is_none_or(is_told) {
+            return Err(Errno::STALE.into());
+        }
+        Ok(found)
     }
 
     /// The node that will lose this name, made ready for it.
-    fn victim(&self, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Victim>> {
-        // What is wrong with the name, the call itself will say.
-        let Ok(statx) = at::stat_at(dir, end.name) else { return Ok(None) };
-        let Some(node) = self.nodes.find(&node::inode(&statx)) else { return Ok(None) };
+    fn victim(&self, found: Option<&Statx>, end: End<'_>) -> io::Result<Option<Victim>> {
+        let Some(statx) = found else { return Ok(None) };
+        let Some(node) = self.nodes.find(&node::inode(statx)) else { return Ok(None) };
         let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
         if !is_dir && statx.stx_nlink > 1 {
             return Ok(Some(Victim { node, last: None, kept: false }));
@@ -99,13 +118,16 @@ impl Fs {
         if exchange && asker.again {
             return Err(Errno::IO.into());
         }
-        let moved = self.known(&dir, name);
-        let other = if exchange { self.known(&to_dir, to_name) } else { None };
-        let same =
-            moved.as_ref().zip(self.known(&to_dir, to_name)).is_some_and(|(m, o)| m.number == o.number);
+        let source = self.as_believed(asker, &dir, from)?;
+        let target =
+            if exchange { self.as_believed(asker, &to_dir, to)? } else { at::stat_at(&to_dir, to_name).ok() };
+        let (moved, met) = (self.known(source.as_ref()), self.known(target.as_ref()));
+        let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);
+        let other = met.filter(|_| exchange);
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
-        let victim = if replaces { self.victim(&to_dir, to)? } else { None };
-        let renamed = renameat_with(&dir, name, &to_dir, to_name, flags).map_err(io::Error::from);
+        let victim = if replaces { self.victim(target.as_ref(), to)? } else { None };
+        let owned: Vec<Statx> = source.into_iter().chain(target).collect();
+        let renamed = asker.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
         if asker.again && again::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());
@@ -118,8 +140,8 @@ impl Fs {
         Ok(())
     }
 
-    fn known(&self, dir: &OwnedFd, name: &OsStr) -> Option<Arc<Node>> {
-        self.nodes.find(&node::inode(&at::stat_at(dir, name).ok()?))
+    fn known(&self, found: Option<&Statx>) -> Option<Arc<Node>> {
+        self.nodes.find(&node::inode(found?))
     }
 
     fn moved(&self, node: Option<Arc<Node>>, from: End<'_>, to: End<'_>) {

@@ -17,7 +17,7 @@ use fuser::{
 use super::fetchers::{Door, Job};
 use super::removal::End;
 use super::space::At;
-use super::{Asker, Change, Found, Fs, Kind, capabilities};
+use super::{Asker, Change, Found, Fs, Kind, believed, capabilities};
 
 /// A directory's handle carries nothing.
 const NO_HANDLE: FileHandle = FileHandle(0);
@@ -58,14 +58,17 @@ impl Serve {
 
     fn entry(&self, reply: ReplyEntry, found: io::Result<Found>) {
         match found {
-            Ok(found) => reply.entry(&self.fs.ttl, &found.attr, Generation(found.generation)),
+            Ok(found) => {
+                let ttl = believed(self.fs.ttl, &found.attr);
+                reply.entry(&ttl, &found.attr, Generation(found.generation));
+            }
             Err(e) => reply.error(errno(e)),
         }
     }
 
     fn attr(&self, reply: ReplyAttr, attr: io::Result<fuser::FileAttr>) {
         match attr {
-            Ok(attr) => reply.attr(&self.fs.ttl, &attr),
+            Ok(attr) => reply.attr(&believed(self.fs.ttl, &attr), &attr),
             Err(e) => reply.error(errno(e)),
         }
     }
@@ -207,7 +210,8 @@ impl Filesystem for Serve {
     ) {
         match self.fs.create(&request.into(), parent.0, name, (mode, umask), flags) {
             Ok((found, handle, how)) => {
-                let (ttl, attr, generation) = (&self.fs.ttl, &found.attr, Generation(found.generation));
+                let (attr, generation) = (&found.attr, Generation(found.generation));
+                let ttl = &believed(self.fs.ttl, attr);
                 match self.fs.straight(attr.ino.0, &reply) {
                     Some(id) => {
                         reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id);
@@ -298,6 +302,7 @@ impl Filesystem for Serve {
     ) {
         let ttl = self.fs.ttl;
         let listed = self.fs.readdirplus(ino.0, offset, |l, f| {
+            let ttl = believed(ttl, &f.attr);
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         });
         match listed {
@@ -328,12 +333,12 @@ impl Filesystem for Serve {
         empty(reply, self.fs.setxattr(&request.into(), ino.0, name, value, flags));
     }
 
-    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.fs.getxattr(ino.0, name, size));
+    fn getxattr(&self, request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        bytes(reply, size, self.fs.getxattr(&request.into(), ino.0, name, size));
     }
 
-    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.fs.listxattr(ino.0, size));
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        bytes(reply, size, self.fs.listxattr(&request.into(), ino.0, size));
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {

@@ -38,7 +38,7 @@ impl Fs {
         let (file, _) = self.file(&node, Access::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let from = at.offset.min(file.stamp()?.size);
-        let allocate = || asker.changes(|| Ok(fallocate(&*file, mode, at.offset, len)?));
+        let allocate = || asker.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
         self.tier.change(self.id(&node), from, &file, allocate)
     }
 
@@ -69,7 +69,7 @@ impl Fs {
         let (mut read, mut written) = (from.offset, to.offset);
         let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);
         let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
-        let copied = self.tier.change(self.id(&target), start, &output, || asker.changes(copy))?;
+        let copied = self.tier.change(self.id(&target), start, &output, || asker.changes(false, copy))?;
         Ok(u32::try_from(copied).unwrap_or(u32::MAX))
     }
 }

@@ -2,43 +2,58 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
 use super::{Asker, Fs, again};
 use crate::below::at;
+use crate::rights;
 
 /// The largest value and the longest list (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
 const MOST: usize = 65_536;
+
+/// What only root sees and sets.
+const TRUSTED: &[u8] = b"trusted.";
+const CAPABILITY: &[u8] = b"security.capability";
+const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 impl Fs {
     /// The value of an attribute, in at most `most` bytes; all of it if that is 0.
     ///
     /// # Errors
     /// What getxattr(2) answers.
-    pub fn getxattr(&self, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
+    pub fn getxattr(&self, asker: &Asker, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
+        sees(asker, name)?;
         let mut value = Vec::with_capacity(room(most));
         getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value))?;
         Ok(value)
     }
 
-    /// The names of all, each with a 0 after it, in at most `most` bytes; all of them if that is 0.
+    /// The names of all that the asker sees, each with a 0 after it, in at most `most` bytes; all of them if that is 0.
     ///
     /// # Errors
     /// What listxattr(2) answers.
-    pub fn listxattr(&self, number: u64, most: u32) -> io::Result<Vec<u8>> {
-        let mut names = Vec::with_capacity(room(most));
+    pub fn listxattr(&self, asker: &Asker, number: u64, most: u32) -> io::Result<Vec<u8>> {
+        let mut names = Vec::with_capacity(MOST);
+        if !asker.is_other() {
+            rights::as_root(CapabilitySet::empty())?;
+        }
         listxattr(at::link(self.path(number)?.as_fd()), spare_capacity(&mut names))?;
-        Ok(names)
+        if asker.is_other() {
+            names = without_trusted(&names);
+        }
+        if names.len() > room(most) { Err(Errno::RANGE.into()) } else { Ok(names) }
     }
 
     /// Sets one; `flags` as of setxattr(2).
     ///
     /// # Errors
-    /// What setxattr(2) answers.
+    /// What setxattr(2) answers; EOPNOTSUPP for what only root sets.
     pub fn setxattr(
         &self,
         asker: &Asker,
@@ -49,19 +64,57 @@ impl Fs {
     ) -> io::Result<()> {
         let path = self.path(number)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        let set = setxattr(at::link(path.as_fd()), name, value, flags).map_err(io::Error::from);
-        let is_set = || self.getxattr(number, name, 0).is_ok_and(|v| v == value);
+        let set = change(asker, &path, name, || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
+        let is_set = || self.getxattr(asker, number, name, 0).is_ok_and(|v| v == value);
         if asker.again && again::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
 
     /// Removes one.
     ///
     /// # Errors
-    /// What removexattr(2) answers.
+    /// What removexattr(2) answers; EOPNOTSUPP for what only root sets.
     pub fn removexattr(&self, asker: &Asker, number: u64, name: &OsStr) -> io::Result<()> {
-        let removed = removexattr(at::link(self.path(number)?.as_fd()), name).map_err(io::Error::from);
+        let path = self.path(number)?;
+        let removed = change(asker, &path, name, || Ok(removexattr(at::link(path.as_fd()), name)?));
         if asker.again && again::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
+}
+
+/// Changes an attribute as the asker. Of `system.*` the kernel checks ACLs and leaves the others to the file system, and that one
+/// would see the worker's rights: so a user has none but ACLs.
+fn change(
+    asker: &Asker,
+    path: &OwnedFd,
+    name: &OsStr,
+    act: impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    let (bytes, statx) = (name.as_bytes(), at::stat(path)?);
+    let acl = ACLS.contains(&bytes);
+    if asker.is_other() && bytes.starts_with(b"system.") && !acl {
+        return Err(Errno::OPNOTSUPP.into());
+    }
+    let set_gid = u32::from(statx.stx_mode) & libc::S_ISGID != 0;
+    let more = if acl && set_gid {
+        asker.leaves_set_gid(&statx)
+    } else if bytes == CAPABILITY && asker.is_other() && asker.holds(CapabilitySet::SETFCAP, &[statx]) {
+        CapabilitySet::SETFCAP
+    } else {
+        CapabilitySet::empty()
+    };
+    asker.acts_on_with(more, &[statx], act)
+}
+
+/// # Errors
+/// ENODATA, as for what is not there.
+fn sees(asker: &Asker, name: &OsStr) -> io::Result<()> {
+    if !name.as_bytes().starts_with(TRUSTED) {
+        return Ok(());
+    }
+    if asker.is_other() { Err(Errno::NODATA.into()) } else { rights::as_root(CapabilitySet::empty()) }
+}
+
+fn without_trusted(names: &[u8]) -> Vec<u8> {
+    names.split_inclusive(|b| *b == 0).filter(|name| !name.starts_with(TRUSTED)).flatten().copied().collect()
 }
 
 fn room(most: u32) -> usize {

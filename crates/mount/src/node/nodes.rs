@@ -116,6 +116,12 @@ impl Nodes {
         self.read().find(inode)
     }
 
+    /// Was the kernel told of this inode under this name, and not that it went?
+    pub fn is_told(&self, inode: &Inode, parent: u64, name: &OsStr) -> bool {
+        let table = self.read();
+        table.find(inode).is_some_and(|node| table.is_at(node.number, parent, name))
+    }
+
     /// The kernel is told of what this directory has under this name.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
         let node = self.write().learn(inode(statx), Place::new(parent, name));

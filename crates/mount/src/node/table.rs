@@ -210,6 +210,11 @@ impl Table {
         self.nodes.get(&number).map_or_else(Vec::new, |k| k.places.iter().rev().cloned().collect())
     }
 
+    /// Is this one of the places where it is, as far as is known?
+    pub fn is_at(&self, number: u64, parent: u64, name: &OsStr) -> bool {
+        self.nodes.get(&number).is_some_and(|known| known.places.iter().any(|p| p.is(parent, name)))
+    }
+
     /// The last that was heard of where it is.
     pub fn last_place(&self, number: u64) -> Option<Place> {
         self.nodes.get(&number)?.places.last().cloned()

@@ -20,6 +20,7 @@ use fuser::{BackingId, ReplyCreate, ReplyOpen};
 
 use super::Way;
 use super::slots::Slots;
+use crate::rights;
 
 /// What registers a file below for the kernel: the reply to an open.
 pub trait Register {
@@ -54,7 +55,7 @@ macro_rules! register_by {
             type Id = BackingId;
 
             fn register(&self, below: BorrowedFd<'_>) -> io::Result<u32> {
-                self.open_backing(below).map(BackingId::into_raw)
+                rights::registering(below, || self.open_backing(below).map(BackingId::into_raw))
             }
 
             #[expect(unsafe_code, reason = "fuser's way to own an id by its number")]

@@ -216,8 +216,9 @@ fn first_line(from: impl std::io::Read + Send + 'static) -> Option<String> {
 }
 
 fn is_mounted(place: &Path) -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    mounts.lines().any(|line| line.split(' ').nth(1) == place.to_str())
+    // others' places may be any bytes
+    let mounts = std::fs::read("/proc/self/mounts").unwrap();
+    String::from_utf8_lossy(&mounts).lines().any(|line| line.split(' ').nth(1) == place.to_str())
 }
 
 /// The worker of a supervisor: its child with a worker's name.

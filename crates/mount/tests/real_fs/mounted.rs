@@ -9,8 +9,9 @@ use eke_cache::{Store, StoreSpec};
 use eke_core::units::Bytes;
 use eke_mount::fs::{Fs, Options, Serve};
 use eke_mount::node::Nobody;
-use eke_mount::settings::Compress;
+use eke_mount::settings::{Compress, Straight};
 use eke_mount::tier::{self, Tier};
+use eke_mount::worth::{Worth, judge};
 use eke_testkit::real::skip;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{Mode, OFlags, open};
@@ -20,6 +21,7 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     place: TempDir,
     below: TempDir,
+    worth: Arc<Worth>,
 }
 
 pub fn is_root() -> bool {
@@ -27,7 +29,8 @@ pub fn is_root() -> bool {
 }
 
 impl Mounted {
-    fn new(on: &Path, ttl: Duration) -> Self {
+    /// Over a new directory in this one.
+    pub fn new(on: &Path, ttl: Duration, straight: Straight) -> Self {
         let (below, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
         for dir in [&below, &place] {
             std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -35,9 +38,11 @@ impl Mounted {
         let root =
             open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
-        let tier = Arc::new(Tier::new(store, Compress::Sync, tier::Options::default()));
-        let fs = Fs::new(root, tier, Arc::new(Nobody), Options { ttl, forgotten: 64, ..Options::default() })
-            .unwrap();
+        let worth = Arc::new(Worth::new(straight, None));
+        let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+        let tier = Arc::new(Tier::new(store, Compress::Sync, options));
+        let options = Options { ttl, forgotten: 64, ..Options::default() };
+        let fs = Fs::new(root, tier, Arc::new(Nobody), options).unwrap().with_worth(Arc::clone(&worth));
         let mut config = Config::default();
         let name = MountOption::FSName("eke-test".to_owned());
         config.mount_options = vec![name, MountOption::DefaultPermissions];
@@ -48,12 +53,17 @@ impl Mounted {
         config.n_threads = Some(2);
         let session =
             Session::new(Serve::new(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
-        Self { session: Some(session), place, below }
+        Self { session: Some(session), place, below, worth }
     }
 
     /// As the users of the mount see it.
     pub fn at(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
+    }
+
+    /// Why files do not go straight through here, if they were to.
+    pub fn no_passthrough(&self) -> Option<String> {
+        self.worth.report().no_passthrough
     }
 
     /// As it is below.
@@ -80,7 +90,7 @@ pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
     let tmpfs = Path::new("/dev/shm");
     let disk = std::env::temp_dir();
     for on in [disk.as_path(), tmpfs].into_iter().filter(|d| d.exists()) {
-        test(&Mounted::new(on, ttl));
+        test(&Mounted::new(on, ttl, Straight::Never));
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::fstatfs;
 use super::figures::Sources;
 use super::tend::Tender;
 use super::watcher::Watcher;
-use crate::below::tick;
+use crate::below::{is_remote, tick};
 use crate::fs::{Fetchers, Fs, Options, Serve};
 use crate::node::Ledger;
 use crate::serve::ledger::Replay;
@@ -32,10 +32,7 @@ const PACKERS_NICE: i32 = 5;
 
 /// Looked at every ten seconds, so not too many.
 const MOST_FORGOTTEN: usize = 8192;
-/// `include/uapi/linux/magic.h`: NFS, SMB, CIFS, SMB2, 9P, AFS twice, Ceph, FUSE.
-const REMOTE: [u32; 9] =
-    [NFS, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x5346_414f, 0x6b41_4653, 0x00c3_6400, 0x6573_5546];
-
+/// `include/uapi/linux/magic.h`.
 const NFS: u32 = 0x6969;
 
 /// What the worker is built from.
@@ -143,9 +140,8 @@ fn recent(limit: Bytes) -> usize {
 /// 2 KiB for an inode of ext4 with its name and descriptor. None of a file system that is somewhere else: there a number may come
 /// again, and an open file that is unlinked stays under another name (NFS).
 fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
-    let remote = fstatfs(dir).map_or(true, |fs| REMOTE.contains(&(fs.f_type as u32)));
     let most = usize::try_from(limit.0 / 64 / 2048).unwrap_or(usize::MAX);
-    if remote { 0 } else { most.min(MOST_FORGOTTEN) }
+    if is_remote(dir) { 0 } else { most.min(MOST_FORGOTTEN) }
 }
 
 /// Blocks that are read at once, each by one of [`fetching`] threads with memory for it: up to 2 MiB, less beside a small store.

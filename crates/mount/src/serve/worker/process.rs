@@ -7,6 +7,8 @@ use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit
 use rustix::thread::set_name;
 
 use super::super::supervisor::signals;
+use crate::rights;
+use crate::serve::log::say;
 
 /// Each session of fuser allocates 16 MiB for its handshake. Above this many bytes glibc takes memory from mmap(2), which is
 /// zero already and goes back when freed; without a fixed threshold it stops doing so after the first (22 ms a worker).
@@ -22,6 +24,9 @@ pub(super) fn prepare() {
     // Memory that this process waits for must not wait for this mount (prctl(2), PR_SET_IO_FLUSHER, needs
     // CAP_SYS_RESOURCE). Writes go through at once, so there is little that could.
     let _ = configure_io_flusher_behavior(true);
+    if let Err(e) = rights::settle() {
+        say(&format!("the worker keeps more rights than it needs: {e}"));
+    }
     large_blocks_from_mmap();
     abort_on_panic();
 }
