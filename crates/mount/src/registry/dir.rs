@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, statat};
+use eke_kernel::parse::mountinfo;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{fstat, mkdirat, openat, openat2, statx};
 use rustix::io::Errno;
 
 use crate::below::at;
@@ -58,9 +60,14 @@ impl Dirs {
         Err(last)
     }
 
-    /// Opens each of a user's directories that is there and only that user's.
+    /// Opens each of a user's directories that is there and only that user's. Another user's may lie on a file system that the
+    /// user serves, and that never answers: those are left out without a question to it.
     pub fn of(&self, uid: u32) -> Vec<OwnedFd> {
-        self.chains(uid).iter().filter_map(|chain| chain.open(uid, false).ok()).collect()
+        let open = |chain: &Chain| match uid == self.own {
+            true => chain.open(uid, false).ok(),
+            false => chain.open_of_another(uid).ok(),
+        };
+        self.chains(uid).iter().filter_map(open).collect()
     }
 
     /// A file for what a supervisor says beside its messages, in the directory that [`Dirs::make`] opens.
@@ -115,6 +122,42 @@ impl Chain {
     }
 }
 
+impl Chain {
+    /// Without a step onto another mount: its server could keep this process waiting for ever.
+    fn open_of_another(&self, uid: u32) -> Result<OwnedFd, Errno> {
+        let mut dir = openat(CWD, &self.base, FLAGS, Mode::empty())?;
+        if is_served_by_a_process(dir.as_fd())? {
+            return Err(Errno::XDEV);
+        }
+        if self.theirs {
+            check(dir.as_fd(), uid)?;
+        }
+        for name in &self.names {
+            dir = without_a_step_elsewhere(dir.as_fd(), name, FLAGS)?;
+            check(dir.as_fd(), uid)?;
+        }
+        Ok(dir)
+    }
+}
+
+/// Opens a name on the same mount, following no link.
+pub(super) fn without_a_step_elsewhere(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    openat2(dir, name, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// By the kernel's list of mounts (`STATX_MNT_ID`, Linux 5.8): the file system itself is asked nothing.
+fn is_served_by_a_process(dir: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let id = statx(dir, "", flags, StatxFlags::MNT_ID)?.stx_mnt_id;
+    let list = std::fs::read("/proc/self/mountinfo").map_err(|_| Errno::IO)?;
+    Ok(mountinfo::parse(&list).iter().any(|mount| mount.id == id && mount.kind.starts_with("fuse")))
+}
+
 fn made(dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
     // /run/eke is open to everybody, since the agent's socket lies there.
     let mode = if name == "eke" { 0o755 } else { 0o700 };
@@ -129,11 +172,6 @@ fn check(dir: BorrowedFd<'_>, uid: u32) -> Result<(), Errno> {
     let stat = fstat(dir)?;
     let writable_by_others = stat.st_mode & 0o022 != 0;
     if stat.st_uid == uid && !writable_by_others { Ok(()) } else { Err(Errno::PERM) }
-}
-
-/// Is there such a name?
-pub(super) fn has(dir: BorrowedFd<'_>, name: &str) -> bool {
-    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 #[cfg(test)]

@@ -131,13 +131,20 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     serde_json::from_slice(line).map_err(|e| nonsense(&e.to_string(), line))
 }
 
+/// A message as a line.
+pub fn message<T: Serialize>(message: &T) -> Vec<u8> {
+    // Strings and numbers only; serialising those cannot fail.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
 /// Writes one message.
 ///
 /// # Errors
 /// The other end is gone or takes nothing within the time.
 pub fn send<T: Serialize>(to: impl AsFd, message: &T, within: Duration) -> Result<(), LineError> {
-    let mut line = serde_json::to_vec(message).map_err(io::Error::from)?;
-    line.push(b'\n');
+    let line = self::message(message);
     let until = Instant::now() + within;
     let mut rest = &line[..];
     while !rest.is_empty() {

@@ -5,12 +5,13 @@
 //! - [`dir`]: the directory with a user's sockets
 //! - [`socket`]: listening, connecting, who is at the other end
 //! - [`line`]: one JSON line a message, bounded in size and time
-//! - [`ask`]: a question to the supervisor of a mount
+//! - [`ask`]: questions to the supervisors of mounts, to all at once
 //! - [`holders`]: which processes keep a mount busy
 //! - [`unmount`](mod@unmount): taking a mount away whose supervisor does not
 //!
 //! # Invariants
-//! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list.
+//! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list. The sockets of
+//!   other users are reached without a step onto a file system that one of them serves.
 //! - A socket is reached through a directory that only its user can write to, and the other end's user is checked.
 
 pub mod ask;
@@ -21,7 +22,7 @@ pub mod mounts;
 pub mod socket;
 pub mod unmount;
 
-pub use ask::{AskError, ask};
+pub use ask::{AskError, Asked, ask, ask_all};
 pub use dir::Dirs;
 pub use mounts::{Device, Mount};
 pub use socket::{Peer, Socket, remove_dead};

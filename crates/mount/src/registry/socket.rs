@@ -1,13 +1,14 @@
 //! A supervisor's socket: named by its file system's number, in a directory that is only its user's.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use rustix::fs::{AtFlags, statat, unlinkat};
+use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use super::dir::has;
+use super::dir::without_a_step_elsewhere;
 use super::{Device, Dirs};
 use crate::below::at;
 
@@ -54,14 +55,15 @@ impl Drop for Socket {
     }
 }
 
-/// Connects to the supervisor of a file system of the user `uid`; `None`: nobody listens.
+/// Connects to the supervisor of a file system of the user `uid`, without waiting; `None`: nobody listens. The stream does not
+/// wait either.
 ///
 /// # Errors
-/// What connect(2) answers otherwise; `EPERM` if another user listens there.
+/// What connect(2) answers otherwise: `EAGAIN` if as many wait there as may; `EPERM` if another user listens there.
 pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixStream>> {
     let name = name(device);
-    for dir in dirs.of(uid).iter().filter(|d| has(d.as_fd(), &name)) {
-        match UnixStream::connect(at::inside(dir.as_fd(), &name)) {
+    for dir in dirs.of(uid) {
+        match connect_in(dir.as_fd(), &name) {
             Ok(stream) => return theirs(stream, uid).map(Some),
             Err(e) if is_nobody(&e) => {}
             Err(e) => return Err(e),
@@ -70,12 +72,21 @@ pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixS
     Ok(None)
 }
 
+/// The user may have put a link at the name, or a file system of that user's own.
+fn connect_in(dir: BorrowedFd<'_>, name: &str) -> io::Result<UnixStream> {
+    let file = without_a_step_elsewhere(dir, name, OFlags::PATH | OFlags::NOFOLLOW)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(at::link(file.as_fd()))?)?;
+    Ok(stream.into())
+}
+
 /// Removes the socket that the dead supervisor of a file system of the user `uid` left.
 pub fn remove_dead(dirs: &Dirs, device: Device, uid: u32) {
     let name = name(device);
     for dir in dirs.of(uid) {
         // The number may have been given to another mount meanwhile, whose supervisor lives.
-        if UnixStream::connect(at::inside(dir.as_fd(), &name)).is_err_and(|e| is_nobody(&e)) {
+        if connect_in(dir.as_fd(), &name).is_err_and(|e| is_nobody(&e)) {
             let _ = removed(&dir, &name);
         }
     }

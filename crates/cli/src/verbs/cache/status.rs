@@ -1,9 +1,10 @@
 //! `eke cache status`, and the caches in what `eke status` shows.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use eke_kernel::Root;
-use eke_mount::registry::{Dirs, Mount, ask};
+use eke_mount::registry::{Asked, Dirs, Mount, ask_all};
 use eke_mount::status::{Request, Response};
 
 use super::{ANSWER_WITHIN, place};
@@ -22,7 +23,7 @@ pub fn run(context: &Context, path: Option<&Path>) -> Outcome {
         Some(path) => vec![place::of(&all, path)?.clone()],
     };
     let task = Task::begin(context.json, "asking the mounts", unknown());
-    let document = CacheStatus { caches: asked.iter().map(one).collect() };
+    let document = CacheStatus { caches: each(&asked) };
     drop(task);
     context.print(&document, |d| put!("{}", show::cache::status(d)))?;
     let serves = |c: &Cache| matches!(c.state, CacheState::Serving | CacheState::NotYours);
@@ -34,15 +35,24 @@ pub fn caches(root: &Root) -> Vec<Cache> {
     if !root.is_host() {
         return Vec::new();
     }
-    place::all().unwrap_or_default().iter().map(one).collect()
+    each(&place::all().unwrap_or_default())
 }
 
-fn one(mount: &Mount) -> Cache {
+/// In their order; those that this user may ask are asked all at once.
+fn each(mounts: &[Mount]) -> Vec<Cache> {
     let own = rustix::process::geteuid();
-    if !own.is_root() && own.as_raw() != mount.uid {
-        return cache(mount, CacheState::NotYours, Some("details are for its user and root".into()));
-    }
-    match ask(&Dirs::host(), mount, Request::Status, ANSWER_WITHIN) {
+    let (yours, others): (Vec<&Mount>, Vec<&Mount>) =
+        mounts.iter().partition(|mount| own.is_root() || own.as_raw() == mount.uid);
+    let answers = ask_all(&Dirs::host(), &yours, Request::Status, ANSWER_WITHIN);
+    let asked = yours.into_iter().zip(answers).map(|(mount, answer)| (mount.id, of(mount, answer)));
+    let not_yours = || Some("details are for its user and root".to_owned());
+    let hidden = others.into_iter().map(|mount| (mount.id, cache(mount, CacheState::NotYours, not_yours())));
+    let mut found: HashMap<u64, Cache> = asked.chain(hidden).collect();
+    mounts.iter().filter_map(|mount| found.remove(&mount.id)).collect()
+}
+
+fn of(mount: &Mount, answer: Asked) -> Cache {
+    match answer {
         Ok(Some(Response::Status(details))) => {
             let found = cache(mount, CacheState::Serving, None);
             Cache { pid: Some(details.pid), worker_pid: details.worker_pid, details: Some(details), ..found }

@@ -55,8 +55,8 @@ fn together(caches: &[Cache]) -> Option<Caches> {
         all.serving += u64::from(cache.serving);
         all.memory = all.memory + cache.memory;
         all.files = all.files + cache.raw;
-        all.hits += cache.hits;
-        all.misses += cache.misses;
+        all.hits = all.hits.saturating_add(cache.hits);
+        all.misses = all.misses.saturating_add(cache.misses);
         all.from_store = all.from_store + cache.from_store;
         all.from_below = all.from_below + cache.from_below;
     }
