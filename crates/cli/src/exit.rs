@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::border::indented;
 use eke_core::config::ConfigError;
 use eke_kernel::settings::SettingsError;
 
@@ -79,9 +80,9 @@ impl Failure {
             return ExitCode::SUCCESS;
         }
         // Every error of ours has its cause in its own sentence.
-        eprintln!("eke: {}", self.error);
+        crate::warn!("eke: {}", indented(&self.error.to_string()));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            crate::warn!("hint: {}", indented(hint));
         }
         self.status.code()
     }

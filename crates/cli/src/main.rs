@@ -5,11 +5,16 @@
 //! - [`documents`]: what `--json` prints
 //! - [`verbs`]: one file for each verb
 //! - [`show`]: figures and plans as text
+//! - [`border`]: where text leaves for the terminal
 //! - [`agent`]: the agent's socket, and starting and stopping the agent
 //! - [`exit`]: what a failure is called and which status it ends with
 
+// What is printed is printed through `border`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod agent;
 mod args;
+mod border;
 mod documents;
 mod exit;
 mod schema;
@@ -20,21 +25,23 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Prints a line. A reader that is gone (`eke plan | head`, a closed terminal) is no reason to stop half-way.
+/// Prints a line.
 #[macro_export]
 macro_rules! say {
-    ($($text:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*)));
-    }};
+    ($($text:tt)*) => { $crate::border::out(format_args!("{}\n", format_args!($($text)*))) };
     () => { say!("") };
 }
 
 /// The same without the end of the line.
 #[macro_export]
 macro_rules! put {
-    ($($text:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($text)*));
-    }};
+    ($($text:tt)*) => { $crate::border::out(format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+#[macro_export]
+macro_rules! warn {
+    ($($text:tt)*) => { $crate::border::error(format_args!($($text)*)) };
 }
 
 fn main() -> ExitCode {

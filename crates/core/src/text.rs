@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-/// The text with every character escaped (`\u001b`) that a terminal would obey; the ends of its lines stay.
+/// The text with every character escaped (`\u001b`) that a terminal would obey; the ends of its lines and tabs stay.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c != '\n' && is_obeyed(c))
+    escaped(text, |c| c != '\n' && c != '\t' && is_obeyed(c))
 }
 
 /// The same for a name, which has no lines.
@@ -47,9 +47,9 @@ mod tests {
     fn what_a_terminal_obeys_is_shown_instead() {
         assert_eq!(
             harmless("a\u{1b}[2J\u{7}\u{7f}\u{9b}31m\r\n\tb"),
-            "a\\u001b[2J\\u0007\\u007f\\u009b31m\\u000d\n\\u0009b"
+            "a\\u001b[2J\\u0007\\u007f\\u009b31m\\u000d\n\tb"
         );
-        assert_eq!(one_line("a\nb\u{85}\u{2028}"), "a\\u000ab\\u0085\\u2028");
+        assert_eq!(one_line("a\n\tb\u{85}\u{2028}"), "a\\u000a\\u0009b\\u0085\\u2028");
         assert_eq!(one_line("\u{202e}gpj.exe\u{2066}\u{200f}"), "\\u202egpj.exe\\u2066\\u200f");
         for plain in ["", "Äpfel/日本語 🦀", "\\u001b"] {
             assert!(matches!(one_line(plain), Cow::Borrowed(same) if same == plain));

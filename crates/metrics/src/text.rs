@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use eke_core::text::harmless;
+
 use crate::metric::{Kind, Metric, Sample};
 use crate::reading::Reading;
 use crate::table;
@@ -72,8 +74,11 @@ fn labels(sample: &Sample) -> String {
     if sample.labels.is_empty() {
         return String::new();
     }
-    let pairs: Vec<String> =
-        sample.labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+    let pairs: Vec<String> = sample
+        .labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", escape(&harmless(value))))
+        .collect();
     format!("{{{}}}", pairs.join(","))
 }
 
@@ -198,6 +203,18 @@ pub(crate) mod tests {
     fn what_a_user_called_a_directory_stays_inside_its_quotes() {
         let text = text(&full(), Format::OpenMetrics);
         assert!(text.contains("eke_cache_hits_total{place=\"/srv/a \\\"b\\\"\\\\\\n\"} 0\n"), "{text}");
+    }
+
+    /// Both formats know three escapes: one more, made on the way to a terminal, would make the whole text unreadable.
+    #[test]
+    fn what_a_terminal_obeys_is_escaped_as_both_formats_have_it() {
+        let mut reading = full();
+        reading.caches[0].place = "/srv/\u{1b}[2J\u{9b}\u{202e}\r".into();
+        for format in [Format::OpenMetrics, Format::Prometheus] {
+            let text = text(&reading, format);
+            assert!(text.contains(r#"{place="/srv/\\u001b[2J\\u009b\\u202e\\u000d"}"#), "{text}");
+            assert!(harmless(&text) == text);
+        }
     }
 
     #[test]

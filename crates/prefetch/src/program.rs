@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use eke_core::text::one_line;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
@@ -53,10 +54,7 @@ impl fmt::Display for Program {
 /// A path for people.
 pub fn shown(path: &Path) -> String {
     let text = path.as_os_str().as_bytes().utf8_chunks().fold(String::new(), |mut text, chunk| {
-        text.extend(chunk.valid().chars().flat_map(|c| {
-            let safe = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-            safe.chars().collect::<Vec<_>>()
-        }));
+        text.push_str(&one_line(chunk.valid()));
         text.extend(
             chunk.invalid().iter().flat_map(|byte| format!("\\x{byte:02x}").chars().collect::<Vec<_>>()),
         );
@@ -80,6 +78,6 @@ mod tests {
     #[test]
     fn a_hostile_name_cannot_speak_to_the_terminal() {
         let program = Program::of_exe(OsStr::from_bytes(b"/tmp/\x1b[2J\xff\nx"));
-        assert_eq!(program.to_string(), "/tmp/\\u{1b}[2J\\xff\\nx");
+        assert_eq!(program.to_string(), "/tmp/\\u001b[2J\\xff\\u000ax");
     }
 }

@@ -1,5 +1,7 @@
 //! Figures as short words that do not change their width more than needed.
 
+use eke_core::text::one_line;
+
 /// A share (0 to 1) in percent, with one digit.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
@@ -34,7 +36,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> Vec<String> {
 
 /// Without what a terminal would obey.
 pub fn safe(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    one_line(text).into_owned()
 }
 
 #[cfg(test)]

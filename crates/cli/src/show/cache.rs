@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::verbs::quoted;
+use eke_core::text::one_line;
 use eke_core::units::Nanos;
 use eke_mount::registry::holders::Holder;
 use eke_mount::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
@@ -16,7 +18,7 @@ trait Shown {
 
 impl Shown for Path {
     fn shown(&self) -> String {
-        self.display().to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+        one_line(&self.display().to_string()).into_owned()
     }
 }
 
@@ -55,7 +57,10 @@ fn state(cache: &Cache) -> String {
     match cache.state {
         CacheState::Serving => "serves".into(),
         CacheState::Dead => {
-            format!("dead, {why}; `eke cache umount {}` shows the directory below again", cache.place.shown())
+            format!(
+                "dead, {why}; `eke cache umount {}` shows the directory below again",
+                quoted(&cache.place.shown())
+            )
         }
         CacheState::Silent => format!("silent, {why}"),
         CacheState::NotYours => format!("of the user with number {}; {why}", cache.uid),
@@ -77,7 +82,7 @@ fn one(cache: &Cache) -> String {
 }
 
 fn row(out: &mut String, name: &str, text: &str) {
-    let _ = writeln!(out, "  {name:<10} {text}");
+    let _ = writeln!(out, "  {name:<10} {}", one_line(text));
 }
 
 fn serving(out: &mut String, s: &Status) {
@@ -227,7 +232,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
         return out + " by processes that you cannot see";
     }
     for (i, h) in holders.iter().take(NAMED).enumerate() {
-        let _ = write!(out, "{} {} ({}) {}", if i == 0 { ":" } else { "," }, h.pid, h.name, h.how);
+        let _ = write!(out, "{} {} ({}) {}", if i == 0 { ":" } else { "," }, h.pid, one_line(&h.name), h.how);
     }
     if holders.len() > NAMED {
         let _ = write!(out, ", and {} more", holders.len() - NAMED);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_core::step::{Plan, PlannedStep, Step};
+use eke_core::text::one_line;
 use eke_swap::decide::algorithm::Verdict;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
@@ -88,7 +89,7 @@ fn disks(m: &Measured) -> String {
         }
     }
     for missing in &m.unmeasured {
-        let _ = writeln!(out, "  not measured: {}: {}", missing.what, missing.why);
+        let _ = writeln!(out, "  not measured: {}: {}", missing.what, one_line(&missing.why));
     }
     out
 }

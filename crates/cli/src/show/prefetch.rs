@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use eke_core::text::one_line;
 use eke_core::units::{Bytes, Nanos};
 use eke_prefetch::choose::{Limit, Verdict};
 use eke_prefetch::program::shown;
@@ -136,7 +137,7 @@ fn decision_of(d: &Decision, now_s: i64) -> String {
         (Some(used), Some(wasted)) => format!("; then {used} of it were used, {wasted} were not"),
         _ => String::new(),
     };
-    let program: String = d.program.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let program = one_line(&d.program);
     format!("{when}: {program} {what}\n  {}{after}\n", d.why)
 }
 

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use eke_bench::progress::Progress;
+use eke_core::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The second line is what is done just now.
@@ -54,7 +55,7 @@ impl Shown {
         );
         let run = runs.current.as_ref().map_or("", |(run, _)| run.as_str());
         let parts = [run, doing].into_iter().filter(|p| !p.is_empty());
-        bar.set_message(parts.collect::<Vec<_>>().join(": "));
+        bar.set_message(one_line(&parts.collect::<Vec<_>>().join(": ")).into_owned());
     }
 }
 
@@ -75,7 +76,7 @@ impl Progress for Shown {
         self.runs.borrow_mut().begin(Some(run), now);
         self.draw("");
         if self.bar.is_none() {
-            eprintln!("{}", self.runs.borrow().line(run, now));
+            crate::warn!("{}", self.runs.borrow().line(run, now));
         }
     }
 
@@ -90,8 +91,8 @@ impl Progress for Shown {
 
     fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bar) => bar.suspend(|| crate::warn!("{line}")),
+            None => crate::warn!("{line}"),
         }
     }
 }

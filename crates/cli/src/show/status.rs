@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_core::snapshot::{Event, Snapshot};
+use eke_core::text::one_line;
 use eke_core::units::Nanos;
 use eke_top::gains::{self, Remedy};
 use eke_top::scarce::{self, Resource};
@@ -31,7 +32,7 @@ pub fn text(document: &Status) -> String {
 
 /// A line of `eke status` and of `eke`.
 pub fn row(out: &mut String, name: &str, text: &str) {
-    let _ = writeln!(out, "{name:<11} {text}");
+    let _ = writeln!(out, "{name:<11} {}", one_line(text));
 }
 
 fn headline(s: &Snapshot) -> String {
@@ -54,7 +55,7 @@ fn headline(s: &Snapshot) -> String {
             )
         },
     );
-    format!("{what}; {agent}")
+    one_line(&format!("{what}; {agent}")).into_owned()
 }
 
 fn waiting(s: &Snapshot) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use eke_core::text::one_line;
+
 /// Rows of cells under a header.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
@@ -22,9 +24,9 @@ impl Table {
         self
     }
 
-    /// Appends a row.
+    /// Appends a row. Cells may be foreign: a name has no lines here.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| one_line(&cell).into_owned()).collect());
     }
 
     fn widths(&self) -> Vec<usize> {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use eke_core::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::progress::time;
@@ -123,7 +124,7 @@ fn draw(bar: &ProgressBar, what: &str, elapsed: Duration, far: Option<(u64, u64)
 
 /// What, since when, and what is left at the rate until now.
 fn line(what: &str, elapsed: Duration, far: Option<(u64, u64)>) -> String {
-    let so_far = format!("{what}: {}", time(elapsed));
+    let so_far = format!("{}: {}", one_line(what), time(elapsed));
     let share = far.map_or(0.0, |(done, whole)| done as f64 / whole.max(1) as f64);
     if share < RATE_FROM {
         return so_far;

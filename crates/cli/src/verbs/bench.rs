@@ -11,6 +11,7 @@ use eke_record::output;
 use super::Context;
 use super::bench_line::{self, news, quoted, set, size};
 use crate::args::{Bench, Capacity, Experiment, Files, Of, Place, Show};
+use crate::border::one_lined;
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::progress::Shown;
 use crate::show::task::{Task, expected};
@@ -48,7 +49,7 @@ fn agent(context: &Context, seconds: u64) -> Outcome {
     context.print(&report, |d| put!("{d}"))?;
     let excesses = eke_bench::agent::excesses(&report);
     for excess in &excesses {
-        eprintln!("eke: {excess}");
+        crate::warn!("eke: {excess}");
     }
     Ok(if excesses.is_empty() { Status::Done } else { Status::Failed })
 }
@@ -70,7 +71,9 @@ fn read(path: &Path) -> Outcome<Report> {
     }
     let bytes = std::fs::read(path).map_err(|e| failed(&e))?;
     let text = String::from_utf8(bytes).map_err(|_| failed(&"it is not text, so not JSON either"))?;
-    saved::parse(&text).map_err(|e| failed(&e))
+    // It can come from anybody. What is no JSON is an error with a place in the text as it is.
+    let cleaned = serde_json::from_str(&text).map(|json| one_lined(json).to_string());
+    saved::parse(&cleaned.unwrap_or(text)).map_err(|e| failed(&e))
 }
 
 /// Everything around an experiment: what must hold before, what is done with its result.

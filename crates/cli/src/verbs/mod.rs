@@ -35,6 +35,7 @@ mod tabs;
 mod top;
 mod up;
 
+pub use bench_line::quoted;
 use eke_core::config::Settings;
 use eke_kernel::{Root, settings};
 use serde::Serialize;

@@ -19,7 +19,7 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     if context.json {
         context.print_json(&report)?;
     } else {
-        eprintln!("{}", said(&report));
+        crate::warn!("{}", said(&report));
     }
     Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use eke_core::text::one_line;
 use eke_record::marks;
 use eke_record::output::free_name;
 use eke_record::recording::{Ended, Spec, record};
@@ -31,7 +32,7 @@ pub fn run(context: &Context, options: Record) -> Outcome {
     if context.json {
         context.print_json(&ended)?;
     } else {
-        eprintln!("{}", said(&ended));
+        crate::warn!("{}", said(&ended));
     }
     Ok(ended.exit_status.map_or(Status::Done, Status::Of))
 }
@@ -78,7 +79,8 @@ pub fn failure(error: eke_record::Error) -> Failure {
 /// One line after the command, on standard error.
 fn said(e: &Ended) -> String {
     let steps = if e.marks == 0 { String::new() } else { format!(", {} named steps", e.marks) };
-    let file = e.file.display();
+    let file = e.file.display().to_string();
+    let file = one_line(&file);
     format!(
         "eke record: {} after {:.1} s; {} samples{steps} in {file}; the recording cost {:.1} % of one CPU\n\
          eke record: see it by: eke report {file}",

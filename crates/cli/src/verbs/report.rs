@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use eke_core::text::one_line;
 use eke_record::load::Recording;
 use eke_record::steps::{Document, Step};
 use eke_record::{Error, csv, figures, html, output, svg};
@@ -74,7 +75,7 @@ fn show(document: &Document, written: &[PathBuf]) {
     put!("{table}");
     say!("");
     for path in written {
-        say!("Written: {}", path.display());
+        say!("Written: {}", plain(&path.display().to_string()));
     }
 }
 
@@ -95,5 +96,5 @@ fn cells(step: &Step) -> [String; 9] {
 
 /// A recording can come from anybody: no escape sequences for the terminal.
 fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    one_line(text).into_owned()
 }

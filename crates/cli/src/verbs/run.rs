@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use eke_core::text::one_line;
+
 use super::{Context, down, up};
 use crate::agent;
 use crate::args::Up;
@@ -87,6 +89,7 @@ fn show_line(context: &Context) -> Outcome<()> {
         return Err(Failure::new(Status::Failed, "the agent is gone"));
     };
     let line = show::status::live_line(&snapshot);
+    let line = one_line(&line);
     let mut out = std::io::stdout();
     if out.is_terminal() {
         write!(out, "\r{line}\x1b[K")?;

@@ -17,7 +17,7 @@ pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
         place::enter(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     }
     if let Err(e) = place::lock_own_memory() {
-        eprintln!("eke lab session: its own memory may be pushed out too: {e}");
+        crate::warn!("eke lab session: its own memory may be pushed out too: {e}");
     }
     // Also in another root directory: the kernel goes to the program itself, not by its name.
     let hog = ["/proc/self/exe", "hog"].map(OsString::from);

@@ -42,7 +42,7 @@ pub fn pages(tabs: usize, weight: Bytes, directories: Vec<PathBuf>) -> Outcome {
     let directories = if directories.is_empty() { usual() } else { directories };
     let weight = usize::try_from(weight.0).unwrap_or(usize::MAX);
     let documents = documents::gather(&directories, tabs, weight);
-    documents.notes.iter().for_each(|note| eprintln!("{note}"));
+    documents.notes.iter().for_each(|note| crate::warn!("{note}"));
     let server = Server::start(documents.pages, stop.clone())
         .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     say!("{}", server.port());

@@ -150,7 +150,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
     }
     state::forget(&context.root, DOWN_MARK)?;
     if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
-        eprintln!("eke: the figures are not kept for the next boot: {e}");
+        crate::warn!("eke: the figures are not kept for the next boot: {e}");
     }
     Ok(())
 }

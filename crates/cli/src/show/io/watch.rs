@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use eke_core::text::one_line;
 use eke_core::units::{Bytes, Nanos};
 use eke_io::figures::{Device, Figures, Who, Window};
 
@@ -38,7 +39,8 @@ fn disk(device: &Device, seconds: f64, source: &str, judged: Option<&Judged>) ->
         }
         _ => String::new(),
     };
-    let mut out = format!("{}: {seconds:.1} s{busy}{waiting} (by {source})\n", device.name);
+    let mut out =
+        format!("{}: {seconds:.1} s{busy}{waiting} (by {})\n", one_line(&device.name), one_line(source));
     for figures in device.classes.iter().filter(|f| f.latency.whole.has_buckets()) {
         let _ = writeln!(out, "\n  {}", figures.class);
         out += &one(&figures.latency.whole);
@@ -49,7 +51,8 @@ fn disk(device: &Device, seconds: f64, source: &str, judged: Option<&Judged>) ->
         let _ = write!(out, "\n{}", table(device, seconds));
     }
     if let Some(Judged { verdict, target }) = judged {
-        let _ = writeln!(out, "\n  {} (reads within {target}): {}", verdict.kind.name(), verdict.why);
+        let _ =
+            writeln!(out, "\n  {} (reads within {target}): {}", verdict.kind.name(), one_line(&verdict.why));
     }
     out + "\n"
 }

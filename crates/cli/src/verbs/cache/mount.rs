@@ -1,5 +1,6 @@
 //! `eke cache mount`.
 
+use eke_core::text::one_line;
 use eke_mount::registry::{Dirs, Mount, ask};
 use eke_mount::settings::{Compress, Settings};
 use eke_mount::status::{Kind, Ready, Request, Response};
@@ -9,6 +10,7 @@ use super::{UMOUNT_WITHIN, checks, place, refused};
 use crate::args;
 use crate::exit::{Failure, Outcome, Status};
 use crate::say;
+use crate::show::cache::shown;
 use crate::show::task::{Task, unknown};
 use crate::verbs::{self, Context};
 
@@ -57,15 +59,15 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
         Compress::Sync => "before",
     };
     let over =
-        if ready.place == ready.dir { "over itself".into() } else { format!("at {}", ready.place.display()) };
-    say!("{} is served {over}, from at most {} of memory.", ready.dir.display(), ready.memory);
+        if ready.place == ready.dir { "over itself".into() } else { format!("at {}", shown(&ready.place)) };
+    say!("{} is served {over}, from at most {} of memory.", shown(&ready.dir), ready.memory);
     say!("  packed   {when} the answer to the reader");
     say!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
     say!("  process  {} (worker {})", ready.pid, ready.worker_pid);
     for note in &ready.notes {
-        say!("  note     {note}");
+        say!("  note     {}", one_line(note));
     }
-    say!("  shown by eke cache status {}", ready.place.display());
+    say!("  shown by eke cache status {}", shown(&ready.place));
     let by = umount_command(&ready.place);
     say!("  undo     {}", if foreground { format!("Ctrl-C, or {by}") } else { by });
 }
@@ -76,7 +78,7 @@ fn end(ready: &Ready) -> Outcome<bool> {
     let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(true) };
     match umount(mount, false)? {
         Some(Response::Refused(r)) if r.kind == Kind::Busy => {
-            eprintln!("eke: files are open there; they go on until they are closed");
+            crate::warn!("eke: files are open there; they go on until they are closed");
             answered(umount(mount, true)?)?;
             Ok(true)
         }

@@ -16,6 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::agent;
 use crate::exit::{Failure, Outcome, Status};
+use crate::show::cache::shown;
+use crate::verbs::quoted;
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -180,5 +182,5 @@ pub fn wait(
 
 /// For the text of a hint.
 pub fn umount_command(place: &Path) -> String {
-    format!("eke cache umount {}", place.display())
+    format!("eke cache umount {}", quoted(&shown(place)))
 }

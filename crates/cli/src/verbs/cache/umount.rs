@@ -30,7 +30,7 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
         Ok(Some(_)) => true,
         Ok(None) => without_supervisor(mount, lazy)?,
         Err(e) if lazy => {
-            eprintln!("eke: {e}; unmounting without it");
+            crate::warn!("eke: {e}; unmounting without it");
             without_supervisor(mount, lazy)?
         }
         Err(e) => return Err(silent(mount, &e)),

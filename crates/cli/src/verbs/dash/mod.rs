@@ -28,7 +28,7 @@ pub fn run(context: &Context, options: &Dash) -> Outcome {
     let token = Token::random()?;
     let guard = Guard::for_address(address, token.clone());
     announce(context, address, &guard, &token);
-    notes.iter().for_each(|note| eprintln!("eke dash: {note}"));
+    notes.iter().for_each(|note| crate::warn!("eke dash: {note}"));
     let source = Box::new(Machine::new(context.to_own(), notes));
     let running = Live::start(source, recorder, now)?;
     page::run(listener, guard, running.live(), shutdown).map_err(failure)?;

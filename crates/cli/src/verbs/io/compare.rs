@@ -3,6 +3,7 @@
 use eke_bench::io::compared;
 use eke_bench::page::page;
 use eke_bench::progress::Progress;
+use eke_core::text::one_line;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
@@ -72,7 +73,7 @@ fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &Io
     let stop = crate::verbs::run::stop_flag()?;
     let setting = Setting::new(&context.root, knob, &target).map_err(failure)?;
     let (mut windows, missing) = sensor(context, Wanted::default())?;
-    missing.iter().for_each(|what| eprintln!("missing: {what}"));
+    missing.iter().for_each(|what| crate::warn!("missing: {}", one_line(what)));
     let bench = Bench {
         setting: &setting,
         values,

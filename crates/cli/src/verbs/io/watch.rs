@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use eke_core::text::one_line;
 use eke_core::units::Nanos;
 use eke_io::figures::{Device, Window};
 use eke_io::sense::local::Wanted;
@@ -146,7 +147,7 @@ impl Watching<'_> {
         let gone = window.gone.iter().map(|name| format!("{name} is gone"));
         for line in window.missing.iter().map(|what| format!("missing: {what}")).chain(gone) {
             if !self.said.contains(&line) {
-                eprintln!("{line}");
+                crate::warn!("{}", one_line(&line));
                 self.said.push(line);
             }
         }

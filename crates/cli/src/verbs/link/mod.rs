@@ -118,7 +118,7 @@ fn all_failed(document: &documents::Link, mut failures: Vec<Error>) -> Failure {
 
 fn tell_errors(document: &documents::Link) {
     for error in document.hosts.iter().filter_map(|h| h.error.as_ref()) {
-        eprintln!("eke: {error}");
+        crate::warn!("eke: {error}");
     }
 }
 

@@ -1,0 +1,415 @@
+//! Names of others: of programs, files, disks, steps, other machines. Whatever is in them, a verb prints nothing that a terminal obeys, and no
+//! name passes for a line of eke's. Every verb is in the table, or says why it prints no such names.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Ran, build_cache, command, eke};
+use eke_core::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
+use eke_core::step::{Plan, Reason, Step};
+use eke_io::figures::{Device, Who, Window};
+use eke_prefetch::keep::Keep;
+use eke_prefetch::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
+use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::real::lacking;
+
+/// Clears the screen, sets the title, turns red by C1, turns text around, deletes, and begins a line.
+const EVIL: &str = "evil\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{2066}\u{7f}\r\nFAKE";
+/// The same as a part of a path.
+const EVIL_FILE: &[u8] = b"evil\x1b[2J\x9b31m\xc2\x9b31m\xe2\x80\xae\xff\x7f\r\nFAKE";
+
+type Outputs = Vec<Ran>;
+
+/// How a verb is shown to print nothing that is obeyed.
+enum How {
+    /// What it prints, fed with such names.
+    Prints(fn(&Ground) -> Outputs),
+    /// It prints no foreign names but in errors, which `every_verb_names_a_file_in_its_errors` has.
+    Nothing(&'static str),
+}
+use How::{Nothing, Prints};
+
+const EXPERIMENT: &str = "it prints its own names and figures; a saved one is printed by `bench show`";
+const TABLE: &[(&str, How)] = &[
+    ("", Prints(|g| g.with_agent(&[&[]]))),
+    ("status", Prints(|g| g.with_agent(&[&["status"], &["status", "--json"]]))),
+    ("metrics", Prints(|g| g.with_agent(&[&["metrics"], &["metrics", "--format", "prometheus"]]))),
+    ("doctor", Prints(|g| g.with_agent(&[&["doctor"], &["doctor", "--json"]]))),
+    ("top", Nothing("it draws through crates/top, whose tests/screens.rs has a snapshot like this one's")),
+    ("dash", Prints(dash)),
+    ("plan", Prints(|g| g.at_root(&[&["plan"], &["plan", "--json"]]))),
+    ("down", Nothing("it names what eke made or changed itself")),
+    ("up", Nothing("it prints the plan, by the same function as `plan`")),
+    ("run", Nothing("it prints the plan and figures of the agent's; its line goes through one_line")),
+    ("advise", Prints(|g| g.at_root(&[&["advise"], &["advise", "--json"]]))),
+    ("enable", Nothing("it names eke's own files")),
+    ("disable", Nothing("it names eke's own files")),
+    ("box", Nothing("it prints figures; the command's output is the command's")),
+    ("demo", Nothing("it runs eke's own programs")),
+    ("swap boot-config", Prints(|g| g.at_root(&[&["swap", "boot-config"]]))),
+    ("record", Prints(record)),
+    ("record mark", Nothing("it prints nothing but errors")),
+    ("report", Prints(record)),
+    ("cache mount", Prints(cache)),
+    ("cache umount", Prints(cache)),
+    ("cache status", Prints(cache)),
+    ("prefetch list", Prints(|g| g.prefetch(&[&["list"], &["list", "--json"]]))),
+    ("prefetch show", Prints(|g| g.prefetch(&[&["show", "script"], &["show", "script", "--json"]]))),
+    ("prefetch explain", Prints(|g| g.prefetch(&[&["explain"], &["explain", EVIL]]))),
+    ("prefetch trace", Prints(|g| g.prefetch(&[&["trace"]]))),
+    ("prefetch replay", Prints(replay)),
+    ("prefetch forget", Prints(|g| g.prefetch(&[&["forget", "script"]]))),
+    ("link", Prints(link)),
+    ("io watch", Prints(io_watch)),
+    ("io compare", Prints(|_| vec![eke(&["io", "compare", EVIL, "1", "2", "--", "true"])])),
+    ("io sweep", Prints(|_| vec![eke(&["io", "sweep", EVIL, "1,2", "--", "true"])])),
+    ("bench show", Prints(bench_show)),
+    ("bench agent", Nothing(EXPERIMENT)),
+    ("bench capacity", Nothing(EXPERIMENT)),
+    ("bench io", Nothing(EXPERIMENT)),
+    ("bench io-overhead", Nothing(EXPERIMENT)),
+    ("bench link", Nothing(EXPERIMENT)),
+    ("bench paging", Nothing(EXPERIMENT)),
+    ("bench reads", Nothing(EXPERIMENT)),
+    ("bench startup", Nothing(EXPERIMENT)),
+    ("bench store", Nothing(EXPERIMENT)),
+    ("bench switch", Nothing(EXPERIMENT)),
+    ("bench trace", Nothing(EXPERIMENT)),
+    ("bench web", Nothing(EXPERIMENT)),
+    ("completions", Nothing("made of eke's own words")),
+    ("man", Nothing("made of eke's own words")),
+    ("schema", Nothing("made of eke's own words")),
+];
+
+/// A made-up machine on which others chose the names.
+struct Ground {
+    machine: Arc<FakeKernel>,
+    place: tempfile::TempDir,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let ground = Self { machine: FakeKernel::new(), place: tempfile::tempdir().unwrap() };
+        let machine = &ground.machine;
+        for (pid, name) in [(4711, EVIL), (4712, "\u{1b}c")] {
+            machine.put(&format!("proc/{pid}/comm"), &format!("{name}\n"));
+            machine.put(
+                &format!("proc/{pid}/smaps_rollup"),
+                "Pss: 4096 kB\nSwapPss: 64 kB\nPrivate_Dirty: 99 kB\n",
+            );
+        }
+        machine.put("proc/sys/kernel/hostname", &format!("{EVIL}\n"));
+        machine.put("proc/sys/kernel/osrelease", "6.1\u{1b}[2J\n");
+        machine
+            .put("proc/swaps", "Filename Type Size Used Priority\n/swap\u{1b}[2J\\012FAKE file 65536 4 -2\n");
+        machine.put("sys/module/zswap/parameters/compressor", "lzo\u{1b}[2J\n");
+        machine.put("etc/default/grub", "GRUB_CMDLINE_LINUX=\"quiet\u{1b}[2J\"\n");
+        let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+        plan.push(Step::set("vm.swappiness", 180), Reason::new(EVIL));
+        plan.advice.push(Reason::new(EVIL));
+        let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
+        eke_kernel::state::save(&machine.root(), eke_kernel::state::APPLIED, &applied).unwrap();
+        ground
+    }
+
+    fn root(&self) -> &str {
+        self.machine.dir().to_str().unwrap()
+    }
+
+    fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.place.path().join(name.as_ref())
+    }
+
+    fn at_root(&self, all: &[&[&str]]) -> Outputs {
+        all.iter().map(|args| eke(&[&["--root", self.root()], *args].concat())).collect()
+    }
+
+    /// The same beside an agent that passes on such names.
+    fn with_agent(&self, all: &[&[&str]]) -> Outputs {
+        let snapshot = Snapshot {
+            agent: Some(AgentState { pid: 7, ..AgentState::default() }),
+            applied: true,
+            backend: EVIL.into(),
+            prefetch: Some(PrefetchState {
+                source: EVIL.into(),
+                off: Some(EVIL.into()),
+                ..PrefetchState::default()
+            }),
+            io: Some(IoState {
+                source: EVIL.into(),
+                last: Some(EVIL.into()),
+                disks: vec![IoDisk { name: EVIL.into(), turned: vec![EVIL.into()], ..IoDisk::default() }],
+                ..IoState::default()
+            }),
+            events: vec![Event { unix_s: 1, text: EVIL.into() }],
+            ..Snapshot::default()
+        };
+        let answer = serde_json::to_string(&Response::Status(Box::new(snapshot))).unwrap() + "\n";
+        let socket = self.machine.dir().join("run/eke/agent.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _ = BufReader::new(&stream).read_line(&mut String::new());
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        let printed = self.at_root(all);
+        std::fs::remove_file(socket).unwrap();
+        printed
+    }
+
+    /// A store with a program, a script and files of such names.
+    fn prefetch(&self, all: &[&[&str]]) -> Outputs {
+        let dir = self.path("store");
+        if !dir.exists() {
+            self.learn(&dir);
+        }
+        let store = ["prefetch", "--store", dir.to_str().unwrap()];
+        all.iter().map(|args| eke(&[&store, *args].concat())).collect()
+    }
+
+    fn learn(&self, dir: &Path) {
+        std::fs::create_dir(dir).unwrap();
+        let now_s = 1_800_000_000;
+        let mut keep = Keep::open(dir, "boot", now_s).unwrap().keep;
+        let evil = |last: &str| Path::new("/tmp").join(OsStr::from_bytes(EVIL_FILE)).join(last);
+        let file = |path: PathBuf| Touched {
+            path,
+            kind: Kind::File,
+            stamp: Stamp { dev: 1, ino: 1, size: 0, mtime_ns: 0 },
+            pages: Span::new(0, 9).into_iter().collect::<Pages>(),
+            stale: Pages::default(),
+            weight: 0.75,
+        };
+        let program = Program { script: Some(evil("script")), ..Program::of_exe(evil("exe")) };
+        let launch = Launch {
+            program,
+            uid: 1000,
+            began_ns: now_s * 1_000_000_000,
+            took: Duration::from_millis(900),
+            ended: Ended::Quiet,
+            set: FileSet { files: vec![file(evil("exe")), file(evil("library"))] },
+            cold_bytes: 1 << 20,
+        };
+        keep.learned(&launch, &launch.set, now_s).unwrap();
+    }
+
+    /// `eke` beside a program of this name that is this script.
+    fn beside(&self, name: &str, script: &str) -> Command {
+        let bin = self.path("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        // By a process of its own: see `common::Public`.
+        assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_eke")).arg(&bin).status().unwrap().success());
+        eke_testkit::tree::put(&bin, name, &format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(bin.join("eke"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).stdin(Stdio::null());
+        command
+    }
+}
+
+fn ran(command: &mut Command) -> Ran {
+    command.output().unwrap().into()
+}
+
+fn dash(ground: &Ground) -> Outputs {
+    let mut dash = command(&["--root", ground.root(), "dash", "--listen", "0.0.0.0:0", "--history"]);
+    let mut dash =
+        dash.arg(ground.path("h.db")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(dash.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    dash.kill().unwrap();
+    let ended: Ran = dash.wait_with_output().unwrap().into();
+    vec![Ran { stdout: line, ..ended }]
+}
+
+fn record(ground: &Ground) -> Outputs {
+    let (evil, file) = (ground.path(OsStr::from_bytes(EVIL_FILE)), ground.path("r.sqlite"));
+    let page = ground.path(OsStr::from_bytes(&[EVIL_FILE, b".html"].concat()));
+    if !evil.exists() {
+        std::os::unix::fs::symlink("/bin/true", &evil).unwrap();
+    }
+    let mut record = command(&["record", "--every", "10ms", "--force", "--output"]);
+    let recorded = ran(record.arg(&file).arg("--").arg(&evil).arg(EVIL));
+    let report = |what: &[&str]| ran(command(&["report"]).arg(&file).args(what));
+    let written = ran(command(&["report", "--force"]).arg(&file).arg("--html").arg(page));
+    vec![recorded, report(&["--json"]), written, ran(command(&["report"]).arg(&evil))]
+}
+
+fn replay(ground: &Ground) -> Outputs {
+    let trace = ground.path(OsStr::from_bytes(EVIL_FILE));
+    let dir = trace.with_extension("csv");
+    let traced = ground.prefetch(&[&["trace"]]);
+    drop(
+        std::fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .open(&dir)
+            .unwrap()
+            .write_all(traced[0].stdout.as_bytes()),
+    );
+    let replay = |path: &Path| ran(command(&["prefetch", "replay"]).arg(path));
+    vec![replay(&dir), replay(Path::new(OsStr::from_bytes(EVIL_FILE)))]
+}
+
+/// The other end says what it likes, on both of its outputs.
+fn link(ground: &Ground) -> Outputs {
+    let script = format!("printf '%s\\n' '{EVIL}' >&2; printf '%s\\n' 'hostname {EVIL}' '{EVIL}'; exit 255");
+    let mut link = ground.beside("ssh", &script);
+    vec![ran(link.args(["link", "host"])), ran(ground.beside("ssh", &script).args(["link", EVIL]))]
+}
+
+fn io_watch(ground: &Ground) -> Outputs {
+    let who = Who {
+        name: EVIL.into(),
+        id: 7,
+        device: EVIL.into(),
+        operation: eke_io::class::Operation::Read,
+        count: 3,
+        bytes: eke_core::units::Bytes(9),
+        sum_ns: 9,
+        most_ns: 9,
+    };
+    let window = Window {
+        seconds: 1.0,
+        source: EVIL.into(),
+        missing: vec![EVIL.into()],
+        devices: vec![Device {
+            name: EVIL.into(),
+            busy: Some(0.5),
+            reads_in_flight: Some(1),
+            ..Device::default()
+        }],
+        gone: vec![EVIL.into()],
+        whose: vec![who],
+    };
+    let text = serde_json::to_string(&window).unwrap();
+    eke_testkit::tree::put(ground.place.path(), "window", &(text + "\n"));
+    let script = format!("while read line; do cat '{}'; done", ground.path("window").display());
+    let watch = ["io", "watch", "--count", "1", "--every", "100ms"];
+    [&["--by", "process"][..], &["--json"], &["--csv"]]
+        .iter()
+        .map(|how| ran(ground.beside("eke-io", &script).args(watch).args(*how)))
+        .collect()
+}
+
+/// A result from elsewhere: every text in it that may be any is such a one.
+fn bench_show(ground: &Ground) -> Outputs {
+    let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/capacity-levers.json");
+    let text = std::fs::read_to_string(saved).unwrap();
+    let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for name in ["experiment", "command"] {
+        report[name] = EVIL.into();
+    }
+    report["machine"]["kernel"] = EVIL.into();
+    report["machine"]["processor"] = EVIL.into();
+    report["variants"][0]["set_up"] = EVIL.into();
+    let name = ground.path(OsStr::from_bytes(EVIL_FILE));
+    eke_testkit::tree::put(ground.place.path(), "saved.json", &report.to_string());
+    let renamed = text.replace("\"tuned zram\"", &serde_json::to_string(EVIL).unwrap());
+    eke_testkit::tree::put(ground.place.path(), "renamed.json", &renamed);
+    let show = |file: &Path| ran(command(&["bench", "show"]).arg(file));
+    vec![show(&ground.path("saved.json")), show(&ground.path("renamed.json")), show(&name)]
+}
+
+fn cache(ground: &Ground) -> Outputs {
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return vec![Ran { stdout: format!("skipped: cache: {why}\n"), stderr: String::new(), status: None }];
+    }
+    let cache = build_cache();
+    let dir = ground.path(OsStr::from_bytes(EVIL_FILE));
+    std::fs::create_dir_all(&dir).unwrap();
+    let verb = |verb: &[&str]| {
+        let mut command = command(&[&["cache"], verb].concat());
+        ran(command.arg(&dir).env("XDG_RUNTIME_DIR", ground.place.path()))
+    };
+    assert!(cache.exists());
+    let printed = ["mount", "status", "mount", "umount", "umount"].map(|name| verb(&[name]));
+    printed.into_iter().chain([verb(&["status", "--json"])]).collect()
+}
+
+/// What is wrong with an output: control characters but the ends of lines and tabs, what turns text around, a line that a name began.
+fn obeyed(verb: &str, output: &Ran) -> Vec<String> {
+    let is_obeyed = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let lines = [&output.stdout, &output.stderr].into_iter().flat_map(|text| text.split('\n'));
+    let bad = lines.filter(|line| line.contains(is_obeyed) || line.starts_with("FAKE"));
+    bad.map(|line| format!("eke {verb}: {line:?} of {}", output.shown())).collect()
+}
+
+#[test]
+fn no_verb_prints_what_a_terminal_obeys() {
+    let mut wrong = Vec::new();
+    for (verb, how) in TABLE {
+        let Prints(print) = how else { continue };
+        let ground = Ground::new();
+        let outputs = print(&ground);
+        wrong.extend(outputs.iter().flat_map(|output| obeyed(verb, output)));
+        let all: String = outputs.iter().map(Ran::shown).collect();
+        if !["evil", "\\u001b", "skipped:"].iter().any(|shown| all.contains(shown)) {
+            wrong.push(format!("eke {verb} was fed no such name: {all}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_verb_names_a_file_in_its_errors() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join(EVIL);
+    let mut opened = std::fs::OpenOptions::new().create_new(true).write(true).open(&file).unwrap();
+    opened.write_all(b"[evil\x1b[2J\r\nFAKE").unwrap();
+    for (verb, how) in TABLE {
+        let mut command = command(&["--config"]);
+        let output = ran(command.arg(&file).args(verb.split_whitespace()).arg("--json"));
+        assert_ne!(output.status, Some(0), "{verb}");
+        assert_eq!(obeyed(verb, &output), Vec::<String>::new());
+        let is_named = output.stderr.contains("evil\\u001b[2J");
+        assert!(is_named || output.status == Some(2), "{verb}: {}", output.shown());
+        assert!(!matches!(how, Nothing(why) if why.is_empty()), "{verb}");
+    }
+}
+
+/// The verbs that help shows, with those below them.
+fn verbs(of: &[String]) -> Vec<String> {
+    let words: Vec<&str> = of.iter().map(String::as_str).chain(["--help"]).collect();
+    let help = eke(&words).stdout;
+    let Some(list) = help.split("\nCommands:\n").nth(1) else { return vec![of.join(" ")] };
+    let lines = list.lines().take_while(|line| line.starts_with("  "));
+    let names =
+        lines.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    let below: Vec<String> = names
+        .filter(|name| *name != "help")
+        .flat_map(|name| verbs(&[of, &[name.to_owned()]].concat()))
+        .collect();
+    // `eke` and `eke record` do something without a word more.
+    let own = (of.is_empty() || of == ["record"]).then(|| of.join(" "));
+    own.into_iter().chain(below).collect()
+}
+
+#[test]
+fn every_verb_is_in_the_table() {
+    let known: BTreeSet<String> = TABLE.iter().map(|(verb, _)| (*verb).to_owned()).collect();
+    let shown: BTreeSet<String> = verbs(&[]).into_iter().collect();
+    assert_eq!(known, shown);
+}
