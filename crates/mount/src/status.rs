@@ -134,6 +134,20 @@ pub struct Figures {
     pub size: SizeFigures,
     /// How changes made below are noticed.
     pub watch: WatchFigures,
+    /// Mounts inside the directory that are not served, since they forbid what this mount does not; the first 16.
+    pub not_served: Vec<NotServed>,
+}
+
+/// A mount inside the directory that is not served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotServed {
+    /// Where it is.
+    #[serde(with = "crate::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub place: PathBuf,
+    /// Why, as the end of a sentence.
+    pub why: String,
 }
 
 /// The block store.

@@ -64,6 +64,10 @@ pub struct Mount {
     /// Do not let the kernel tell of changes made below (fanotify, root only); they are seen when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
+    /// Also over a directory where programs have files open for writing: they go on below, and do not meet who opens the same file
+    /// through the cache
+    #[arg(long)]
+    pub force: bool,
     /// Stay until Ctrl-C, which ends it
     #[arg(long)]
     pub foreground: bool,

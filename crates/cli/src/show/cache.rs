@@ -116,6 +116,9 @@ fn figures_of(out: &mut String, f: &Figures) {
         (None, _) => row(out, "size", &format!("{}, as asked for", f.size.now)),
     }
     row(out, "changes", &watch(&f.watch));
+    for mount in &f.not_served {
+        row(out, "not served", &format!("{}: {}", mount.place.shown(), mount.why));
+    }
 }
 
 fn memory(out: &mut String, s: &StoreFigures) {
@@ -244,7 +247,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 mod tests {
     use eke_core::units::Bytes;
     use eke_mount::settings::{Compress, Memory, Settings, Straight};
-    use eke_mount::status::SizeFigures;
+    use eke_mount::status::{NotServed, SizeFigures};
 
     use super::*;
 
@@ -291,6 +294,10 @@ mod tests {
                 why: Some("only root may (CAP_SYS_ADMIN)".into()),
                 ..WatchFigures::default()
             },
+            not_served: vec![NotServed {
+                place: "/srv/www/up\u{1b}load".into(),
+                why: "it is nosuid, nodev, and this cache's mount is not".into(),
+            }],
         }
     }
 

@@ -12,12 +12,16 @@ use super::escape::unescape;
 pub struct Mount {
     /// The kernel's number of the mount, as in `/proc/PID/fdinfo`.
     pub id: u64,
+    /// That of the mount that it lies on.
+    pub parent: u64,
     /// The file system's number, `MAJOR:MINOR`.
     pub device: String,
     /// The part of the file system that is mounted.
     pub top: PathBuf,
     /// Where it is.
     pub place: PathBuf,
+    /// The mount's own options (`rw,nosuid,...`), not those of the file system.
+    pub flags: String,
     /// The type of the file system.
     pub kind: String,
     /// What the type takes it from: a device, a directory, any word.
@@ -58,17 +62,23 @@ fn line(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
     let dash = fields.iter().position(|f| *f == b"-")?;
     let (mount, file_system) = (fields.get(..dash)?, fields.get(dash + 1..)?);
-    let [id, _, device, top, place, ..] = mount else { return None };
+    let [id, parent, device, top, place, flags, ..] = mount else { return None };
     let [kind, source, options, ..] = file_system else { return None };
     Some(Mount {
-        id: std::str::from_utf8(id).ok()?.parse().ok()?,
+        id: number(id)?,
+        parent: number(parent)?,
         device: text(device),
         top: path(top),
         place: path(place),
+        flags: text(flags),
         kind: text(kind),
         source: path(source),
         options: text(options),
     })
+}
+
+fn number(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 fn text(field: &[u8]) -> String {
@@ -99,6 +109,7 @@ x 28 0:21 / /sys rw - sysfs sysfs rw
         assert_eq!(mounts[1].top, PathBuf::from("/sub dir"));
         assert_eq!(mounts[1].place.as_os_str().as_encoded_bytes(), b"/mnt\xff");
         assert_eq!(mounts[1].source, PathBuf::from("server:/x"));
+        assert_eq!((mounts[0].parent, mounts[0].flags.as_str()), (28, "rw,nosuid"));
         assert!(mounts[1].has_option("vers=4.2") && !mounts[1].has_option("vers"));
     }
 

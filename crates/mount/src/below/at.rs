@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// What is asked of statx(2).
-const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
 
 /// A name that is one: not empty, not `.` or `..`, without `/`. So no call on it leaves its directory.
 ///
@@ -123,4 +123,17 @@ pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
 /// `st_dev` of statx(2)'s two halves.
 pub fn dev(statx: &Statx) -> u64 {
     rustix::fs::makedev(statx.stx_dev_major, statx.stx_dev_minor)
+}
+
+/// The mount that it is on (`STATX_MNT_ID`, Linux 5.8), if the kernel says.
+pub fn mount(statx: &Statx) -> Option<u64> {
+    (statx.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(statx.stx_mnt_id)
+}
+
+/// The same of a descriptor, on any kernel (`/proc/self/fdinfo`, Linux 3.15).
+pub fn mount_of(file: impl AsFd, statx: &Statx) -> Option<u64> {
+    mount(statx).or_else(|| {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+    })
 }

@@ -13,6 +13,7 @@ use fuser::{FileAttr, FileType, INodeNo};
 use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::kind;
+use super::foreign::unserved;
 use super::{Asker, Found, Fs};
 use crate::below::at;
 use crate::node::Access;
@@ -31,6 +32,8 @@ pub struct Listed<'a> {
     pub kind: FileType,
     /// Where the next one is.
     pub next: u64,
+    /// Is it another mount's, which is not served?
+    pub foreign: bool,
 }
 
 impl Listed<'_> {
@@ -71,7 +74,7 @@ impl Fs {
     ) -> io::Result<()> {
         list(&self.directory(number)?, offset, |dir, listed| {
             let kind = listed.kind.unwrap_or_else(|| kind_of(dir, listed.name));
-            take(&Listed { name: listed.name, ino: listed.ino, kind, next: listed.next })
+            take(&Listed { name: listed.name, ino: listed.ino, kind, next: listed.next, foreign: false })
         })
     }
 
@@ -87,12 +90,16 @@ impl Fs {
     ) -> io::Result<()> {
         list(&self.directory(number)?, offset, |dir, raw| {
             let kind = raw.kind.unwrap_or(FileType::RegularFile);
-            let listed = Listed { name: raw.name, ino: raw.ino, kind, next: raw.next };
+            let mut listed = Listed { name: raw.name, ino: raw.ino, kind, next: raw.next, foreign: false };
             if listed.is_dots() {
                 return take(&listed, &dots(listed.ino));
             }
             // It went between the two calls.
             let Ok(statx) = at::stat_at(dir, listed.name) else { return false };
+            if self.nodes.may_serve(&statx).is_err() {
+                listed.foreign = true;
+                return take(&listed, &unserved(&statx));
+            }
             let found = self.told(number, listed.name, &statx);
             let full = take(&listed, &found);
             if full {

@@ -4,6 +4,7 @@
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - [`Fetchers`]: reads that wait
 //! - [`Asker`]: who asks, and acting as that one
+//! - `foreign`: what is shown of a mount inside that is not served
 //! - `again`: requests that a dead worker may have done already
 //!
 //! Whatever a request needs comes from its node, so that any worker can serve it; a file handle only says which descriptor an
@@ -21,6 +22,7 @@ mod attributes;
 mod directories;
 mod fetchers;
 mod files;
+mod foreign;
 mod handles;
 mod names;
 mod removal;
@@ -149,6 +151,12 @@ impl Fs {
             handles: Handles::default(),
             opens_ask: options.opens_ask,
         })
+    }
+
+    /// Served by the mount with this number: other mounts inside are entered only if they forbid nothing that it does not.
+    pub fn served_by(mut self, mount: u64) -> Self {
+        self.nodes.served_by(mount);
+        self
     }
 
     /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are

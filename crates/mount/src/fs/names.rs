@@ -43,7 +43,9 @@ impl Fs {
     }
 
     pub(super) fn look(&self, parent: u64, dir: &OwnedFd, name: &OsStr) -> io::Result<Found> {
-        Ok(self.told(parent, name, &at::stat_at(dir, name)?))
+        let statx = at::stat_at(dir, name)?;
+        self.nodes.may_serve(&statx)?;
+        Ok(self.told(parent, name, &statx))
     }
 
     /// The kernel is told of it.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
@@ -302,7 +302,7 @@ impl Filesystem for Serve {
     ) {
         let ttl = self.fs.ttl;
         let listed = self.fs.readdirplus(ino.0, offset, |l, f| {
-            let ttl = believed(ttl, &f.attr);
+            let ttl = if l.foreign { Duration::ZERO } else { believed(ttl, &f.attr) };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         });
         match listed {

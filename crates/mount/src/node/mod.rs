@@ -6,6 +6,7 @@
 //! - [`Table`]: numbers, names, and how often the kernel holds each node; pure
 //! - [`Node`], [`Hold`]: one node, and the descriptors that are open for it
 //! - [`Nodes`]: both together: a descriptor for a number
+//! - `borders`: other mounts inside, and which of them may be entered
 //! - [`Ledger`]: what a next worker must know of it
 //!
 //! # Limits
@@ -13,6 +14,7 @@
 //! kernel forgets the node, or others need descriptors). A file that others unlink below while it is open here cannot be
 //! opened again by a next worker.
 
+mod borders;
 mod forgotten;
 mod hold;
 pub mod ledger;
@@ -20,6 +22,7 @@ mod nodes;
 mod paths;
 mod table;
 
+pub use borders::{Refused, is_kernels};
 pub use hold::{Access, Hold, Node, Writer};
 pub use ledger::{Entry, Ledger, Nobody};
 pub use nodes::Nodes;

@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
+use super::borders::{Borders, Refused};
 use super::forgotten::{Forgotten, mount_of};
 use super::hold::Writer;
 use super::paths::Paths;
@@ -27,6 +28,7 @@ pub struct Nodes {
     table: RwLock<Table>,
     paths: Paths,
     forgotten: Forgotten,
+    borders: Borders,
     ledger: Shared,
 }
 
@@ -53,11 +55,12 @@ impl Nodes {
     /// # Errors
     /// What statx(2) answers.
     pub fn new(root: OwnedFd, ledger: Arc<dyn Ledger>) -> io::Result<Self> {
-        let node = Node::new(ROOT, inode(&at::stat(&root)?), 0);
+        let statx = at::stat(&root)?;
+        let (node, borders) = (Node::new(ROOT, inode(&statx), 0), Borders::new(at::mount_of(&root, &statx)));
         node.hold().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
         let (paths, forgotten) = (Paths::by_limit(), Forgotten::default());
-        Ok(Self { table: RwLock::new(table), paths, forgotten, ledger: Shared(ledger) })
+        Ok(Self { table: RwLock::new(table), paths, forgotten, borders, ledger: Shared(ledger) })
     }
 
     /// With descriptors of so many nodes kept after the kernel has forgotten them, or of as many as may be open.
@@ -66,6 +69,33 @@ impl Nodes {
         let place = root.and_then(|root| mount_of(&root));
         self.forgotten = Forgotten::new(most.min(self.paths.most() / 2), place);
         self
+    }
+
+    /// Served by the mount with this number. Without it the flags of the directory's own mount count.
+    pub fn served_by(&mut self, mount: u64) {
+        self.borders = std::mem::replace(&mut self.borders, Borders::new(None)).served_by(mount);
+    }
+
+    /// May what was found be served, by the mount that it is on?
+    ///
+    /// # Errors
+    /// EXDEV if that is stricter than the one that serves.
+    pub fn may_serve(&self, found: &Statx) -> io::Result<()> {
+        self.may_enter(at::mount(found))
+    }
+
+    /// On a kernel that does not say which mount a name is on, nothing is refused here: what is reached by a descriptor is asked
+    /// again, so such a file is seen and not opened.
+    fn may_enter(&self, mount: Option<u64>) -> io::Result<()> {
+        let open = mount.is_none_or(|mount| self.borders.are_open_to(mount));
+        if open { Ok(()) } else { Err(Errno::XDEV.into()) }
+    }
+
+    /// The mounts inside the directory that are not served, as far as they can be seen.
+    pub fn refused(&self) -> Vec<Refused> {
+        let root = self.read().get(ROOT).and_then(|root| root.hold().path.clone());
+        let dir = root.and_then(|root| std::fs::read_link(at::link(root.as_fd())).ok());
+        dir.map_or_else(Vec::new, |dir| self.borders.refused(&dir))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -194,12 +224,24 @@ impl Nodes {
     fn walk(&self, node: &Arc<Node>) -> io::Result<Result<Arc<OwnedFd>, (u64, Place)>> {
         let (mut path, steps) = self.climb(node)?;
         for (node, place) in steps.into_iter().rev() {
-            match step(&path, &node, &place)? {
+            match self.step(&path, &node, &place)? {
                 Some(next) => path = self.put(&node, next),
                 None => return Ok(Err((node.number, place))),
             }
         }
         Ok(Ok(path))
+    }
+
+    /// What lies at the place, if it is the node.
+    fn step(&self, dir: &OwnedFd, node: &Node, place: &Place) -> io::Result<Option<OwnedFd>> {
+        let path = match at::path(dir, &place.name) {
+            Ok(path) => path,
+            Err(e) if is_elsewhere(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let statx = at::stat(&path)?;
+        self.may_enter(at::mount_of(&path, &statx))?;
+        Ok(inode(&statx).is(&node.inode).then_some(path))
     }
 
     fn climb(&self, node: &Arc<Node>) -> io::Result<(Arc<OwnedFd>, Steps)> {
@@ -316,17 +358,6 @@ fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
     let path = node.hold().path.clone()?;
     node.used.store(true, Relaxed);
     Some(path)
-}
-
-/// What lies at the place, if it is the node.
-fn step(dir: &OwnedFd, node: &Node, place: &Place) -> io::Result<Option<OwnedFd>> {
-    let path = match at::path(dir, &place.name) {
-        Ok(path) => path,
-        Err(e) if is_elsewhere(&e) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let is = inode(&at::stat(&path)?).is(&node.inode);
-    Ok(is.then_some(path))
 }
 
 fn is_elsewhere(e: &io::Error) -> bool {

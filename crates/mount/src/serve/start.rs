@@ -15,10 +15,11 @@ use fuser::InitFlags;
 use super::init::{self, Grant};
 use super::ledger::Memfd;
 use super::log::say;
+use super::mount::writers::{Found, Look};
 use super::mount::{self, By, Checked, Error, How, Mounted};
 use super::supervisor::{Ended, Now, Supervisor};
 use super::{device, worker};
-use crate::registry::{Device, Dirs, Mount, Socket, mounts};
+use crate::registry::{Device, Dirs, Socket};
 use crate::settings::Settings;
 use crate::status::{Refusal, Start};
 
@@ -39,6 +40,8 @@ pub struct Options {
     pub shutdown: UnixStream,
     /// Where the one line of the start goes.
     pub report: File,
+    /// Also where programs have files open for writing that would be covered.
+    pub force: bool,
     /// What only tests ask for.
     pub tests: Tests,
 }
@@ -89,24 +92,47 @@ struct Prepared {
     memfd: Memfd,
     slots: Memfd,
     clones: Vec<OwnedFd>,
+    notes: Vec<String>,
 }
 
 fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
     let checked = mount::check(&settings)?;
     let memfd = || Memfd::new().map_err(|e| failed(&checked, "no memory for what outlives a worker", e));
     let (ledger, slots) = (memfd()?, memfd()?);
-    let mounted = mount::mount(&settings, &checked)?;
+    let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
         Ok(grant) => {
             let clones = clones(&mounted.device);
-            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones })
+            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones, notes })
         }
         Err(e) => {
             // Nobody has answered anything yet, so nothing can hang once the device is closed.
-            let _ = mount::unmount(&mounted.place, mounted.by, How::Force);
+            let _ = mount::unmount(&mounted.shown, mounted.by, How::Force);
             Err(failed(&checked, "no agreement with the kernel", e))
         }
     }
+}
+
+/// Over itself only where nobody goes on writing below, or if `force`d: looked at before, and once more when who opens a file gets
+/// the mount's, for somebody may have been in between. With what should be known.
+fn mount_unless_written(
+    settings: &Settings,
+    checked: &Checked,
+    force: bool,
+) -> Result<(Mounted, Vec<String>), Error> {
+    if settings.dir != settings.place {
+        return Ok((mount::mount(settings, checked)?, Vec::new()));
+    }
+    let mut look = Look::new(checked);
+    let none = |found: &Found| if force { Ok(()) } else { found.none(checked) };
+    none(&look.find(None))?;
+    let mounted = mount::mount(settings, checked)?;
+    let found = look.find(Some(&mounted.shown));
+    if let Err(e) = none(&found) {
+        let _ = mount::unmount(&mounted.shown, mounted.by, How::Force);
+        return Err(e);
+    }
+    Ok((mounted, found.notes()))
 }
 
 fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
@@ -136,19 +162,19 @@ fn clones(device: &OwnedFd) -> Vec<OwnedFd> {
 
 impl Prepared {
     fn supervisor(self, options: Options) -> Supervisor {
-        let shown = shown(&self.mounted);
-        if let (By::Root, Some(shown)) = (self.mounted.by, &shown) {
+        let shown = self.mounted.shown;
+        if self.mounted.by == By::Root {
             read_ahead(&shown.device.to_string(), worker::most_memory());
         }
-        let socket = shown.as_ref().and_then(|shown| listen(shown.device));
+        let socket = listen(shown.device);
         let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
         Supervisor {
             settings: self.settings,
             ttl: options.tests.ttl,
             dir: self.dir,
-            place: self.mounted.place,
             by: self.mounted.by,
             shown,
+            notes: self.notes,
             devices,
             grant: self.grant,
             memfd: self.memfd,
@@ -159,11 +185,6 @@ impl Prepared {
             now: Now::default(),
         }
     }
-}
-
-/// The mount as the kernel shows it. A stat(2) of the place would need a worker.
-fn shown(mounted: &Mounted) -> Option<Mount> {
-    mounts::at(&mounts::read().ok()?, &mounted.place).cloned()
 }
 
 /// Without a socket the mount serves all the same; umount(8) ends it.

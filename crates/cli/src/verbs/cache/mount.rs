@@ -20,7 +20,7 @@ pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
     let settings = settings(wish)?;
     checks::possible(&context.root, &settings, &place::all()?)?;
     let task = Task::begin(context.json, "mounting", unknown());
-    let started = start(&settings, wish.foreground, &stop);
+    let started = start(&settings, wish, &stop);
     drop(task);
     let Started { mut process, ready } = started?;
     context.print(&ready, |r| show(r, &settings, wish.foreground))?;

@@ -15,6 +15,7 @@ use eke_mount::status::{Ready, Start};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::agent;
+use crate::args::CacheMount;
 use crate::exit::{Failure, Outcome, Status};
 use crate::show::cache::shown;
 use crate::verbs::quoted;
@@ -45,9 +46,9 @@ struct Log {
 ///
 /// # Errors
 /// What the process says, or what became of it.
-pub fn start(settings: &Settings, foreground: bool, stop: &AtomicBool) -> Outcome<Started> {
-    let log = if foreground { None } else { Some(log()?) };
-    let mut process = spawn(log.as_ref())?;
+pub fn start(settings: &Settings, wish: &CacheMount, stop: &AtomicBool) -> Outcome<Started> {
+    let log = if wish.foreground { None } else { Some(log()?) };
+    let mut process = spawn(log.as_ref(), wish.force)?;
     let told = tell(&mut process, settings).and_then(|()| listen(&mut process, stop));
     match told {
         Ok(Start::Ready(ready)) => Ok(Started { process, ready }),
@@ -74,14 +75,20 @@ fn log() -> Outcome<Log> {
     })
 }
 
-fn spawn(log: Option<&Log>) -> Outcome<Child> {
+fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
     let program = agent::program("eke-cache");
     let errors = match log {
         Some(log) => Stdio::from(log.file.try_clone()?),
         None => Stdio::inherit(),
     };
     let mut command = Command::new(&program);
-    command.arg("serve").current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+    command
+        .arg("serve")
+        .args(force.then_some("--force"))
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(errors);
     // A group of its own: Ctrl-C in this terminal must not reach it.
     let process = command.process_group(0).spawn();
     process.map_err(|e| {
@@ -124,9 +131,8 @@ fn undo(process: &mut Child, settings: &Settings) -> String {
         }
     };
     // What was checked before is that nothing of ours was there.
-    if mounts::read().is_ok_and(|m| mounts::at(&m, &settings.place).is_some()) {
-        let _ = unmount(&settings.place, true);
-    }
+    let all = mounts::read().unwrap_or_default();
+    let _ = mounts::at(&all, &settings.place).map(|mount| unmount(mount, true));
     status.map_or_else(|| "and cannot be waited for".to_owned(), |s| s.to_string())
 }
 

@@ -54,7 +54,7 @@ fn is_yours(mount: &Mount) -> Outcome<()> {
 
 /// Returns false: no supervisor did it.
 fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
-    match unmount(&mount.place, lazy) {
+    match unmount(mount, lazy) {
         Ok(()) => {
             remove_dead(&Dirs::host(), mount.device, mount.uid);
             Ok(false)

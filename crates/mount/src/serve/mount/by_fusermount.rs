@@ -147,8 +147,10 @@ mod tests {
 
     #[test]
     fn a_refused_allow_other_says_where_to_allow_it() {
+        let open = || rustix::fs::open("/", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
         let checked = Checked {
-            dir: rustix::fs::open("/", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap(),
+            dir: open(),
+            at: open(),
             place: "/p".into(),
             mode: 0,
             flags: StatVfsMountFlags::empty(),

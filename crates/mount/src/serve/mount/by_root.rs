@@ -1,7 +1,7 @@
 //! mount(2) as root.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::StatVfsMountFlags;
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
 use super::{Checked, Error, MAX_READ};
+use crate::below::at;
 use crate::registry::mounts::TYPE;
 use crate::serve::device;
 use crate::settings::Settings;
@@ -24,7 +25,8 @@ pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, E
     let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
     let options = CString::new(options).unwrap_or_default();
     let flags = flags(checked.flags);
-    rustix::mount::mount(&source, &checked.place, TYPE, flags, options.as_c_str())
+    // This path leads to the very directory that was checked, where its own path may lead elsewhere by now.
+    rustix::mount::mount(&source, at::link(checked.at.as_fd()), TYPE, flags, options.as_c_str())
         .map_err(|e| refused(checked, e))?;
     Ok(device)
 }
@@ -46,6 +48,9 @@ fn refused(checked: &Checked, errno: Errno) -> Error {
     }
 }
 
+/// `ST_NOSYMFOLLOW` of `include/linux/statfs.h` (Linux 5.10), which rustix lacks.
+const NOSYMFOLLOW: StatVfsMountFlags = StatVfsMountFlags::from_bits_retain(0x2000);
+
 /// Those of the file system below: who could not run a set-uid program there cannot here, and who could still can.
 fn flags(below: StatVfsMountFlags) -> MountFlags {
     let pairs = [
@@ -54,6 +59,7 @@ fn flags(below: StatVfsMountFlags) -> MountFlags {
         (StatVfsMountFlags::NODEV, MountFlags::NODEV),
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
         (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (NOSYMFOLLOW, MountFlags::NOSYMFOLLOW),
     ];
     pairs.iter().filter(|(has, _)| below.contains(*has)).map(|(_, flag)| *flag).collect()
 }
@@ -66,6 +72,7 @@ mod tests {
     fn the_mount_forbids_what_the_one_below_forbids() {
         let below = StatVfsMountFlags::NOSUID | StatVfsMountFlags::RDONLY | StatVfsMountFlags::RELATIME;
         assert_eq!(flags(below), MountFlags::NOSUID | MountFlags::RDONLY);
+        assert_eq!(flags(NOSYMFOLLOW), MountFlags::NOSYMFOLLOW);
         assert_eq!(flags(StatVfsMountFlags::empty()), MountFlags::empty());
     }
 }

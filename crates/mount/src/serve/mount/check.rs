@@ -4,10 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatVfsMountFlags, StatxFlags, fstatvfs, openat, statx};
+use eke_kernel::parse::mountinfo;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat, openat2};
 use rustix::io::Errno;
 
 use super::error::Error;
+use crate::below::at;
+use crate::node::is_kernels;
 use crate::registry::mounts;
 use crate::settings::Settings;
 
@@ -16,7 +19,9 @@ use crate::settings::Settings;
 pub struct Checked {
     /// The directory below, opened (O_PATH) before anything covers it.
     pub dir: OwnedFd,
-    /// The place, without symbolic links.
+    /// The place, opened likewise. What is mounted is mounted here, whatever its path leads to by then.
+    pub at: OwnedFd,
+    /// The path of the place as it was opened, for people.
     pub place: PathBuf,
     /// Permissions and kind of the place, which the mount's root has until it is asked.
     pub mode: u32,
@@ -30,38 +35,67 @@ pub struct Checked {
 /// In words for whoever asked.
 pub fn check(settings: &Settings) -> Result<Checked, Error> {
     let dir = directory(&settings.dir)?;
-    let at = directory(&settings.place)?;
+    // Over itself: opened once, so that both are the same whatever others do to the path meanwhile.
+    let at = if settings.place == settings.dir { same(&dir, settings)? } else { directory(&settings.place)? };
     for (fd, path) in [(&dir, &settings.dir), (&at, &settings.place)] {
         if is_ours(fd) {
             return Err(Error::AlreadyOurs { path: path.clone() });
         }
     }
     let open = |path: &Path, source: io::Error| Error::Open { path: path.to_owned(), source };
-    let place = settings.place.canonicalize().map_err(|e| open(&settings.place, e))?;
+    let place = path_of(&at).map_err(|e| open(&settings.place, e))?;
     if inside(&at, &dir).map_err(|e| open(&settings.place, e))? {
         return Err(Error::Inside { place, dir: settings.dir.clone() });
     }
     let mode = rustix::fs::fstat(&at).map_err(|e| open(&settings.place, e.into()))?.st_mode;
     let flags = fstatvfs(&dir).map_err(|e| open(&settings.dir, e.into()))?.f_flag;
-    Ok(Checked { dir, place, mode, flags })
+    is_not_the_kernels(&dir, &settings.dir)?;
+    Ok(Checked { dir, at, place, mode, flags })
 }
 
+fn same(dir: &OwnedFd, settings: &Settings) -> Result<OwnedFd, Error> {
+    dir.try_clone().map_err(|source| Error::Open { path: settings.dir.clone(), source })
+}
+
+fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
+    std::fs::read_link(at::link(fd.as_fd()))
+}
+
+/// Opens it. Paths come without symbolic links; one that is there all the same was put there since, by somebody who owns a part of
+/// the path.
 fn directory(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
+    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Before Linux 5.6.
+        Err(Errno::NOSYS) => openat(CWD, path, flags, Mode::empty()),
+        other => other,
+    };
+    opened.map_err(|e| match e {
+        Errno::LOOP => Error::Link { path: path.to_owned() },
         Errno::NOTDIR => Error::NotADirectory { path: path.to_owned() },
         Errno::NOTCONN => Error::Dead { path: path.to_owned(), source: e.into() },
         e => Error::Open { path: path.to_owned(), source: e.into() },
     })
 }
 
-/// On a mount of ours? An older kernel (before 5.8) does not say which mount a file is on; then the mount comes to lie on
-/// another one, which is slow and right.
+/// On a mount of ours?
 fn is_ours(fd: &OwnedFd) -> bool {
-    let id = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok();
-    let id = id.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
-    let mounts = mounts::read().unwrap_or_default();
+    let (id, mounts) = (mount_of(fd), mounts::read().unwrap_or_default());
     id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
+}
+
+fn mount_of(fd: &OwnedFd) -> Option<u64> {
+    at::mount_of(fd, &at::stat(fd).ok()?)
+}
+
+/// What these show depends on who opens them, which would be the cache; and nothing of it is on a disk.
+fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
+    let id = mount_of(dir);
+    let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+    match all.into_iter().find(|m| Some(m.id) == id && is_kernels(&m.kind)) {
+        Some(m) => Err(Error::Kernels { path: path.to_owned(), kind: m.kind }),
+        None => Ok(()),
+    }
 }
 
 /// Is `place` somewhere below `dir`, and not `dir` itself? Goes up by `..`, so links and bind mounts do not deceive it.
@@ -92,7 +126,7 @@ mod tests {
     use super::*;
 
     fn open(path: &Path) -> OwnedFd {
-        directory(path).unwrap()
+        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
     }
 
     #[test]
@@ -111,9 +145,13 @@ mod tests {
     #[test]
     fn what_is_no_directory_is_said() {
         let tmp = tempfile::tempdir().unwrap();
-        let file = tmp.path().join("file");
-        std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+        let [file, link] = ["file", "link"].map(|name| tmp.path().join(name));
+        std::fs::File::create_new(&file).unwrap();
+        std::os::unix::fs::symlink("/", &link).unwrap();
         assert!(matches!(directory(&file), Err(Error::NotADirectory { .. })));
+        assert!(matches!(directory(&link), Err(Error::Link { .. })));
+        let proc = open(Path::new("/proc/self"));
+        assert!(matches!(is_not_the_kernels(&proc, &file), Err(Error::Kernels { .. })));
         assert!(matches!(directory(&tmp.path().join("none")), Err(Error::Open { .. })));
     }
 }

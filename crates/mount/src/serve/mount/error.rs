@@ -23,6 +23,16 @@ pub enum Error {
         "{place:?} lies in {dir:?}: a cache of a directory inside it would hold itself. Choose a place outside, or none, to mount over the directory itself"
     )]
     Inside { place: PathBuf, dir: PathBuf },
+    #[error(
+        "a symbolic link is in the way to {path:?}, which was none a moment ago. Somebody else can change this path; try again when that is over"
+    )]
+    Link { path: PathBuf },
+    #[error(
+        "{place:?} is not covered, since programs have files in it open: {by}. They would go on below and not meet who opens the same file through the cache, so that a database could be destroyed. Stop them and start them again afterwards, give the cache a second place, or say --force"
+    )]
+    Written { place: PathBuf, by: String },
+    #[error("{path:?} is on {kind}, where the kernel itself answers: there is nothing to cache")]
+    Kernels { path: PathBuf, kind: String },
     #[error("{path:?} is on a mount of eke-cache already. `eke cache status` shows it")]
     AlreadyOurs { path: PathBuf },
     #[error(
@@ -54,7 +64,10 @@ pub enum Error {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::NotADirectory { .. } | Error::Inside { .. } | Error::AlreadyOurs { .. } => Kind::Usage,
+            Error::NotADirectory { .. }
+            | Error::Inside { .. }
+            | Error::Kernels { .. }
+            | Error::AlreadyOurs { .. } => Kind::Usage,
             Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::Usage,
             Error::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Kind::NotPermitted
@@ -62,6 +75,7 @@ impl From<Error> for Refusal {
             Error::OthersForbidden | Error::NotPermitted { .. } | Error::FuseForbidden { .. } => {
                 Kind::NotPermitted
             }
+            Error::Written { .. } => Kind::Busy,
             _ => Kind::Failed,
         };
         Self { what: error.to_string(), kind }

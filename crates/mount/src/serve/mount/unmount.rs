@@ -1,14 +1,17 @@
 //! Unmounting. Blocks, perhaps until a worker answers: the supervisor does it in a process of its own.
 
 use std::io;
-use std::path::Path;
+use std::time::Duration;
 
-use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use super::{By, by_fusermount};
-use crate::registry;
+use crate::registry::unmount::{detach, now};
+use crate::registry::{self, Mount};
 use crate::status::{Kind, Refusal};
+
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// How urgent it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,27 +25,37 @@ pub enum How {
     Force,
 }
 
-/// Takes the mount at `place` away.
+/// Takes the mount away.
 ///
 /// # Errors
 /// `Busy` if files are open there; else what the kernel or fusermount3 said.
-pub fn unmount(place: &Path, by: By, how: How) -> Result<(), Refusal> {
+pub fn unmount(shown: &Mount, by: By, how: How) -> Result<(), Refusal> {
     let done = match (by, how) {
         (By::Root, How::Force) => {
-            let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
             // Together the kernel refuses them where files are open; the first one has ended the connection then.
-            let _ = rustix::mount::unmount(place, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE);
-            match rustix::mount::unmount(place, flags) {
-                // The first one was enough.
-                Err(Errno::INVAL) => Ok(()),
-                other => other.map_err(io::Error::from),
-            }
+            let _ = detach(shown, UnmountFlags::FORCE);
+            detach(shown, UnmountFlags::DETACH)
         }
-        (By::Root, how) => registry::unmount(place, how == How::Lazily),
-        (By::Fusermount, how) => by_fusermount::unmount(place, how != How::IfUnused),
+        (By::Root, how) => patiently(|| registry::unmount(shown, how == How::Lazily)),
+        (By::Fusermount, how) => patiently(|| by_now(shown, how != How::IfUnused)),
     };
     done.map_err(|e| {
         let kind = if e.kind() == io::ErrorKind::ResourceBusy { Kind::Busy } else { Kind::Failed };
-        Refusal { what: format!("cannot unmount {place:?}: {e}"), kind }
+        Refusal { what: format!("cannot unmount {:?}: {e}", shown.place), kind }
     })
+}
+
+/// Who only looks through /proc (lsof, another `eke cache mount`) keeps a mount busy for a moment.
+fn patiently(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..TRIES {
+        match unmount() {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    unmount()
+}
+
+fn by_now(shown: &Mount, lazy: bool) -> io::Result<()> {
+    now(shown)?.map_or(Ok(()), |mount| by_fusermount::unmount(&mount.place, lazy))
 }

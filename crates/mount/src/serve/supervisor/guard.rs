@@ -9,16 +9,19 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::process::{WaitOptions, waitpid};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 use rustix::thread::set_name;
 
 use super::fork::fork;
 use super::signals;
 use super::talk::pair;
-use crate::registry::{Mount, mounts};
+use crate::registry::Mount;
+use crate::registry::unmount::now;
 use crate::serve::device;
 use crate::serve::log::say;
 use crate::serve::mount::{By, How, unmount};
@@ -33,6 +36,8 @@ pub struct Guard {
     life: OwnedFd,
     /// Where workers send nodes' numbers.
     notes: OwnedFd,
+    /// The process, if it could be had: it is nobody's child.
+    pidfd: Option<OwnedFd>,
 }
 
 impl Guard {
@@ -41,7 +46,7 @@ impl Guard {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn start(device: &OwnedFd, by: By, shown: Option<&Mount>) -> io::Result<Self> {
+    pub fn start(device: &OwnedFd, by: By, shown: &Mount) -> io::Result<Self> {
         let ((life, their_life), (notes, their_notes)) = (pair()?, pair()?);
         let device = device::another(device.as_fd())?;
         let Some(child) = fork()? else {
@@ -50,11 +55,17 @@ impl Guard {
                     close_but(&[&their_life, &their_notes, &device]);
                     run(&their_life, their_notes, device, by, shown)
                 }
-                _ => std::process::exit(0),
+                Ok(Some(guard)) => {
+                    let _ = send(&their_life, &guard.as_raw_pid().to_ne_bytes(), SendFlags::NOSIGNAL);
+                    std::process::exit(0)
+                }
+                Err(_) => std::process::exit(0),
             }
         };
+        drop(their_life);
+        let pidfd = process(&life);
         let _ = waitpid(Some(child), WaitOptions::empty());
-        Ok(Self { life, notes })
+        Ok(Self { life, notes, pidfd })
     }
 
     /// For a worker.
@@ -71,10 +82,20 @@ impl Guard {
         !matches!(gone, Ok((0, _)) | Err(Errno::CONNRESET))
     }
 
-    /// Lets it end: the mount is gone.
-    pub fn dismiss(&self) {
+    /// Lets it end: the mount is gone. Waits for that for at most so long; is it gone then, with all that it held?
+    pub fn dismiss(&self, limit: Duration) -> bool {
         let _ = send(&self.life, b".", SendFlags::NOSIGNAL);
+        let limit = Timespec::try_from(limit).ok();
+        let ended = |pidfd| poll(&mut [PollFd::new(pidfd, PollFlags::IN)], limit.as_ref());
+        self.pidfd.as_ref().is_none_or(|pidfd| ended(pidfd) == Ok(1))
     }
+}
+
+/// The guard's process, as the one that started it says.
+fn process(life: &OwnedFd) -> Option<OwnedFd> {
+    let mut number = [0; 4];
+    let (4, _) = recv(life, &mut number[..], RecvFlags::empty()).ok()? else { return None };
+    pidfd_open(Pid::from_raw(i32::from_ne_bytes(number))?, PidfdFlags::empty()).ok()
 }
 
 /// Asks for the pages and attributes of a node to be dropped.
@@ -101,7 +122,7 @@ fn close(number: i32) {
 }
 
 /// What the guard has of the supervisor's, for as long as it lives.
-fn run(life: &OwnedFd, notes: OwnedFd, device: OwnedFd, by: By, shown: Option<&Mount>) -> ! {
+fn run(life: &OwnedFd, notes: OwnedFd, device: OwnedFd, by: By, shown: &Mount) -> ! {
     signals::ignore();
     let _ = set_name(c"eke-cache-guard");
     let thread = std::thread::Builder::new().name("notes".into());
@@ -113,9 +134,8 @@ fn run(life: &OwnedFd, notes: OwnedFd, device: OwnedFd, by: By, shown: Option<&M
             other => break other,
         }
     };
-    match (ended, shown) {
-        (Ok((1, _)), _) | (_, None) => {}
-        (_, Some(shown)) => let_go(by, shown),
+    if !matches!(ended, Ok((1, _))) {
+        let_go(by, shown);
     }
     std::process::exit(0)
 }
@@ -146,7 +166,7 @@ fn let_go(by: By, shown: &Mount) {
     if !is_there(shown) {
         return;
     }
-    match unmount(&shown.place, by, How::Force) {
+    match unmount(shown, by, How::Force) {
         Ok(()) => {
             say("the supervisor is gone: the mount was taken away, and the directory below shows again")
         }
@@ -154,7 +174,7 @@ fn let_go(by: By, shown: &Mount) {
     }
 }
 
-/// Is it the one on top at its place?
+/// Is it still mounted, wherever that is by now?
 pub fn is_there(shown: &Mount) -> bool {
-    mounts::read().is_ok_and(|all| mounts::at(&all, &shown.place).is_some_and(|m| m == shown))
+    now(shown).is_ok_and(|mount| mount.is_some())
 }

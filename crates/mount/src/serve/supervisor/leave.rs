@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +12,7 @@ use rustix::process::{
 };
 
 use super::fork::fork;
+use crate::registry::Mount;
 use crate::serve::mount::{By, How, unmount};
 use crate::status::{Kind, Refusal};
 
@@ -28,11 +28,11 @@ pub(super) struct Leaving {
 
 impl Leaving {
     /// Starts to unmount.
-    pub(super) fn start(place: &Path, by: By, how: How) -> io::Result<Self> {
+    pub(super) fn start(shown: &Mount, by: By, how: How) -> io::Result<Self> {
         let (said, say) = UnixStream::pair()?;
         let Some(pid) = fork()? else {
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            let result = unmount(place, by, how);
+            let result = unmount(shown, by, how);
             let _ = (&say).write_all(&serde_json::to_vec(&result).unwrap_or_default());
             std::process::exit(0)
         };

@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -40,12 +39,12 @@ pub struct Supervisor {
     pub ttl: Option<Duration>,
     /// The directory below.
     pub dir: OwnedFd,
-    /// Where it is mounted.
-    pub place: PathBuf,
     /// Who mounted it.
     pub by: By,
-    /// It, as the kernel shows it.
-    pub shown: Option<Mount>,
+    /// The mount, as the kernel showed it when it was made.
+    pub shown: Mount,
+    /// What whoever mounts should know, for the one line of the start.
+    pub notes: Vec<String>,
     /// `/dev/fuse` as it was mounted, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
@@ -81,6 +80,8 @@ pub struct Now {
     must_leave: bool,
     /// Out of sight; open files may go on.
     unmounted: bool,
+    /// Who asked for the end is told when nothing of the directory below is held any more, or at this moment that something is.
+    let_go_by: Option<Instant>,
 }
 
 impl Default for Now {
@@ -98,6 +99,7 @@ impl Default for Now {
             leaving: None,
             must_leave: false,
             unmounted: false,
+            let_go_by: None,
         }
     }
 }
@@ -146,7 +148,7 @@ impl Supervisor {
         if self.now.guard.as_ref().is_some_and(Guard::is_alive) {
             return;
         }
-        let device = self.devices.first().map(|d| Guard::start(d, self.by, self.shown.as_ref()));
+        let device = self.devices.first().map(|d| Guard::start(d, self.by, &self.shown));
         self.now.guard = match device {
             Some(Ok(guard)) => Some(guard),
             Some(Err(e)) => {
@@ -179,11 +181,12 @@ impl Supervisor {
     /// Takes the mount away now, without a worker. Gives up after a few seconds: the end of this process ends the connection.
     fn leave_by_force(&self) {
         let done =
-            Leaving::start(&self.place, self.by, How::Force).map_err(|e| e.to_string()).and_then(|leaving| {
+            Leaving::start(&self.shown, self.by, How::Force).map_err(|e| e.to_string()).and_then(|leaving| {
                 leaving.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what)
             });
         if let Err(what) = done {
-            say(&format!("{what}; `eke cache umount {}` takes the dead mount away", self.place.display()));
+            let place = self.shown.place.display();
+            say(&format!("{what}; `eke cache umount {place}` takes the dead mount away"));
         }
     }
 
@@ -206,12 +209,12 @@ impl Supervisor {
     fn report_ready(&mut self, notes: Vec<String>) {
         let worker_pid = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
         let ready = Ready {
-            place: self.place.clone(),
+            place: self.shown.place.clone(),
             dir: self.settings.dir.clone(),
             pid: std::process::id(),
             worker_pid,
             memory: worker::memory(&self.settings),
-            notes,
+            notes: self.notes.drain(..).chain(notes).collect(),
         };
         self.report(&Start::Ready(ready));
     }

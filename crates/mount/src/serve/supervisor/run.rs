@@ -10,12 +10,11 @@ use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
 use super::clients::{Client, Waits};
 use super::deaths::Death;
-use super::guard::Guard;
+use super::guard::is_there;
 use super::leave::Leaving;
 use super::talk::{Ask, Say, hear, tell};
 use super::{Ended, Supervisor, Worker, raw};
 use crate::registry::holders::holders;
-use crate::registry::mounts;
 use crate::serve::log::say;
 use crate::serve::mount::How;
 use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
@@ -24,6 +23,10 @@ use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a worker may take to come up. Building the store is a matter of milliseconds.
 const START: Duration = Duration::from_secs(30);
+/// How long workers may take to end after the mount has; what reads below has to come back first.
+const LET_GO: Duration = Duration::from_secs(8);
+/// The same of the guard, which waits for nothing then.
+const GUARD_ENDS: Duration = Duration::from_secs(2);
 /// A fork that fails for lack of memory or processes is tried again so often.
 const FORKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -57,18 +60,35 @@ impl Supervisor {
         if !matches!(ended, End::Worker(_) | End::Unmounted) {
             self.leave_by_force();
         }
-        if !matches!(ended, End::Worker(_)) {
-            self.now.guard.iter().for_each(Guard::dismiss);
-        }
         match ended {
             End::Worker(ends) => Ended::Worker(Box::new(self.into_parts(ends))),
-            End::Unmounted => Ended::Unmounted,
-            End::GaveUp(why) => Ended::GaveUp(why),
+            End::Unmounted => {
+                self.let_go();
+                Ended::Unmounted
+            }
+            End::GaveUp(why) => {
+                self.let_go();
+                Ended::GaveUp(why)
+            }
             End::NotStarted(refusal) => {
                 self.report(&Start::Error(refusal.clone()));
+                self.let_go();
                 Ended::NotStarted(refusal)
             }
         }
+    }
+
+    /// Closes all that is held of the directory below, and has the guard do so; then tells who asked for the end. The workers are
+    /// dead by now.
+    fn let_go(self) {
+        let Self { dir, devices, memfd, slots, socket, shown, mut now, .. } = self;
+        let guard = now.guard.take().is_none_or(|guard| guard.dismiss(GUARD_ENDS));
+        drop((now.kept, now.leaving.take(), dir, devices, memfd, slots, socket));
+        if !now.unmounted {
+            return;
+        }
+        let held = || held(&shown.place, "its guard (eke-cache-guard)".to_owned());
+        answer_unmount(&mut now.clients, &if guard { Response::Done } else { held() });
     }
 
     fn first_or_next_worker(&mut self) -> Option<End> {
@@ -115,7 +135,7 @@ impl Supervisor {
             Waits::Figures(_, until) => Some(until),
             _ => None,
         });
-        starting.chain(waiting).min()
+        starting.chain(waiting).chain(self.now.let_go_by).min()
     }
 
     fn serve_all(&mut self, woken: &[Woken]) -> Option<End> {
@@ -180,7 +200,7 @@ impl Supervisor {
         let status = waitpid(Some(worker.pid), WaitOptions::empty()).ok().flatten();
         let how = status.map_or(Death::Exit(-1), |(_, status)| Death::of(status));
         if how == Death::Disconnected {
-            // Somebody may wait for the word that it is unmounted, which the kernel did before that process ended.
+            // The kernel ended the connection before the process that unmounts ended.
             self.left();
             return Some(self.disconnected());
         }
@@ -196,8 +216,7 @@ impl Supervisor {
     }
 
     fn is_mounted(&self) -> bool {
-        let mounts = mounts::read().unwrap_or_default();
-        self.shown.as_ref().is_some_and(|shown| mounts.iter().any(|m| m.id == shown.id))
+        is_there(&self.shown)
     }
 
     fn after_death(&mut self, worker: &Worker, how: Death) -> Option<End> {
@@ -238,7 +257,7 @@ impl Supervisor {
 
     fn leave(&mut self, how: How) {
         if self.now.leaving.is_none() {
-            match Leaving::start(&self.place, self.by, how) {
+            match Leaving::start(&self.shown, self.by, how) {
                 Ok(leaving) => self.now.leaving = Some(leaving),
                 Err(e) => self.answer_unmount(&Response::Refused(Refusal {
                     what: format!("no process can be started that unmounts: {e}"),
@@ -254,7 +273,11 @@ impl Supervisor {
         match leaving.result() {
             Ok(()) => {
                 self.now.unmounted = true;
-                self.answer_unmount(&Response::Done);
+                if how == How::IfUnused {
+                    self.now.let_go_by = Some(Instant::now() + LET_GO);
+                } else {
+                    self.answer_unmount(&Response::Done);
+                }
             }
             Err(refusal) if self.now.must_leave && how == How::IfUnused => {
                 say(&self.with_holders(refusal).what);
@@ -274,21 +297,20 @@ impl Supervisor {
         if refusal.kind == Kind::Busy {
             let ours: Vec<u32> =
                 self.now.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
-            let holders = self.shown.as_ref().map(|m| holders(Path::new("/proc"), m)).unwrap_or_default();
+            let holders = holders(Path::new("/proc"), &self.shown);
             let others = holders.iter().filter(|h| !ours.contains(&h.pid)).take(MOST_NAMES);
             let names: Vec<_> = others.map(|h| format!("{} ({})", h.name, h.pid)).collect();
             let by = if names.is_empty() { "another user's process".to_owned() } else { names.join(", ") };
             refusal.what = format!(
                 "{} is in use by {by}. Close what is open there, or say --lazy: open files go on then until they are closed",
-                self.place.display(),
+                self.shown.place.display(),
             );
         }
         refusal
     }
 
     fn answer_unmount(&mut self, response: &Response) {
-        let waiting = self.now.clients.iter_mut().filter(|c| c.waits == Waits::Unmount);
-        waiting.for_each(|client| client.answer(response));
+        answer_unmount(&mut self.now.clients, response);
     }
 
     fn serve_client(&mut self, index: usize) -> Option<End> {
@@ -334,6 +356,11 @@ impl Supervisor {
             say("the worker does not come up");
             self.kill_worker();
         }
+        if self.now.let_go_by.is_some_and(|by| by <= at) {
+            self.now.let_go_by = None;
+            let worker = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
+            self.answer_unmount(&held(&self.shown.place, format!("its worker ({worker})")));
+        }
         let status = Response::Status(Box::new(self.status(None)));
         let late = |c: &&mut Client| matches!(c.waits, Waits::Figures(_, until) if until <= at);
         self.now.clients.iter_mut().filter(late).for_each(|client| client.answer(&status));
@@ -341,7 +368,7 @@ impl Supervisor {
 
     fn status(&self, worker: Option<Figures>) -> Status {
         Status {
-            place: self.place.clone(),
+            place: self.shown.place.clone(),
             dir: self.settings.dir.clone(),
             uid: rustix::process::geteuid().as_raw(),
             pid: std::process::id(),
@@ -353,6 +380,20 @@ impl Supervisor {
             worker,
         }
     }
+}
+
+fn answer_unmount(clients: &mut [Client], response: &Response) {
+    let waiting = clients.iter_mut().filter(|c| c.waits == Waits::Unmount);
+    waiting.for_each(|client| client.answer(response));
+}
+
+/// The answer where the end takes long.
+fn held(place: &Path, by: String) -> Response {
+    let place = place.display();
+    let what = format!(
+        "{place} is unmounted, but {by} still holds the directory below, perhaps because its disk does not answer; it ends when that does"
+    );
+    Response::Refused(Refusal { what, kind: Kind::Failed })
 }
 
 /// As [`Ended`], before this process knows whose it is.

@@ -19,6 +19,7 @@ use super::watcher::Watcher;
 use crate::below::{is_remote, tick};
 use crate::fs::{Fetchers, Fs, Options, Serve};
 use crate::node::Ledger;
+use crate::registry::Mount;
 use crate::serve::ledger::Replay;
 use crate::serve::log::say;
 use crate::settings::{Compress, Memory, Settings};
@@ -40,6 +41,8 @@ pub(super) struct Plan<'a> {
     pub(super) settings: &'a Settings,
     /// If not as usual.
     pub(super) ttl: Option<Duration>,
+    /// The mount.
+    pub(super) shown: &'a Mount,
     pub(super) root: Root,
     /// The directory below.
     pub(super) dir: OwnedFd,
@@ -86,7 +89,7 @@ fn resolved(asked: Memory) -> Bytes {
 /// # Errors
 /// In words: the machine's memory cannot be read, there is none for the store, or the directory below is gone.
 pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
-    let Plan { settings, ttl, root, dir, ledger, replay, kept, slots } = plan;
+    let Plan { settings, ttl, shown, root, dir, ledger, replay, kept, slots } = plan;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -113,12 +116,12 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     let entries = replay.nodes.entries();
     fs.nodes().restore(entries.iter().map(|e| e.entry()), kept.into_iter().collect());
-    let fs = Arc::new(fs.with_worth(Arc::clone(&worth)));
+    let fs = Arc::new(fs.served_by(shown.id).with_worth(Arc::clone(&worth)));
     let (watch, report) = match watch {
         Ok(watch) => (Some(watch), Report::Watched),
         Err(report) => (None, report),
     };
-    let sources = Sources::new(&store, &tier, &worth, &governor, report);
+    let sources = Sources::new(&store, &tier, &worth, &governor, &fs, report);
     let watcher = watch.map(|watch| Watcher {
         watch,
         fs: Arc::clone(&fs),

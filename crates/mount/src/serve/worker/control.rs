@@ -17,12 +17,12 @@ pub(super) type Known = Box<dyn Fn() -> Figures + Send>;
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(talk: OwnedFd, by: By, shown: Option<Mount>, figures: Known) -> io::Result<()> {
+pub(super) fn start(talk: OwnedFd, by: By, shown: Mount, figures: Known) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
         let why = answer(&talk, &figures);
         say(&format!("the supervisor is gone ({why}), so the worker ends"));
-        leave(by, shown.as_ref())
+        leave(by, &shown)
     })?;
     Ok(())
 }
@@ -40,9 +40,9 @@ fn answer(talk: &OwnedFd, figures: &Known) -> io::Error {
 }
 
 /// Without a supervisor nobody would follow this worker. The guard takes the mount away; if it is gone as well, this does.
-fn leave(by: By, shown: Option<&Mount>) {
-    if let Some(shown) = shown.filter(|shown| is_there(shown)) {
-        let _ = unmount(&shown.place, by, How::Lazily);
+fn leave(by: By, shown: &Mount) {
+    if is_there(shown) {
+        let _ = unmount(shown, by, How::Lazily);
     }
     std::process::exit(1)
 }

@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use eke_cache::Store;
 use eke_core::units::{Bytes, Nanos};
 
+use crate::fs::Fs;
 use crate::size::Governor;
-use crate::status::{Figures, SizeFigures, TierFigures, WatchFigures, WorthFigures};
+use crate::status::{Figures, NotServed, SizeFigures, TierFigures, WatchFigures, WorthFigures};
 use crate::tier::{self, Tier};
 use crate::watch::{Report, Told};
 use crate::worth::{self, Worth};
+
+/// All of them must go into one message.
+const MOST_NOT_SERVED: usize = 16;
 
 /// Where they come from.
 #[derive(Clone)]
@@ -21,6 +25,7 @@ struct Inside {
     tier: Arc<Tier>,
     worth: Arc<Worth>,
     governor: Arc<Governor>,
+    fs: Arc<Fs>,
     watch: Mutex<Report>,
     changes: AtomicU64,
     everything: AtomicU64,
@@ -32,6 +37,7 @@ impl Sources {
         tier: &Arc<Tier>,
         worth: &Arc<Worth>,
         governor: &Arc<Governor>,
+        fs: &Arc<Fs>,
         watch: Report,
     ) -> Self {
         Self(Arc::new(Inside {
@@ -39,6 +45,7 @@ impl Sources {
             tier: Arc::clone(tier),
             worth: Arc::clone(worth),
             governor: Arc::clone(governor),
+            fs: Arc::clone(fs),
             watch: Mutex::new(watch),
             changes: AtomicU64::new(0),
             everything: AtomicU64::new(0),
@@ -74,7 +81,13 @@ impl Sources {
             worth: of_worth(self.0.worth.report()),
             size: of_size(&self.0.governor.report()),
             watch: self.of_watch(),
+            not_served: self.not_served(),
         }
+    }
+
+    fn not_served(&self) -> Vec<NotServed> {
+        let refused = self.0.fs.nodes().refused().into_iter().take(MOST_NOT_SERVED);
+        refused.map(|r| NotServed { place: r.place, why: r.why }).collect()
     }
 
     fn of_watch(&self) -> WatchFigures {

@@ -52,7 +52,7 @@ pub struct Parts {
     /// Who mounted it.
     pub by: By,
     /// The mount, as the kernel shows it.
-    pub shown: Option<Mount>,
+    pub shown: Mount,
     /// `/dev/fuse` as it was mounted, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
@@ -84,8 +84,17 @@ fn serve(parts: Parts) -> io::Result<()> {
     let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
     said_foreign(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
-    let built =
-        build::build(build::Plan { settings: &settings, ttl, root, dir, ledger, replay, kept, slots });
+    let built = build::build(build::Plan {
+        settings: &settings,
+        ttl,
+        shown: &shown,
+        root,
+        dir,
+        ledger,
+        replay,
+        kept,
+        slots,
+    });
     let built = match built {
         Ok(built) => built,
         Err(what) => {

@@ -1,0 +1,244 @@
+//! What other mounts inside the directory forbid is forbidden through the cache too. Real kernel, real program, another user.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    dead_code,
+    reason = "test code"
+)]
+
+mod served;
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use eke_testkit::real::{lacking, skip};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+use served::Served;
+
+const NEEDS: [&str; 2] = ["/dev/fuse", "/usr/bin/id"];
+/// Neither root nor nobody, and not known by name.
+const SOMEBODY: u32 = 12345;
+
+/// A directory with mounts of its own inside, all of which go when it is dropped.
+struct Ground {
+    dir: tempfile::TempDir,
+    mounts: Vec<PathBuf>,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [dir.path().to_owned(), dir.path().join("below"), dir.path().join("place")] {
+            fs::create_dir_all(&path).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { dir, mounts: Vec::new() }
+    }
+
+    fn below(&self, name: &str) -> PathBuf {
+        self.dir.path().join("below").join(name)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.dir.path().join("place").join(name)
+    }
+
+    /// A directory with what is asked for in [`allowed`]; on a tmpfs if it is to have flags.
+    fn fill(&mut self, name: &str, tmpfs: Option<MountFlags>) {
+        let dir = self.below(name);
+        fs::create_dir(&dir).unwrap();
+        if tmpfs.is_some() {
+            mount("none", &dir, "tmpfs", MountFlags::empty(), None).unwrap();
+            self.mounts.push(dir.clone());
+        }
+        fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
+        fs::copy("/usr/bin/id", dir.join("id")).unwrap();
+        fs::set_permissions(dir.join("id"), Permissions::from_mode(0o4755)).unwrap();
+        mknodat(CWD, dir.join("null"), FileType::CharacterDevice, Mode::from_raw_mode(0o666), makedev(1, 3))
+            .unwrap();
+        fs::set_permissions(dir.join("null"), Permissions::from_mode(0o666)).unwrap();
+        fs::write(dir.join("file"), "text").unwrap();
+        symlink("file", dir.join("link")).unwrap();
+        let _ = tmpfs.map(|flags| remount(&dir, flags));
+    }
+
+    fn serve(&self) -> Served {
+        Served::start(&self.below(""), &self.place(""), &[]).unwrap()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        for dir in self.mounts.iter().rev() {
+            let _ = unmount(dir, UnmountFlags::DETACH);
+        }
+    }
+}
+
+fn remount(dir: &Path, flags: MountFlags) {
+    mount_remount(dir, MountFlags::BIND | flags, c"").unwrap();
+}
+
+/// May somebody be root by a set-user-id program here, write to a device, run a program, and follow a link?
+fn allowed(dir: &Path) -> [bool; 4] {
+    let ran = Command::new(dir.join("id")).arg("-u").uid(SOMEBODY).gid(SOMEBODY).output();
+    let shell = |script: &str| {
+        Command::new("sh").args(["-c", script, "sh"]).arg(dir).uid(SOMEBODY).gid(SOMEBODY).output().unwrap()
+    };
+    [
+        ran.as_ref().is_ok_and(|out| out.stdout == b"0\n"),
+        shell("echo x >\"$1/null\"").status.success(),
+        ran.is_ok_and(|out| out.status.success()),
+        shell("cat \"$1/link\"").status.success(),
+    ]
+}
+
+fn needs(name: &str) -> bool {
+    let why = lacking(&NEEDS);
+    let _ = why.as_ref().map(|why| skip(name, why));
+    why.is_none()
+}
+
+#[test]
+fn a_mount_inside_gives_no_rights_that_it_forbids() {
+    if !needs("a_mount_inside_gives_no_rights_that_it_forbids") {
+        return;
+    }
+    let mut ground = Ground::new();
+    let flags = [
+        ("nosuid", MountFlags::NOSUID),
+        ("nodev", MountFlags::NODEV),
+        ("noexec", MountFlags::NOEXEC),
+        ("nosymfollow", MountFlags::NOSYMFOLLOW),
+    ];
+    ground.fill("plain", None);
+    ground.fill("loose", Some(MountFlags::empty()));
+    flags.into_iter().for_each(|(name, flags)| ground.fill(name, Some(flags)));
+    // The same file system as the directory's own: only the mount differs.
+    fs::create_dir(ground.below("bound")).unwrap();
+    mount_bind(ground.below("plain"), ground.below("bound")).unwrap();
+    ground.mounts.push(ground.below("bound"));
+    remount(&ground.below("bound"), MountFlags::NOSUID | MountFlags::NODEV);
+
+    let mount = ground.serve();
+    for name in ["plain", "loose"] {
+        assert_eq!(allowed(&ground.place(name)), [true; 4], "{name}");
+    }
+    for (nth, name) in ["nosuid", "nodev", "noexec", "nosymfollow", "bound"].into_iter().enumerate() {
+        assert!(!allowed(&ground.below(name))[nth % 4], "{name}: the test itself");
+        assert_eq!(allowed(&ground.place(name)), [false; 4], "{name}");
+        assert_eq!(fs::metadata(ground.place(name)).unwrap_err().kind(), io::ErrorKind::CrossesDevices);
+    }
+    let listed: Vec<_> = mount.figures().not_served.into_iter().map(|n| (n.place, n.why)).collect();
+    let name = |name: &str| ground.below(name);
+    let places = ["bound", "nodev", "noexec", "nosuid", "nosymfollow"].map(name);
+    assert_eq!(listed.iter().map(|(place, _)| place.clone()).collect::<Vec<_>>(), places);
+    assert_eq!(listed[0].1, "it is nosuid, nodev, and this cache's mount is not");
+}
+
+/// Names that are not served are listed; what lies around them is as ever, with readdir and with readdirplus.
+#[test]
+fn what_is_not_served_is_listed() {
+    if !needs("what_is_not_served_is_listed") {
+        return;
+    }
+    let mut ground = Ground::new();
+    fs::write(ground.below("file"), "").unwrap();
+    for name in ["one", "two"] {
+        ground.fill(name, Some(MountFlags::NOSUID));
+    }
+    let _mount = ground.serve();
+    for _ in 0..3 {
+        let mut kinds: Vec<_> = fs::read_dir(ground.place(""))
+            .unwrap()
+            .map(|e| e.map(|e| (e.file_name(), e.file_type().unwrap().is_dir())).unwrap())
+            .collect();
+        kinds.sort();
+        assert_eq!(kinds, [("file".into(), false), ("one".into(), true), ("two".into(), true)]);
+        let listed = Command::new("ls").arg("-l").arg(ground.place("")).env("LC_ALL", "C").output().unwrap();
+        let said = String::from_utf8_lossy(&listed.stderr);
+        assert_eq!(said.matches("Invalid cross-device link").count(), 2, "{said}");
+    }
+}
+
+/// Flags may change and mounts may come while the directory is served.
+#[test]
+fn a_mount_that_becomes_stricter_is_left() {
+    if !needs("a_mount_that_becomes_stricter_is_left") {
+        return;
+    }
+    let mut ground = Ground::new();
+    ground.fill("inner", Some(MountFlags::empty()));
+    let _mount = ground.serve();
+    assert_eq!(allowed(&ground.place("inner")), [true; 4]);
+    remount(&ground.below("inner"), MountFlags::NOSUID);
+    // The kernel believes names for a second.
+    let until = Instant::now() + Duration::from_secs(30);
+    while allowed(&ground.place("inner")) != [false; 4] {
+        assert!(Instant::now() < until, "it is still served");
+    }
+    remount(&ground.below("inner"), MountFlags::empty());
+    while allowed(&ground.place("inner")) != [true; 4] {
+        assert!(Instant::now() < until, "it is not served again");
+    }
+    // The same inode by the same name, on a stricter mount.
+    fs::create_dir(ground.below("bound")).unwrap();
+    fs::copy(ground.below("inner/id"), ground.below("bound/id")).unwrap();
+    fs::set_permissions(ground.below("bound/id"), Permissions::from_mode(0o4755)).unwrap();
+    assert!(allowed(&ground.place("bound"))[0]);
+    mount_bind(ground.below("bound"), ground.below("bound")).unwrap();
+    ground.mounts.push(ground.below("bound"));
+    remount(&ground.below("bound"), MountFlags::NOSUID);
+    while allowed(&ground.place("bound"))[2] {
+        assert!(Instant::now() < until, "it is still served");
+    }
+}
+
+/// The kernel's own file systems decide by who opens, which would be the cache's worker.
+#[test]
+fn the_kernels_own_file_systems_are_not_served() {
+    if !needs("the_kernels_own_file_systems_are_not_served") {
+        return;
+    }
+    let mut ground = Ground::new();
+    fs::create_dir(ground.below("proc")).unwrap();
+    mount("proc", ground.below("proc"), "proc", MountFlags::empty(), None).unwrap();
+    ground.mounts.push(ground.below("proc"));
+    let _mount = ground.serve();
+    // Of root's processes others may not see which program they run.
+    let program =
+        Command::new("readlink").arg(ground.place("proc/1/exe")).uid(SOMEBODY).gid(SOMEBODY).output();
+    assert_eq!(String::from_utf8_lossy(&program.unwrap().stdout), "");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let refused = Served::start(Path::new("/proc/sys"), elsewhere.path(), &[]).err().unwrap();
+    assert!(refused.what.contains("the kernel itself answers"), "{refused}");
+}
+
+/// The directory's own mount: what it forbids the mount over it forbids.
+#[test]
+fn the_flags_of_the_directory_itself_are_the_mounts() {
+    if !needs("the_flags_of_the_directory_itself_are_the_mounts") {
+        return;
+    }
+    let mut ground = Ground::new();
+    for (nth, flag) in [MountFlags::NOSUID, MountFlags::NODEV, MountFlags::NOEXEC, MountFlags::NOSYMFOLLOW]
+        .into_iter()
+        .enumerate()
+    {
+        let name = format!("own{nth}");
+        ground.fill(&name, Some(flag));
+        let below = ground.below(&name);
+        let expected = allowed(&below);
+        let _mount = Served::start(&below, &below, &[]).unwrap();
+        assert_eq!(allowed(&below), expected);
+        assert!(!expected[nth]);
+    }
+}
