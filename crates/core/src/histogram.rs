@@ -58,10 +58,11 @@ impl Histogram {
     /// Counts one.
     pub fn record(&mut self, ns: u64) {
         let us = ns / 1_000;
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.squares_us = self.squares_us.saturating_add(us.saturating_mul(us));
-        self.buckets[bucket_of(ns)] += 1;
+        let bucket = &mut self.buckets[bucket_of(ns)];
+        *bucket = bucket.saturating_add(1);
     }
 
     /// Adds what another one counted.
@@ -114,7 +115,7 @@ impl Histogram {
     /// The latency below which the share `q` (0 to 1) is, in nanoseconds: evenly spread within its bucket. It is off by less than the
     /// bucket is wide. `None` of nothing, or where only averages are known.
     pub fn quantile_ns(&self, q: f64) -> Option<f64> {
-        let in_buckets: u64 = self.buckets.iter().sum();
+        let in_buckets = sum(&self.buckets);
         let rank = q.clamp(0.0, 1.0) * in_buckets as f64;
         let mut before = 0.0;
         let mut last = None;
@@ -132,9 +133,9 @@ impl Histogram {
     /// The share (0 to 1) that took longer than `limit_ns`: evenly spread within the bucket of the limit. `None` as of
     /// [`Histogram::quantile_ns`].
     pub fn share_over(&self, limit_ns: u64) -> Option<f64> {
-        let in_buckets: u64 = self.buckets.iter().sum();
+        let in_buckets = sum(&self.buckets);
         let at = bucket_of(limit_ns);
-        let above: u64 = self.buckets[at + 1..].iter().sum();
+        let above = sum(&self.buckets[at + 1..]);
         let within = (limit_ns.saturating_sub(begins_ns(at)) as f64 / begins_ns(at) as f64).min(1.0);
         let partly = self.buckets[at] as f64 * (1.0 - within);
         (in_buckets > 0).then(|| (above as f64 + partly) / in_buckets as f64)
@@ -146,6 +147,11 @@ impl Histogram {
         let last = self.buckets.iter().rposition(|count| *count > 0).map_or(first, |last| last + 1);
         (first..last).map(|i| (begins_ns(i), self.buckets[i]))
     }
+}
+
+/// All in these buckets. They may come from another process, and be anything.
+pub fn sum(buckets: &[u64]) -> u64 {
+    buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// What stands in JSON: only the buckets that have something.

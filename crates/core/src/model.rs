@@ -58,8 +58,8 @@ impl Model {
             saved: held.saturating_sub(pool),
             effective_ratio: (pool.0 > 0 && held >= WORTH_A_RATIO).then(|| held.0 as f64 / pool.0 as f64),
             incompressible_share: incompressible_share(now),
-            pages_in_per_s: rate(now.vm.pswpin + now.vm.zswpin, before.vm.pswpin + before.vm.zswpin),
-            pages_out_per_s: rate(now.vm.pswpout + now.vm.zswpout, before.vm.pswpout + before.vm.zswpout),
+            pages_in_per_s: rate(pages_in(now), pages_in(before)),
+            pages_out_per_s: rate(pages_out(now), pages_out(before)),
             major_faults_per_s: rate(now.vm.pgmajfault, before.vm.pgmajfault),
             waiting_share: waiting_share(now, before, interval_s),
             kswapd_cpu_share: rate(now.cpu.kswapd, before.cpu.kswapd) / 100.0,
@@ -68,6 +68,14 @@ impl Model {
             interval_s,
         }
     }
+}
+
+fn pages_in(sample: &Sample) -> u64 {
+    sample.vm.pswpin.saturating_add(sample.vm.zswpin)
+}
+
+fn pages_out(sample: &Sample) -> u64 {
+    sample.vm.pswpout.saturating_add(sample.vm.zswpout)
 }
 
 fn per_second(now: u64, before: u64, interval_s: f64) -> f64 {
@@ -98,9 +106,10 @@ fn pool(sample: &Sample) -> Bytes {
 }
 
 fn incompressible_share(sample: &Sample) -> Option<f64> {
-    let huge: u64 = zram_swaps(sample).map(|z| z.huge_pages).sum();
     let page_bytes = if sample.page_bytes == 0 { 4096 } else { sample.page_bytes };
-    let all: u64 = zram_swaps(sample).map(|z| z.orig_data.0 / page_bytes).sum();
+    let (huge, all) = zram_swaps(sample).fold((0u64, 0u64), |(huge, all), z| {
+        (huge.saturating_add(z.huge_pages), all.saturating_add(z.orig_data.0 / page_bytes))
+    });
     share(huge, all)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use eke_mount::fs::{Fs, Options, Serve, capabilities};
 use eke_mount::node::Nobody;
 use eke_mount::serve::init::{Grant, session};
+use eke_mount::serve::ledger::Owned;
 use eke_mount::tier::Tier;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -21,8 +22,8 @@ use crate::scratch;
 const HEADER: usize = 40;
 const MKNOD: u32 = 8;
 
-/// A request: opcode, node, user, length of what follows the header, and that. The session must answer or leave each out, and end
-/// when the device does.
+/// First what an earlier worker noted: how many, then node, parent and name of each. Then requests: opcode, node, user, length of
+/// what follows the header, and that. The session must answer or leave each out, and end when the device does.
 pub fn fuse_requests(data: &[u8]) {
     let dir = scratch::empty("tree");
     std::fs::create_dir(dir.join("dir")).expect("a directory");
@@ -30,6 +31,9 @@ pub fn fuse_requests(data: &[u8]) {
     std::fs::write(dir.join("dir/inner"), b"inner").expect("a file");
     let root = open(&dir, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("a directory");
     let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options::default()).expect("a tree");
+    let mut input = Input(data);
+    let left = left_behind(&mut input);
+    fs.nodes().restore(left.iter().map(Owned::entry), Vec::new());
     let (ours, live) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
     let session = session(Serve::new(Arc::new(fs)), &live, &grant()).expect("a session");
@@ -37,12 +41,35 @@ pub fn fuse_requests(data: &[u8]) {
     let thread = std::thread::spawn(move || session.run());
     // nodes 2 and 3 are known, as far as they are numbered in this order
     let mut requests = vec![request(1, 1, 1, b"file\0"), request(2, 1, 1, b"dir\0")];
-    let mut input = Input(data);
     while !input.is_empty() && requests.len() < 64 {
         requests.push(next(&mut input, requests.len() as u64 + 1));
     }
     let _ = exchange(&ours, &requests);
     let _ = thread.join().expect("the session ends without a panic");
+}
+
+/// Nodes in any order, also in each other.
+fn left_behind(input: &mut Input<'_>) -> Vec<Owned> {
+    let count = input.u8() % 16;
+    let entry = |input: &mut Input<'_>| {
+        let (node, parent, kind) = (u64::from(input.u8() % 16), u64::from(input.u8() % 16), input.u8());
+        let name = ["file", "dir", "inner", "gone"][usize::from(kind % 4)].into();
+        match kind / 4 % 5 {
+            0 => Owned::Opened { node },
+            1 => Owned::Released { node },
+            2 => Owned::Forgotten { node },
+            _ => Owned::Known {
+                node,
+                parent,
+                name,
+                dev: 0,
+                ino: node,
+                born_ns: 0,
+                generation: u64::from(kind % 2),
+            },
+        }
+    };
+    (0..count).map(|_| entry(input)).collect()
 }
 
 fn grant() -> Grant {

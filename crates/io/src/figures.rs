@@ -31,7 +31,7 @@ impl Latency {
         self.queue.merge(&other.queue);
         self.device.merge(&other.device);
         self.bytes = self.bytes + other.bytes;
-        self.errors += other.errors;
+        self.errors = self.errors.saturating_add(other.errors);
     }
 
     /// What came since `before`.

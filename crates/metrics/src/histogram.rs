@@ -1,6 +1,6 @@
 //! A histogram as samples, as Prometheus and OpenMetrics have it: cumulative counts up to each bound, the last one infinite.
 
-use eke_core::histogram::{BUCKETS, Histogram, begins_ns};
+use eke_core::histogram::{BUCKETS, Histogram, begins_ns, sum};
 
 use crate::metric::Sample;
 
@@ -17,7 +17,7 @@ const NS: f64 = 1e9;
 pub fn samples(label: &'static str, name: &str, of: &Histogram) -> Vec<Sample> {
     let sample = |part, value: f64| Sample::of(label, name, value).part(part);
     let bucket = |le: &str, count: u64| sample("_bucket", count as f64).and("le", le);
-    let up_to = |bound: usize| of.buckets[..bound.min(BUCKETS)].iter().sum();
+    let up_to = |bound: usize| sum(&of.buckets[..bound.min(BUCKETS)]);
     let mut samples: Vec<Sample> = Vec::new();
     if of.has_buckets() {
         samples.extend(BOUNDS.map(|bound| bucket(&(begins_ns(bound) as f64 / NS).to_string(), up_to(bound))));

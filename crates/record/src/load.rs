@@ -30,7 +30,11 @@ impl Recording {
     /// [`Error::Foreign`], [`Error::Newer`], [`Error::Damaged`], [`Error::Empty`], or the file system's answer.
     pub fn read(path: &Path) -> Result<Self> {
         check_header(path)?;
-        let recording = open(path).and_then(|c| read(&c)).map_err(|e| damaged(path, &e))?;
+        let connection = open(path).map_err(|e| damaged(path, &e))?;
+        if let Some(why) = flaw(&connection).map_err(|e| damaged(path, &e))? {
+            return Err(Error::Damaged { path: path.to_owned(), why });
+        }
+        let recording = read(&connection).map_err(|e| damaged(path, &e))?;
         if recording.rows.is_empty() { Err(Error::Empty(path.to_owned())) } else { Ok(recording) }
     }
 
@@ -105,12 +109,25 @@ fn is_journal(error: &rusqlite::Error) -> bool {
 }
 
 fn read(connection: &Connection) -> rusqlite::Result<Recording> {
-    // a view by such a name could be a query without end
+    // a view by such a name could be a query without end, as could a virtual table; a computed column makes much of nothing
     for table in ["recording", "sample", "mark"] {
-        let is_table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?";
+        let is_table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE 'CREATE VIRTUAL%' \
+                        AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden <> 0)";
         connection.query_row(is_table, [table], |_| Ok(()))?;
     }
-    Ok(Recording { notes: notes(connection)?, rows: rows(connection)?, marks: marks(connection)? })
+    let (mut rows, mut marks) = (rows(connection)?, marks(connection)?);
+    // an index that is wrong gives them in any order
+    rows.sort_by_key(|row| row.time_ms);
+    marks.sort_by_key(|mark| mark.time_ms);
+    Ok(Recording { notes: notes(connection)?, rows, marks })
+}
+
+/// What SQLite finds wrong. A page that is in a tree twice is read as often as it is found, which may be without end. Conditions on
+/// values are the file's own: they are not computed.
+fn flaw(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.execute_batch("PRAGMA ignore_check_constraints = ON")?;
+    let check: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
+    Ok((check != "ok").then(|| check.replace(char::is_control, " ")))
 }
 
 fn notes(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {

@@ -83,6 +83,7 @@ fn tables_that_are_views_or_of_another_shape_are_damage() {
     for (i, (sql, part)) in [
         ("DROP TABLE mark", "a table is missing"),
         ("DROP TABLE sample; CREATE VIEW sample AS WITH RECURSIVE n(time_ms) AS (SELECT 1 UNION ALL SELECT time_ms FROM n) SELECT * FROM n", "a table is missing"),
+        ("DROP TABLE mark; CREATE TABLE mark (time_ms INTEGER, name AS (printf('%.*c', 400000000, 'x')))", "a table is missing"),
         ("ALTER TABLE sample DROP COLUMN pool_bytes", "no such column"),
         ("UPDATE sample SET free_bytes = 'much'", "Invalid column type"),
         ("UPDATE sample SET time_ms = -5", "out of range"),
@@ -96,6 +97,32 @@ fn tables_that_are_views_or_of_another_shape_are_damage() {
         let error = Recording::read(&path).unwrap_err();
         assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains(part), "{sql}: {error}");
     }
+}
+
+/// Each page of the tree of samples that is no leaf names the same page below it in all places, so that rows have no end.
+#[test]
+fn pages_that_are_in_a_tree_twice_are_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.sqlite");
+    drop(recorded(&path, 2000));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let mut changed = 0;
+    for page in bytes.chunks_exact_mut(4096).skip(1).filter(|page| page[0] == 5) {
+        let cells = usize::from(u16::from_be_bytes([page[3], page[4]]));
+        let at =
+            |page: &[u8], n: usize| usize::from(u16::from_be_bytes([page[12 + 2 * n], page[13 + 2 * n]]));
+        let first = at(page, 0);
+        let child: [u8; 4] = page[first..first + 4].try_into().unwrap();
+        for n in 1..cells {
+            let cell = at(page, n);
+            page[cell..cell + 4].copy_from_slice(&child);
+            changed += 1;
+        }
+    }
+    assert!(changed > 3, "the recording has too few pages");
+    write(&path, &bytes);
+    let error = Recording::read(&path).unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
 }
 
 #[test]

@@ -77,7 +77,8 @@ fn read_v2(at: &Located) -> Result<Figures> {
 fn swap_pages(stat: &str) -> Option<(u64, u64)> {
     let key = |name| parse::groups::keyed(stat, name);
     let (read, written) = (key("pswpin")?, key("pswpout")?);
-    Some((read + key("zswpin").unwrap_or(0), written + key("zswpout").unwrap_or(0)))
+    let with = |pages: u64, name| pages.saturating_add(key(name).unwrap_or(0));
+    Some((with(read, "zswpin"), with(written, "zswpout")))
 }
 
 fn text(at: &Located, file: &str) -> Result<String> {

@@ -91,7 +91,7 @@ fn machine(meminfo: &str, vmstat: &str) -> Machine {
         available: memory.available,
         free: memory.free,
         swap_free: memory.swap_free,
-        swap_pages: vm.pswpin + vm.pswpout + vm.zswpin + vm.zswpout,
+        swap_pages: sum([vm.pswpin, vm.pswpout, vm.zswpin, vm.zswpout]),
     }
 }
 
@@ -118,8 +118,12 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 /// Pages of tmpfs are not on these lists.
 fn droppable(stat: &str, prefix: &str) -> u64 {
     let key = |name: &str| parse::groups::keyed(stat, &format!("{prefix}{name}")).unwrap_or(0);
-    let unclean = key("file_dirty") + key("file_writeback") + key("dirty") + key("writeback");
-    (key("inactive_file") + key("active_file")).saturating_sub(unclean)
+    let unclean = sum(["file_dirty", "file_writeback", "dirty", "writeback"].map(key));
+    sum(["inactive_file", "active_file"].map(key)).saturating_sub(unclean)
+}
+
+fn sum<const N: usize>(counts: [u64; N]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

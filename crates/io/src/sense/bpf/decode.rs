@@ -4,7 +4,7 @@ use eke_core::units::Bytes;
 
 use crate::class::{Class, Mode, Operation};
 use crate::figures::{Latency, WhoCount};
-use crate::histogram::{BUCKETS, Histogram};
+use crate::histogram::{BUCKETS, Histogram, sum};
 
 /// Whose latencies a value is: the device's number, and the class.
 pub fn key(bytes: &[u8]) -> Option<(u32, Class)> {
@@ -33,7 +33,7 @@ impl Words<'_> {
         for bucket in &mut buckets {
             *bucket = self.next()?;
         }
-        Some(Histogram { count: buckets.iter().sum(), sum_ns, squares_us, buckets })
+        Some(Histogram { count: sum(&buckets), sum_ns, squares_us, buckets })
     }
 }
 
