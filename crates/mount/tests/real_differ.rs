@@ -28,7 +28,7 @@ fn as_a_plain_directory() {
         settings.watch = true;
         settings.straight = Straight::Auto;
     });
-    run(&Variant { name, mount: &mount, below: Below::Content, cases: 12 });
+    run(&Variant { name, mount: &mount, below: Below::Content, set_id: true, cases: 12 });
 }
 
 #[test]
@@ -38,18 +38,17 @@ fn as_a_plain_directory_that_others_change_below() {
         return skip(name, &why);
     }
     let mount = Mount::with_words(&ASKED, None, |_| {});
-    run(&Variant { name, mount: &mount, below: Below::All, cases: 12 });
+    run(&Variant { name, mount: &mount, below: Below::All, set_id: true, cases: 12 });
 }
 
 #[test]
-#[ignore = "what the kernel reads and writes below itself keeps its set-user-id bits"]
 fn as_a_plain_directory_where_the_kernel_reads_below() {
     let name = "as_a_plain_directory_where_the_kernel_reads_below";
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
     let mount = Mount::with_words(&ASKED, None, |settings| settings.straight = Straight::Always);
-    run(&Variant { name, mount: &mount, below: Below::All, cases: 8 });
+    run(&Variant { name, mount: &mount, below: Below::All, set_id: false, cases: 8 });
 }
 
 /// So many that there is room for the fewest paths, and little more.
@@ -62,7 +61,7 @@ fn as_a_plain_directory_with_few_descriptors() {
         return skip(name, &why);
     }
     let mount = Mount::with_words(&ASKED, Some(FEW), |_| {});
-    run(&Variant { name, mount: &mount, below: Below::All, cases: 8 });
+    run(&Variant { name, mount: &mount, below: Below::All, set_id: true, cases: 8 });
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn as_a_plain_directory_while_workers_are_killed() {
             }
         });
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            run(&Variant { name, mount: &mount, below: Below::ContentWithDeaths, cases: 12 });
+            run(&Variant { name, mount: &mount, below: Below::ContentWithDeaths, set_id: true, cases: 12 });
         }));
         over.store(true, Ordering::Relaxed);
         ended.unwrap();

@@ -7,10 +7,17 @@ use rustix::io::Errno;
 use super::op::Op;
 use super::perform::Answered;
 
-/// What is asked instead, so that the trees stay the same.
-pub fn asked(who: usize, op: &Op) -> Op {
+/// What is asked instead, so that the trees stay the same. Without `set_id` no file has bits that a write takes away: through
+/// passthrough root's writes take them, too.
+pub fn asked(who: usize, set_id: bool, op: &Op) -> Op {
     const SET_GROUP: u32 = 0o2000;
+    const SET_ID: u32 = 0o6000;
     let mut op = op.clone();
+    if let (false, Op::Open { mode, .. } | Op::Mknod { mode, .. } | Op::Chmod { mode, .. }) =
+        (set_id, &mut op)
+    {
+        *mode &= !SET_ID;
+    }
     if let Op::Open { flags, .. } = &mut op {
         // where it writes is not known, so neither is whether that is aligned
         if *flags & OFlags::APPEND.bits() != 0 {

@@ -27,6 +27,8 @@ pub struct Variant<'a> {
     pub name: &'a str,
     pub mount: &'a Mount,
     pub below: Below,
+    /// Are there set-user-id and set-group-id bits?
+    pub set_id: bool,
     /// Of each of the two seeds.
     pub cases: u32,
 }
@@ -40,7 +42,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs what was kept, then new cases.
 pub fn run(variant: &Variant<'_>) {
-    let users: Vec<User> = (0..USERS.len()).map(User::start).collect();
+    let users: Vec<User> = (0..USERS.len()).map(|who| User::start(who, variant.set_id)).collect();
     let plain = variant.mount.beside("plain");
     let count = Count::default();
     let (mounted, below) = (variant.mount.place(), variant.mount.below());
