@@ -58,6 +58,42 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// The size of the machine's pages, in which the kernel counts: 4, 16 or 64 KiB, as it was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageSize(u64);
+
+impl PageSize {
+    /// The smallest that Linux has.
+    pub const SMALLEST: Self = Self(4 << 10);
+    /// The largest that eke expects (arm64, powerpc64).
+    pub const LARGEST: Self = Self(64 << 10);
+
+    /// Of so many bytes; `None` if Linux has no such pages.
+    pub const fn new(bytes: u64) -> Option<Self> {
+        if bytes.is_power_of_two() && bytes >= Self::SMALLEST.0 { Some(Self(bytes)) } else { None }
+    }
+
+    /// Bytes of a page.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+
+    /// Bytes of so many pages.
+    pub const fn of(self, pages: u64) -> Bytes {
+        Bytes(pages.saturating_mul(self.0))
+    }
+
+    /// The begin of the page that this byte is in.
+    pub const fn begin(self, byte: u64) -> u64 {
+        byte & !(self.0 - 1)
+    }
+
+    /// Pages that have a byte of those from `first` on, before `end`.
+    pub const fn touched(self, first: u64, end: u64) -> u64 {
+        if first >= end { 0 } else { end.div_ceil(self.0) - first / self.0 }
+    }
+}
+
 /// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a size: give a number with K, M, G or T (powers of 1024), for example 124M")]
@@ -141,6 +177,20 @@ pub fn quantile(values: &mut [u64], q: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_counted_in_the_machines_own() {
+        for (kib, begin, touched) in [(4, 20_480, 4), (16, 16_384, 2), (64, 0, 1)] {
+            let page = PageSize::new(kib << 10).unwrap();
+            assert_eq!(
+                (page.begin(20_500), page.touched(20_500, 32_769), page.touched(9, 9)),
+                (begin, touched, 0)
+            );
+            assert_eq!((page.of(3), page.of(u64::MAX)), (Bytes(3 * kib << 10), Bytes(u64::MAX)));
+            assert_eq!(page.touched(0, u64::MAX), u64::MAX / page.bytes() + 1);
+        }
+        assert_eq!([0, 1, 512, 2048, 6000].map(PageSize::new), [None; 5]);
+    }
 
     #[test]
     fn bytes_print_in_binary_units() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Mutex;
 
+use eke_core::units::PageSize;
 use eke_mount::serve::init::bytes::{answer, decode, made_up};
 use eke_mount::serve::init::{Offer, grant};
 use eke_mount::serve::ledger::record::{self, seal};
@@ -16,7 +17,7 @@ pub fn fuse_init(data: &[u8]) {
     let mut input = Input(data);
     let (is_root, wanted) = (input.u8() == 0, input.u64());
     let Ok(offer) = decode(input.0) else { return };
-    let Ok(grant) = grant(&offer, wanted, is_root) else { return };
+    let Ok(grant) = grant(&offer, wanted, is_root, PageSize::SMALLEST) else { return };
     assert_eq!(grant.flags & !offer.flags, 0, "more is agreed on than is offered");
     assert_eq!(answer(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
     let again = decode(&made_up(&grant)).expect("what is made up is an offer");

@@ -1,7 +1,7 @@
 //! A [`Sample`] from the machine.
 
 use eke_core::sample::{CpuTicks, Pressure, Sample, ZramStat};
-use eke_core::units::Bytes;
+use eke_core::units::{Bytes, PageSize};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Result;
@@ -9,6 +9,9 @@ use crate::knob;
 use crate::parse;
 use crate::root::Root;
 use crate::zram;
+
+/// What `bd_stat` counts in: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).
+const WRITTEN_BACK_UNIT: PageSize = PageSize::SMALLEST;
 
 /// Milliseconds of the monotonic clock.
 pub fn monotonic_ms() -> u64 {
@@ -24,7 +27,7 @@ pub fn monotonic_ms() -> u64 {
 pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
     Ok(Sample {
         time_ms,
-        page_bytes: rustix::param::page_size() as u64,
+        page_bytes: root.page_size().bytes(),
         memory: parse::meminfo::parse(&root.read("proc/meminfo")?),
         vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
         swaps: swaps(root)?,
@@ -63,7 +66,8 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     let mut stat = parse::zram::mm_stat(name, &file("mm_stat")?);
     stat.disksize = Bytes(file("disksize")?.trim().parse().unwrap_or(0));
     stat.algorithm = knob::bracketed(&file("comp_algorithm")?).unwrap_or_default().to_owned();
-    stat.written_back = file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| Bytes(n * 4096));
+    stat.written_back =
+        file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| WRITTEN_BACK_UNIT.of(n));
     Some(stat)
 }
 

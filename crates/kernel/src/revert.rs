@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_core::step::Step;
-use eke_core::units::Bytes;
+use eke_core::units::{Bytes, PageSize};
 
 use crate::error::{Error, Result};
 use crate::headroom;
@@ -198,10 +198,9 @@ fn device_to_remove(
 /// A device of eke's has the size that eke gave it (the kernel rounds up to whole pages), or none yet. One with another size
 /// took the number of one that was removed by hand.
 fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
-    const LARGEST_PAGE: u64 = 1 << 16;
     let Step::AddZram(spec) = step else { return None };
     let size: u64 = read_value(root, "zram.disksize", name).ok()?.parse().ok()?;
-    let ours = size == 0 || size.abs_diff(spec.disksize.0) < LARGEST_PAGE;
+    let ours = size == 0 || size.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes();
     (!ours).then(|| {
         format!(
             "{name} has {} now, but eke had made it with {}: it is somebody else's",

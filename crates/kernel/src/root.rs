@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use eke_core::units::PageSize;
+
 use crate::error::{Error, Result};
 use crate::sys::{FilesOnly, Host, Sys};
 
@@ -98,6 +100,11 @@ impl Root {
     /// Is there such a file or directory?
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
+    }
+
+    /// The size of the machine's pages.
+    pub fn page_size(&self) -> PageSize {
+        self.sys.page_size()
     }
 
     /// Waits, by the machine's clock.

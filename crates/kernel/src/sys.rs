@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use eke_core::units::PageSize;
+
 /// What a machine can be asked. Paths are absolute.
 pub trait Sys: Send + Sync {
     /// The whole content of a file.
@@ -41,6 +43,10 @@ pub trait Sys: Send + Sync {
     /// Unloads a kernel module that nothing uses.
     fn unload_module(&self, _name: &str) -> io::Result<()> {
         Err(not_the_machine())
+    }
+    /// The size of its pages.
+    fn page_size(&self) -> PageSize {
+        PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::SMALLEST)
     }
     /// Waits.
     fn sleep(&self, time: Duration);

@@ -115,8 +115,10 @@ fn trial(files: &[PathBuf], pieces: &[Piece], call: Call, streams: usize, cool: 
     });
     let ms = began.elapsed().as_secs_f64() * 1e3;
     let size = 4 * MIB;
-    let missing: u64 =
-        pieces.iter().map(|p| missing_bytes(&open[p.want], p.offset, p.bytes, size).unwrap()).sum();
+    let missing: u64 = pieces
+        .iter()
+        .map(|p| missing_bytes(Root::host().page_size(), &open[p.want], p.offset, p.bytes, size).unwrap())
+        .sum();
     assert_eq!(missing, 0, "{call:?} left out {missing} bytes");
     (ms, cpu)
 }

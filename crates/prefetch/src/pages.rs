@@ -1,9 +1,34 @@
 //! Sets of pages of a file.
 
+use eke_core::units::PageSize;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a page of the page cache, the unit of all that is learned.
+/// The unit of all that is learned, kept, chosen and read: 4 KiB, whatever the machine's pages are. What is kept on one kernel is read on
+/// another, and arm64 has kernels with pages of 4, 16 and 64 KiB. What the kernel counts in its own pages comes in as [`MachineSpan`].
 pub const PAGE_BYTES: u64 = 4096;
+
+/// Pages of the machine that follow each other, never none: what the kernel tells, before it is a [`Span`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineSpan {
+    /// The first page: its offset in the file by the size of the machine's pages.
+    pub first: u64,
+    /// The page after the last.
+    pub end: u64,
+}
+
+impl MachineSpan {
+    /// The pages from `first` on, before `end`; none if there are none.
+    pub fn new(first: u64, end: u64) -> Option<Self> {
+        (first < end).then_some(Self { first, end })
+    }
+
+    /// In the unit of what is learned.
+    pub fn in_4k(self, page: PageSize) -> Span {
+        let each = page.bytes() / PAGE_BYTES;
+        let end = self.end.saturating_mul(each);
+        Span { first: self.first.saturating_mul(each).min(end.saturating_sub(1)), end }
+    }
+}
 
 /// Pages that follow each other, never none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,6 +162,18 @@ mod tests {
 
     fn plain(pages: &Pages) -> BTreeSet<u64> {
         pages.spans().iter().flat_map(|span| span.first..span.end).collect()
+    }
+
+    #[test]
+    fn the_machines_pages_are_so_many_of_4_kib() {
+        for (kib, span) in [(4, (3, 5)), (16, (12, 20)), (64, (48, 80))] {
+            let page = PageSize::new(kib << 10).unwrap();
+            let in_4k = MachineSpan { first: 3, end: 5 }.in_4k(page);
+            assert_eq!((in_4k.first, in_4k.end), span);
+            let last = MachineSpan { first: u64::MAX - 1, end: u64::MAX }.in_4k(page);
+            assert!(last.first < last.end);
+        }
+        assert_eq!(MachineSpan::new(2, 2), None);
     }
 
     proptest! {

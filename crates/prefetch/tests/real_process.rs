@@ -17,6 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use eke_kernel::Root;
 use eke_lab::slow_disk::Profile;
 use eke_prefetch::fetch::resident::missing_bytes;
 use eke_testkit::real::{lacking, no_program, skip};
@@ -156,7 +157,7 @@ fn cannot_run(test: &str) -> bool {
 }
 
 fn missing_of(path: &Path) -> u64 {
-    missing_bytes(std::fs::File::open(path).unwrap(), 0, DATA, DATA).unwrap()
+    missing_bytes(Root::host().page_size(), std::fs::File::open(path).unwrap(), 0, DATA, DATA).unwrap()
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Groups of processes (cgroup v1 and v2): their control files (`name value` a line, or one number), and which ones a process is in.
 
+use eke_core::units::PageSize;
+
 /// The value of `key` in a flat keyed file such as `memory.stat` or `memory.events`.
 pub fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))?.trim().parse().ok()
 }
 
-/// A limit: `None` for `max`, and for cgroup v1's "no limit" (the largest page-aligned number).
+/// A limit: `None` for `max`, and for cgroup v1's "no limit": the largest multiple of the machine's pages below 2^63.
 pub fn limit(text: &str) -> Option<u64> {
-    text.trim().parse().ok().filter(|n| *n < i64::MAX as u64 / 4096 * 4096)
+    text.trim().parse().ok().filter(|n| *n < PageSize::LARGEST.begin(i64::MAX as u64))
 }
 
 /// The group of a process in the hierarchy of `controller` on cgroup v1, or with `""` in the unified one: the lines
@@ -35,7 +37,10 @@ mod tests {
     fn reads_keys_and_limits() {
         assert_eq!(keyed("cache 1\nswap 8192\nswapcached 3\n", "swap"), Some(8192));
         assert_eq!(limit("max\n"), None);
-        assert_eq!(limit("9223372036854771712\n"), None);
+        // no limit on cgroup v1, with pages of 4, 16 and 64 KiB
+        for text in ["9223372036854771712\n", "9223372036854759424\n", "9223372036854710272\n"] {
+            assert_eq!(limit(text), None, "{text}");
+        }
         assert_eq!(limit("167772160\n"), Some(167_772_160));
     }
 }

@@ -1,5 +1,6 @@
 //! What kind of disk it is, and how it is best read, of what was measured.
 
+use eke_core::units::PageSize;
 use serde::{Deserialize, Serialize};
 
 use super::DiskKind;
@@ -179,11 +180,11 @@ fn streams(kind: DiskKind, gain: f64) -> usize {
     }
 }
 
-/// As much as all streams together read in [`PIECE_S`], whole pages.
+/// As much as all streams together read in [`PIECE_S`], in whole pages of any machine.
 fn piece_bytes(cost: DiskCost, streams: usize) -> u64 {
     let bytes = PIECE_S / cost.byte_s.max(1e-12) / streams.max(1) as f64;
-    (bytes.min(MOST_PIECE_BYTES as f64) as u64).clamp(LEAST_PIECE_BYTES, MOST_PIECE_BYTES) / PAGE_BYTES
-        * PAGE_BYTES
+    PageSize::LARGEST
+        .begin((bytes.min(MOST_PIECE_BYTES as f64) as u64).clamp(LEAST_PIECE_BYTES, MOST_PIECE_BYTES))
 }
 
 /// A hole that is read sooner than a request is answered. Flash answers others meanwhile: there it is only memory lost.

@@ -13,7 +13,6 @@ use super::machine::{self, Memory};
 use super::report::{Ended, Report};
 use super::{Haste, Want};
 use crate::disk::{Figures, below, decide};
-use crate::pages::PAGE_BYTES;
 
 /// How often it looks whether others need the disk.
 pub(super) const STEP: Duration = Duration::from_millis(20);
@@ -170,11 +169,14 @@ impl Watched {
 
     /// What was since the look before, without what our own reads may have been.
     fn look(&mut self, now: Memory, own_bytes: u64) -> MemoryLook {
-        let own_pages = own_bytes.saturating_sub(self.own_before) / PAGE_BYTES;
+        let own = own_bytes.saturating_sub(self.own_before);
         let look = MemoryLook {
             available_bytes: now.available_bytes,
-            refaulted: now.refaulted.saturating_sub(self.before.refaulted).saturating_sub(own_pages),
-            reclaimed: now.reclaimed.saturating_sub(self.before.reclaimed),
+            refaulted_bytes: now
+                .refaulted_bytes
+                .saturating_sub(self.before.refaulted_bytes)
+                .saturating_sub(own),
+            reclaimed_bytes: now.reclaimed_bytes.saturating_sub(self.before.reclaimed_bytes),
         };
         self.before = now;
         self.own_before = own_bytes;
@@ -189,10 +191,14 @@ mod tests {
     #[test]
     fn our_own_pages_that_come_back_harm_nobody() {
         let mut watched = Watched::new(Memory::default());
-        let counters = |refaulted, reclaimed| Memory { available_bytes: 9, refaulted, reclaimed };
-        let look = watched.look(counters(300, 10), 256 * PAGE_BYTES);
-        assert_eq!((look.refaulted, look.reclaimed, look.available_bytes), (44, 10, 9));
-        assert_eq!(watched.look(counters(310, 10), 300 * PAGE_BYTES).refaulted, 0);
-        assert_eq!(watched.look(counters(320, 10), 300 * PAGE_BYTES).refaulted, 10);
+        let counters = |refaulted_bytes, reclaimed_bytes| Memory {
+            available_bytes: 9,
+            refaulted_bytes,
+            reclaimed_bytes,
+        };
+        let look = watched.look(counters(300, 10), 256);
+        assert_eq!((look.refaulted_bytes, look.reclaimed_bytes, look.available_bytes), (44, 10, 9));
+        assert_eq!(watched.look(counters(310, 10), 300).refaulted_bytes, 0);
+        assert_eq!(watched.look(counters(320, 10), 300).refaulted_bytes, 10);
     }
 }

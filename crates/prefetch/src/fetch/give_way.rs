@@ -15,8 +15,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// Others who take this share of the disk's time need it.
 const NEED: f64 = 0.1;
 const NEED_REQUESTS: u64 = 2;
-/// Pages that others bring back within the window while the kernel takes file pages away: what we bring in pushes out what they use.
-const HARM_PAGES: u64 = 64;
+/// What others bring back within the window while the kernel takes file pages away: what we bring in pushes out what they use.
+const HARM_BYTES: u64 = 256 << 10;
 
 /// One look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,11 +27,11 @@ pub struct Look {
     pub others: Did,
     /// Available memory.
     pub available_bytes: u64,
-    /// File pages that others brought back since the look before, soon after they were taken away (workingset_refault_file without
-    /// ours).
-    pub refaulted: u64,
-    /// File pages that the kernel took away since the look before (pgsteal_file).
-    pub reclaimed: u64,
+    /// Of files' pages, what others brought back since the look before, soon after it was taken away (workingset_refault_file
+    /// without ours).
+    pub refaulted_bytes: u64,
+    /// What the kernel took away since the look before (pgsteal).
+    pub reclaimed_bytes: u64,
 }
 
 /// Why it waits or stops.
@@ -172,9 +172,9 @@ impl GiveWay {
     }
 
     fn harms(&self) -> bool {
-        let refaulted: u64 = self.recent.iter().map(|look| look.refaulted).sum();
-        let reclaimed: u64 = self.recent.iter().map(|look| look.reclaimed).sum();
-        reclaimed > 0 && refaulted >= HARM_PAGES
+        let refaulted: u64 = self.recent.iter().map(|look| look.refaulted_bytes).sum();
+        let reclaimed: u64 = self.recent.iter().map(|look| look.reclaimed_bytes).sum();
+        reclaimed > 0 && refaulted >= HARM_BYTES
     }
 }
 

@@ -99,10 +99,13 @@ fn short_memory_is_waited_for_and_stays_the_cause() {
 
 #[test]
 fn what_pushes_out_what_others_use_stops() {
-    let refaults = |refaulted, reclaimed| verdicts(FLASH, [Look { refaulted, reclaimed, ..quiet(20) }])[0];
-    assert_eq!(refaults(1000, 1000), Verdict::Stop(Cause::Harm));
+    let look = |refaulted_bytes, reclaimed_bytes| Look { refaulted_bytes, reclaimed_bytes, ..quiet(20) };
+    let refaults = |refaulted_kib: u64, reclaimed_kib: u64| {
+        verdicts(FLASH, [look(refaulted_kib << 10, reclaimed_kib << 10)])[0]
+    };
+    assert_eq!(refaults(256, 4), Verdict::Stop(Cause::Harm));
     assert_eq!(refaults(1000, 0), Verdict::Go, "nothing is taken away, so we push nothing out");
-    assert_eq!(refaults(10, 1000), Verdict::Go);
+    assert_eq!(refaults(255, 1000), Verdict::Go);
 }
 
 #[test]

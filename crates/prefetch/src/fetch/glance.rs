@@ -4,12 +4,14 @@
 //! since to open a file may hang; who asks waits for a few milliseconds, and takes no answer for a cold file system.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use eke_core::units::PageSize;
+use eke_kernel::Root;
 use rustix::fd::OwnedFd;
 
 use super::open::{Opened, open, top};
@@ -44,7 +46,7 @@ impl Glances {
     /// What is seen of each of these, within so long; `None` where that takes longer, or what hangs is too much already.
     pub(super) fn at(
         &self,
-        root: PathBuf,
+        root: &Root,
         files: Vec<Arc<[Want]>>,
         haste: Haste,
         at_most: Duration,
@@ -56,10 +58,11 @@ impl Glances {
         let (tell, told) = channel();
         self.0.fetch_add(1, Ordering::Relaxed);
         let under_way = UnderWay(self.0.clone());
+        let (top, page) = (root.path(""), root.page_size());
         let thread = std::thread::Builder::new().name("glance".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || {
             let _under_way = under_way;
-            look(&root, &files, haste, &tell);
+            look(&top, page, &files, haste, &tell);
         })?;
         wait(&told, &mut seen, at_most);
         Ok(seen)
@@ -83,32 +86,34 @@ fn wait(told: &Receiver<(usize, Seen)>, seen: &mut [Option<Seen>], at_most: Dura
 }
 
 /// Nobody listens any more: nothing else is looked at.
-fn look(root: &Path, files: &[Arc<[Want]>], haste: Haste, tell: &Sender<(usize, Seen)>) {
+fn look(root: &Path, page: PageSize, files: &[Arc<[Want]>], haste: Haste, tell: &Sender<(usize, Seen)>) {
     let Ok(top) = top(root) else { return };
     // Without a class it looks as anybody would.
     let _ = io_class::set(io_class_of(haste));
     for (at, wants) in files.iter().enumerate() {
-        if tell.send((at, seen(&top, wants))).is_err() {
+        if tell.send((at, seen(&top, page, wants))).is_err() {
             return;
         }
     }
 }
 
-fn seen(top: &OwnedFd, wants: &[Want]) -> Seen {
+fn seen(top: &OwnedFd, page: PageSize, wants: &[Want]) -> Seen {
     for want in wants {
         match open(top, want) {
             Err(refusal) if refusal.changed => return Seen::Changed,
             // It may be read another time, and by nobody now.
             Err(_) => {}
-            Ok(opened) if is_missing(&opened, &want.pages) => return Seen::Missing,
+            Ok(opened) if is_missing(&opened, page, &want.pages) => return Seen::Missing,
             Ok(_) => {}
         }
     }
     Seen::There
 }
 
-fn is_missing(opened: &Opened, pages: &Pages) -> bool {
-    let of = |span: &Span| missing_bytes(&opened.fd, span.first * PAGE_BYTES, span.bytes(), opened.bytes);
+fn is_missing(opened: &Opened, page: PageSize, pages: &Pages) -> bool {
+    let of = |span: &Span| {
+        missing_bytes(page, &opened.fd, span.first.saturating_mul(PAGE_BYTES), span.bytes(), opened.bytes)
+    };
     let missing: u64 = pages.spans().iter().filter_map(|span| of(span).ok()).sum();
     missing > pages.bytes() / MISSING_SHARE
 }

@@ -49,8 +49,8 @@ pub(super) struct Common {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MemoryLook {
     pub(super) available_bytes: u64,
-    pub(super) refaulted: u64,
-    pub(super) reclaimed: u64,
+    pub(super) refaulted_bytes: u64,
+    pub(super) reclaimed_bytes: u64,
 }
 
 /// A lane that is read.
@@ -142,6 +142,7 @@ impl LaneRun {
             left_behind: Arc::clone(&self.common.left_behind),
             files: Arc::clone(&self.files),
             haste: self.common.haste,
+            page: self.common.root.page_size(),
         }
     }
 
@@ -185,14 +186,20 @@ impl LaneRun {
             at,
             others: self.look_at_disk(),
             available_bytes: memory.available_bytes,
-            refaulted: memory.refaulted,
-            reclaimed: memory.reclaimed,
+            refaulted_bytes: memory.refaulted_bytes,
+            reclaimed_bytes: memory.reclaimed_bytes,
         };
         let mut verdict = self.way.look(look);
         if verdict == Verdict::Go && self.way.is_unsure() {
             self.common.root.sleep(LISTEN);
             let others = self.look_at_disk();
-            verdict = self.way.listened(Look { at: at + LISTEN, others, refaulted: 0, reclaimed: 0, ..look });
+            verdict = self.way.listened(Look {
+                at: at + LISTEN,
+                others,
+                refaulted_bytes: 0,
+                reclaimed_bytes: 0,
+                ..look
+            });
         }
         self.follow(verdict);
     }

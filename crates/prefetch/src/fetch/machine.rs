@@ -1,5 +1,6 @@
 //! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
 
+use eke_core::units::PageSize;
 use eke_kernel::Root;
 use eke_kernel::parse::{meminfo, vmstat};
 
@@ -7,23 +8,25 @@ use eke_kernel::parse::{meminfo, vmstat};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Memory {
     pub(super) available_bytes: u64,
-    /// File pages that came back soon after they were taken away.
-    pub(super) refaulted: u64,
-    /// Pages that the kernel took away.
-    pub(super) reclaimed: u64,
+    /// Of files' pages, what came back soon after it was taken away.
+    pub(super) refaulted_bytes: u64,
+    /// What the kernel took away.
+    pub(super) reclaimed_bytes: u64,
 }
 
 /// From `/proc/meminfo` and `/proc/vmstat`.
 pub(super) fn memory(root: &Root) -> Memory {
     let read = |file: &str| root.read(file).unwrap_or_default();
-    parse(&read("proc/meminfo"), &read("proc/vmstat"))
+    parse(&read("proc/meminfo"), &read("proc/vmstat"), root.page_size())
 }
 
-fn parse(meminfo: &str, vmstat: &str) -> Memory {
+/// `vmstat` counts in the machine's pages.
+fn parse(meminfo: &str, vmstat: &str, page: PageSize) -> Memory {
+    let reclaimed = counter(vmstat, "pgsteal_kswapd").saturating_add(counter(vmstat, "pgsteal_direct"));
     Memory {
         available_bytes: meminfo::parse(meminfo).available.0,
-        refaulted: vmstat::parse(vmstat).refault_file,
-        reclaimed: counter(vmstat, "pgsteal_kswapd") + counter(vmstat, "pgsteal_direct"),
+        refaulted_bytes: page.of(vmstat::parse(vmstat).refault_file).0,
+        reclaimed_bytes: page.of(reclaimed).0,
     }
 }
 
@@ -54,9 +57,12 @@ mod tests {
     #[test]
     fn counters_are_read() {
         let vmstat = "workingset_refault_file 12\npgsteal_kswapd 3\npgsteal_direct 4\npgsteal_direct_x 100\n";
-        let memory = parse("MemAvailable: 7 kB\n", vmstat);
-        assert_eq!(memory, Memory { available_bytes: 7 << 10, refaulted: 12, reclaimed: 7 });
-        assert_eq!(parse("", ""), Memory::default());
+        for kib in [4, 16, 64] {
+            let memory = parse("MemAvailable: 7 kB\n", vmstat, PageSize::new(kib << 10).unwrap());
+            let (refaulted_bytes, reclaimed_bytes) = ((12 * kib) << 10, (7 * kib) << 10);
+            assert_eq!(memory, Memory { available_bytes: 7 << 10, refaulted_bytes, reclaimed_bytes });
+        }
+        assert_eq!(parse("", "", PageSize::SMALLEST), Memory::default());
     }
 
     #[test]

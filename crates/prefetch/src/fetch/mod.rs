@@ -184,7 +184,7 @@ impl Fetcher {
         at_most: Duration,
     ) -> io::Result<Vec<Option<Seen>>> {
         let groups = self.without_barred(groups);
-        self.common.glances.at(self.common.root.path(""), groups, haste, at_most)
+        self.common.glances.at(&self.common.root, groups, haste, at_most)
     }
 
     /// What is on mounts that did not answer before is not asked for again.

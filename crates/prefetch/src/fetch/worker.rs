@@ -4,6 +4,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use eke_core::units::PageSize;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 
 use super::extents::extents;
@@ -30,6 +31,7 @@ pub(super) struct Worker {
     pub(super) left_behind: Arc<LeftBehind>,
     pub(super) files: Arc<Files>,
     pub(super) haste: Haste,
+    pub(super) page: PageSize,
 }
 
 impl Worker {
@@ -80,8 +82,9 @@ impl Worker {
     /// Reads what of a piece is not there. Where it cannot be told what is there, all is read, and counts as fetched.
     fn read(&self, opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
         let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
-        let missing = missing_bytes(&opened.fd, piece.offset, piece.bytes, opened.bytes).unwrap_or(asked);
-        let there = asked - missing;
+        let missing = missing_bytes(self.page, &opened.fd, piece.offset, piece.bytes, opened.bytes);
+        let missing = missing.unwrap_or(asked);
+        let there = asked.saturating_sub(missing);
         if missing == 0 {
             return Outcome::Read { fetched: 0, there };
         }

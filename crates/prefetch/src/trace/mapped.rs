@@ -5,18 +5,18 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use eke_core::units::PageSize;
 use eke_kernel::Root;
 use eke_kernel::parse::file_system::is_on_disk;
 
 use super::maps::{self, Mapping};
 use super::mounts::Mounts;
-use crate::PAGE_BYTES;
 use crate::file_set::{Kind, Stamp};
 use crate::learn::{Found, How, Inode, LaunchId, Seen};
-use crate::pages::Span;
+use crate::pages::MachineSpan;
 
 /// Of one mapping its first GiB is looked at, and so much of a process in all: a file of 50 GB is not looked at page by page.
-const PAGES_A_LOOK: u64 = (1 << 30) / PAGE_BYTES;
+const BYTES_A_LOOK: u64 = 1 << 30;
 const ENTRIES_A_READ: u64 = 8192;
 const ENTRY_BYTES: u64 = 8;
 
@@ -24,24 +24,25 @@ const ENTRY_BYTES: u64 = 8;
 pub fn look(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(Seen)) {
     let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
     let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
-    let page_bytes = rustix::param::page_size() as u64;
-    let mut left = PAGES_A_LOOK;
+    let page = root.page_size();
+    let mut left = BYTES_A_LOOK / page.bytes();
     for mapping in maps::parse(&text) {
         let inode = Inode { dev: mapping.device.st_dev(), ino: mapping.ino };
         let Some(found) = found(mounts, &mapping) else { continue };
         each(Seen::File { launch, inode, found: Some(found) });
-        for span in held(&pagemap, &mapping, page_bytes, &mut left) {
-            each(Seen::Pages { launch, inode, span: in_4k(span, page_bytes), how: How::Mapped });
+        for span in held(&pagemap, &mapping, page, &mut left) {
+            each(Seen::Pages { launch, inode, span: span.in_4k(page), how: How::Mapped });
         }
     }
 }
 
-/// The spans of the file that are held, in the machine's pages.
-fn held(pagemap: &File, mapping: &Mapping, page_bytes: u64, left: &mut u64) -> Vec<Span> {
+/// The spans of the file that are held.
+fn held(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u64) -> Vec<MachineSpan> {
+    let number = |byte: u64| byte / page_size.bytes();
     let mut found = Vec::new();
-    let mut page = mapping.start / page_bytes;
-    let end = mapping.end / page_bytes;
-    let in_file = |page: u64| page - mapping.start / page_bytes + mapping.offset / page_bytes;
+    let mut page = number(mapping.start);
+    let end = number(mapping.end);
+    let in_file = |page: u64| page - number(mapping.start) + number(mapping.offset);
     let mut buffer = vec![0; (ENTRIES_A_READ.min(end.saturating_sub(page)) * ENTRY_BYTES) as usize];
     while page < end && *left > 0 {
         let count = ENTRIES_A_READ.min(end - page).min(*left);
@@ -54,12 +55,6 @@ fn held(pagemap: &File, mapping: &Mapping, page_bytes: u64, left: &mut u64) -> V
         *left -= count;
     }
     found
-}
-
-/// Machines with larger pages: their pages in those of 4 KiB.
-pub fn in_4k(span: Span, page_bytes: u64) -> Span {
-    let each = page_bytes / PAGE_BYTES;
-    Span { first: span.first * each, end: span.end * each }
 }
 
 /// What is known of a mapped file; `None` if it is to be left out: deleted, not on a disk, on one that may never answer, or another file than

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use eke_kernel::parse::escape::unescape;
 
 use super::places::Device;
-use crate::pages::Span;
+use crate::pages::MachineSpan;
 
 /// A file in a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,16 +61,16 @@ fn line(line: &[u8]) -> Option<Mapping> {
 /// In memory (bit 63) or swapped (62), as a page of a private mapping that was written to: it was read from the file before.
 const HELD: u64 = 0b11 << 62;
 
-/// The pages that the process has, of entries of `/proc/PID/pagemap`, eight bytes each; the first entry is of page `first`.
-pub fn held(entries: &[u8], first: u64) -> Vec<Span> {
+/// The pages of the machine that the process has, of entries of `/proc/PID/pagemap`, eight bytes each; the first entry is of page `first`.
+pub fn held(entries: &[u8], first: u64) -> Vec<MachineSpan> {
     let is_held = |entry: &[u8]| entry.try_into().is_ok_and(|bytes| u64::from_ne_bytes(bytes) & HELD != 0);
-    let mut spans: Vec<Span> = Vec::new();
+    let mut spans: Vec<MachineSpan> = Vec::new();
     for page in
         (first..).zip(entries.chunks_exact(8)).filter(|(_, entry)| is_held(entry)).map(|(page, _)| page)
     {
         match spans.last_mut().filter(|span| span.end == page) {
             Some(span) => span.end += 1,
-            None => spans.extend(Span::new(page, page + 1)),
+            None => spans.extend(MachineSpan::new(page, page.saturating_add(1))),
         }
     }
     spans
@@ -105,7 +105,10 @@ nonsense
     fn pages_are_those_in_memory_or_swapped() {
         let entries = [1u64 << 63, 1 << 62, 0, 1 << 61, 1 << 63 | 5];
         let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
-        assert_eq!(held(&bytes, 10), [Span { first: 10, end: 12 }, Span { first: 14, end: 15 }]);
+        assert_eq!(
+            held(&bytes, 10),
+            [MachineSpan { first: 10, end: 12 }, MachineSpan { first: 14, end: 15 }]
+        );
     }
 
     proptest::proptest! {

@@ -119,8 +119,14 @@ pub fn resident(file: &File, count: u64) -> BTreeSet<u64> {
     let mut there = BTreeSet::new();
     let mut look = vec![(0, count)];
     while let Some((first, pages)) = look.pop() {
-        let missing = missing_bytes(file, first * PAGE_BYTES, pages * PAGE_BYTES, count * PAGE_BYTES)
-            .unwrap()
+        let missing = missing_bytes(
+            Root::host().page_size(),
+            file,
+            first * PAGE_BYTES,
+            pages * PAGE_BYTES,
+            count * PAGE_BYTES,
+        )
+        .unwrap()
             / PAGE_BYTES;
         if missing == 0 {
             there.extend(first..first + pages);

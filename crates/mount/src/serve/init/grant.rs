@@ -1,5 +1,6 @@
 //! What to agree to, from what the kernel offers. Pure.
 
+use eke_core::units::PageSize;
 use fuser::InitFlags;
 use thiserror::Error;
 
@@ -11,8 +12,9 @@ const OLDEST_MINOR: u32 = 31;
 const NEWEST_MINOR: u32 = 40;
 /// A write's bytes: each session has memory for so many (see `touched`).
 pub const LONGEST_WRITE: u32 = 256 << 10;
-/// A read's pages: the default of `fs.fuse.max_pages_limit`.
-const PAGES: u16 = 256;
+/// A read's bytes, as far as whole pages go: with pages of 4 KiB the default of `fs.fuse.max_pages_limit`, 256. The kernel takes that limit in
+/// pages; with larger ones it would ask for 16 MiB at once.
+const LONGEST_READ: u64 = 1 << 20;
 /// Readahead under way at a time. A slow disk below is busy with fewer; the kernel's 12 leaves a fast one idle.
 const BACKGROUND: u16 = 64;
 
@@ -30,12 +32,12 @@ fn always() -> InitFlags {
         | InitFlags::FUSE_HAS_RESEND
 }
 
-/// What is agreed on of `wanted` (`FUSE_*` of fuser's `InitFlags`). Passthrough is root's alone
+/// What is agreed on of `wanted` (`FUSE_*` of fuser's `InitFlags`), on a machine with pages of this size. Passthrough is root's alone
 /// (`FUSE_DEV_IOC_BACKING_OPEN` needs CAP_SYS_ADMIN).
 ///
 /// # Errors
 /// A kernel that is too old.
-pub fn grant(offer: &Offer, wanted: u64, root: bool) -> Result<Grant, TooOld> {
+pub fn grant(offer: &Offer, wanted: u64, root: bool, page: PageSize) -> Result<Grant, TooOld> {
     if offer.minor < OLDEST_MINOR {
         return Err(TooOld(offer.minor));
     }
@@ -49,7 +51,7 @@ pub fn grant(offer: &Offer, wanted: u64, root: bool) -> Result<Grant, TooOld> {
         max_background: BACKGROUND,
         congestion_threshold: BACKGROUND / 4 * 3,
         max_write: LONGEST_WRITE,
-        max_pages: PAGES,
+        max_pages: u16::try_from(LONGEST_READ / page.bytes()).unwrap_or(u16::MAX).max(1),
         max_stack_depth: u32::from(flags & passthrough != 0),
     })
 }
@@ -65,30 +67,40 @@ impl Grant {
 mod tests {
     use super::*;
 
+    const PAGE: PageSize = PageSize::SMALLEST;
     const OFFER: Offer = Offer { unique: 2, minor: 45, max_readahead: 131_072, flags: u64::MAX };
 
     #[test]
     fn only_what_is_wanted_and_offered_is_agreed_on() {
         let wanted = InitFlags::FUSE_PARALLEL_DIROPS | InitFlags::FUSE_PASSTHROUGH;
-        let flags = grant(&OFFER, wanted.bits(), true).unwrap().flags;
+        let flags = grant(&OFFER, wanted.bits(), true, PAGE).unwrap().flags;
         assert_eq!(flags, (wanted | always()).bits());
         let poor = Offer { flags: InitFlags::FUSE_ASYNC_READ.bits(), ..OFFER };
-        let grant = grant(&poor, wanted.bits(), true).unwrap();
+        let grant = grant(&poor, wanted.bits(), true, PAGE).unwrap();
         assert_eq!((grant.flags, grant.max_stack_depth, grant.resends()), (1, 0, false));
+    }
+
+    #[test]
+    fn a_read_is_as_long_with_pages_of_any_size() {
+        for kib in [4, 16, 64] {
+            let page = PageSize::new(kib << 10).unwrap();
+            let grant = grant(&OFFER, 0, true, page).unwrap();
+            assert_eq!(page.of(grant.max_pages.into()).0, 1 << 20);
+        }
     }
 
     #[test]
     fn passthrough_is_roots() {
         let wanted = InitFlags::FUSE_PASSTHROUGH.bits();
-        assert_eq!(grant(&OFFER, wanted, true).unwrap().max_stack_depth, 1);
-        let user = grant(&OFFER, wanted, false).unwrap();
+        assert_eq!(grant(&OFFER, wanted, true, PAGE).unwrap().max_stack_depth, 1);
+        let user = grant(&OFFER, wanted, false, PAGE).unwrap();
         assert_eq!((user.max_stack_depth, user.flags & wanted, user.resends()), (0, 0, true));
     }
 
     #[test]
     fn the_version_is_the_older_of_both() {
-        assert_eq!(grant(&OFFER, 0, true).unwrap().minor, NEWEST_MINOR);
-        assert_eq!(grant(&Offer { minor: 35, ..OFFER }, 0, true).unwrap().minor, 35);
-        assert_eq!(grant(&Offer { minor: 30, ..OFFER }, 0, true), Err(TooOld(30)));
+        assert_eq!(grant(&OFFER, 0, true, PAGE).unwrap().minor, NEWEST_MINOR);
+        assert_eq!(grant(&Offer { minor: 35, ..OFFER }, 0, true, PAGE).unwrap().minor, 35);
+        assert_eq!(grant(&Offer { minor: 30, ..OFFER }, 0, true, PAGE), Err(TooOld(30)));
     }
 }

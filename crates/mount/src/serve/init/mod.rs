@@ -8,6 +8,7 @@ mod handshake;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use eke_kernel::Root;
 use rustix::io::{Errno, read, write};
 
 pub use bytes::{Foreign, Grant, Offer};
@@ -30,7 +31,7 @@ pub fn agree(live: BorrowedFd<'_>, wanted: u64, root: bool) -> io::Result<Grant>
         }
     };
     let offer = bytes::decode(&buffer[..len]).map_err(io::Error::other)?;
-    let grant = grant(&offer, wanted, root).map_err(io::Error::other)?;
+    let grant = grant(&offer, wanted, root, Root::host().page_size()).map_err(io::Error::other)?;
     write(live, &bytes::answer(offer.unique, &grant))?;
     Ok(grant)
 }

@@ -1,6 +1,7 @@
 //! From the compiled object to programs that the kernel took.
 
 use eke_bpf::load;
+use eke_core::units::PageSize;
 use eke_kernel::Root;
 use libbpf_rs::{Link, Object, OpenObject};
 
@@ -36,7 +37,7 @@ pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
         ));
     }
     let mut open = load::open(eke_bpf::object!("launch"))?;
-    set_constants(&mut open)?;
+    set_constants(&mut open, root.page_size())?;
     for mut program in open.progs_mut() {
         let is_blind = blind.iter().any(|(name, ..)| program.name() == *name);
         let is_deaf = deaf && CALLS.iter().any(|(name, _)| program.name() == *name);
@@ -70,8 +71,8 @@ fn described(root: &Root) -> Result<impl Fn(&str) -> bool, Refused> {
 }
 
 /// The machine's pages may be larger than 4 KiB: a file's end is in them. System calls have other numbers on other machines.
-fn set_constants(open: &mut OpenObject) -> Result<(), Refused> {
-    let shift = rustix::param::page_size().trailing_zeros();
+fn set_constants(open: &mut OpenObject, page: PageSize) -> Result<(), Refused> {
+    let shift = page.bytes().trailing_zeros();
     let asks = [libc::SYS_madvise, libc::SYS_fadvise64, libc::SYS_readahead];
     let numbers: Vec<u32> = [shift].into_iter().chain(asks.map(|number| number as u32)).collect();
     Ok(load::set_first_constants(open, &numbers, "tell BPF programs about the machine")?)

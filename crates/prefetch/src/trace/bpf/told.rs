@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use eke_core::units::PageSize;
 use eke_kernel::Root;
 
-use super::super::mapped::in_4k;
 use super::super::mounts::Mounts;
 use super::super::places::{Device, inside};
 use super::super::process;
 use super::super::record::{self, Record};
 use crate::file_set::{Kind, Stamp};
 use crate::learn::{Exec, Found, How, Inode, LaunchId, Seen, script};
-use crate::pages::Span;
+use crate::pages::MachineSpan;
 use crate::program::Program;
 
 /// What is needed beside the records.
@@ -21,7 +21,7 @@ pub struct Teller {
     root: Root,
     /// The mounts of this host.
     pub mounts: Mounts,
-    page_bytes: u64,
+    page: PageSize,
 }
 
 const S_IFMT: u16 = 0o170_000;
@@ -31,8 +31,7 @@ const S_IFDIR: u16 = 0o040_000;
 impl Teller {
     /// Reads the mounts.
     pub fn new(root: &Root) -> Self {
-        let page_bytes = rustix::param::page_size() as u64;
-        Self { root: root.clone(), mounts: Mounts::read(root), page_bytes }
+        Self { root: root.clone(), mounts: Mounts::read(root), page: root.page_size() }
     }
 
     /// Reads the mounts again, if they changed.
@@ -108,7 +107,7 @@ impl Teller {
             _ => How::Read,
         };
         for span in spans(pages.first, pages.mask) {
-            each(Seen::Pages { launch, inode, span: in_4k(span, self.page_bytes), how });
+            each(Seen::Pages { launch, inode, span: span.in_4k(self.page), how });
         }
     }
 }
@@ -121,14 +120,14 @@ fn inode(dev: u32, ino: u64) -> Inode {
     Inode { dev: Device::of_kernel(dev).st_dev(), ino }
 }
 
-/// The runs of bits that are set; bit 0 is page `first`.
-fn spans(first: u64, mask: u64) -> Vec<Span> {
+/// The runs of bits that are set; bit 0 is the machine's page `first`.
+fn spans(first: u64, mask: u64) -> Vec<MachineSpan> {
     let mut spans = Vec::new();
     let mut at = 0u32;
     while at < 64 && mask >> at != 0 {
         let from = at + (mask >> at).trailing_zeros();
         let end = from + (mask >> from).trailing_ones();
-        spans.extend(Span::new(first + u64::from(from), first + u64::from(end)));
+        spans.extend(MachineSpan::new(first.saturating_add(from.into()), first.saturating_add(end.into())));
         at = end;
     }
     spans
