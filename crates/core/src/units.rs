@@ -186,7 +186,7 @@ mod tests {
                 (page.begin(20_500), page.touched(20_500, 32_769), page.touched(9, 9)),
                 (begin, touched, 0)
             );
-            assert_eq!((page.of(3), page.of(u64::MAX)), (Bytes(3 * kib << 10), Bytes(u64::MAX)));
+            assert_eq!((page.of(3), page.of(u64::MAX)), (Bytes((3 * kib) << 10), Bytes(u64::MAX)));
             assert_eq!(page.touched(0, u64::MAX), u64::MAX / page.bytes() + 1);
         }
         assert_eq!([0, 1, 512, 2048, 6000].map(PageSize::new), [None; 5]);

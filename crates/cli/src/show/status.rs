@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use eke_core::snapshot::{Event, Snapshot};
 use eke_core::text::one_line;
 use eke_core::units::Nanos;
+use eke_prefetch::trace::Way;
 use eke_top::gains::{self, Remedy};
 use eke_top::scarce::{self, Resource};
 use eke_top::{split, words};
@@ -93,15 +94,22 @@ pub fn remedies(document: &Status) -> String {
             "cache" if !document.caches.is_empty() => out += &super::cache::lines(&document.caches),
             name => row(&mut out, name, &gained(&remedy)),
         }
-        if let (Some(why), "prefetch") = (not_now(&document.snapshot), remedy.name) {
-            row(&mut out, "", &format!("reads nothing ahead now: {why}"));
+        if remedy.name == "prefetch" {
+            prefetch(&mut out, &document.snapshot);
         }
     }
     out
 }
 
-fn not_now(s: &Snapshot) -> Option<&String> {
-    s.prefetch.as_ref()?.off.as_ref()
+/// What it does less of than it could, and why.
+fn prefetch(out: &mut String, s: &Snapshot) {
+    let Some(state) = &s.prefetch else { return };
+    if let Some(why) = &state.off {
+        row(out, "", &format!("reads nothing ahead now: {why}"));
+    }
+    if !state.source.is_empty() && state.source != Way::Bpf.name() {
+        row(out, "", &format!("sees launches by {}", state.source));
+    }
 }
 
 fn gained(remedy: &Remedy) -> String {
@@ -221,6 +229,17 @@ mod tests {
             "without_a_verb",
             super::super::overview::text(&Status { snapshot: busy(), caches: Vec::new() })
         );
+    }
+
+    #[test]
+    fn launches_that_are_not_all_seen_are_said_with_the_reason() {
+        let mut snapshot = busy();
+        let told = |snapshot: &Snapshot| remedies(&Status { snapshot: snapshot.clone(), caches: Vec::new() });
+        let source = "looks at /proc; not BPF: load it: Operation not permitted";
+        snapshot.prefetch = Some(PrefetchState { source: source.into(), ..PrefetchState::default() });
+        assert!(told(&snapshot).contains(&format!("sees launches by {source}")), "{}", told(&snapshot));
+        snapshot.prefetch = Some(PrefetchState { source: "BPF".into(), ..PrefetchState::default() });
+        assert!(!told(&snapshot).contains("sees launches"));
     }
 
     #[test]

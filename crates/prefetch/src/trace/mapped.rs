@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use eke_core::units::PageSize;
 use eke_kernel::Root;
@@ -34,6 +35,12 @@ pub fn look(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut
             each(Seen::Pages { launch, inode, span: span.in_4k(page), how: How::Mapped });
         }
     }
+}
+
+/// Has the host the file that a process has mapped from this path, at this path?
+pub fn is_here(root: &Root, mounts: &Mounts, pid: u32, path: &Path) -> bool {
+    let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
+    maps::parse(&text).iter().any(|mapping| mapping.path == path && found(mounts, mapping).is_some())
 }
 
 /// The spans of the file that are held.

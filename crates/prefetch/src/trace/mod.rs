@@ -6,6 +6,7 @@
 //! - `bpf` (feature `bpf`): the programs of `bpf/launch.bpf.c`, loaded, attached, read; [`record`]: what they send; [`btf`]: what
 //!   the kernel lets them see
 //! - [`plain`]: without BPF, by the kernel's process events ([`connector`], [`proc_event`]) or looks at `/proc` ([`scan`]), and mapped pages
+//! - `hears`: whether a tracer sees what happens here at all
 //! - [`places`], [`maps`]: pure; [`mounts`], [`mapped`], [`process`]: what they are read from
 //!
 //! Nothing here opens a file to learn of it. Where a file's state is not told by the kernel it is looked at (stat), but not on network
@@ -14,6 +15,7 @@
 #[cfg(feature = "bpf")]
 mod bpf;
 pub mod connector;
+mod hears;
 pub mod mapped;
 pub mod maps;
 pub mod mounts;

@@ -129,9 +129,13 @@ impl Plain {
         Exec { pid, parent, uid, at, launch, program: self.program(pid) }
     }
 
-    /// Paths are those of the process: they are the host's if its mounts are.
+    /// Paths are those of the process: they are the host's if its mounts are, or if the host has the same file there. As a service this
+    /// process has mounts of its own (PrivateTmp, ProtectSystem), which no other program has.
     fn program(&self, pid: u32) -> Option<Program> {
-        let exe = process::exe(&self.root, pid).filter(|_| process::has_our_mounts(&self.root, pid))?;
+        let exe = process::exe(&self.root, pid)?;
+        let is_here =
+            process::has_our_mounts(&self.root, pid) || mapped::is_here(&self.root, &self.mounts, pid, &exe);
+        is_here.then_some(())?;
         let args = process::args(&self.root, pid);
         let cwd = process::cwd(&self.root, pid);
         Some(script::program(exe, &process::split_args(&args, true), cwd.as_deref()))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use eke_kernel::Root;
 
+use super::hears;
 use super::plain::Plain;
 use super::source::{Source, Way};
 use crate::learn::{LaunchId, Seen};
@@ -61,7 +62,7 @@ impl Tracer {
     pub fn start(root: &Root) -> Self {
         let mut refused = Vec::new();
         for way in [Way::Bpf, Way::Connector] {
-            match Self::start_by(root, way) {
+            match Self::start_by(root, way).and_then(|tracer| tracer.that_hears(root)) {
                 Ok(tracer) => return tracer.with_reasons(refused),
                 Err(why) => refused.push((way, why.to_string())),
             }
@@ -83,6 +84,14 @@ impl Tracer {
 
     fn of(way: Way, trace: Box<dyn Trace>, blind: Vec<String>) -> Self {
         Self { source: Source { way, why_not_better: Vec::new(), blind }, way: trace }
+    }
+
+    /// Only if it is told of a program that this process starts: in a container the kernel may tell of nothing, or by other numbers.
+    fn that_hears(mut self, root: &Root) -> Result<Self, Refused> {
+        if root.is_host() {
+            hears::check(self.way.as_mut(), &mut hears::program(), hears::AT_MOST)?;
+        }
+        Ok(self)
     }
 
     fn with_reasons(mut self, why_not_better: Vec<(Way, String)>) -> Self {
@@ -146,7 +155,7 @@ fn bpf(_root: &Root) -> Result<Tracer, Refused> {
 
 fn plain_blind(way: Way) -> Vec<String> {
     let pages = "only pages that are mapped when it looks are seen, not read(2), directories and metadata";
-    let apart = "programs with mounts of their own (containers) have no names";
+    let apart = "programs whose files the host does not have at the same paths (containers) have no names";
     let short = "programs that end within seconds are not seen";
     let all: &[&str] = if way == Way::Scan { &[pages, apart, short] } else { &[pages, apart] };
     all.iter().map(|text| (*text).to_owned()).collect()

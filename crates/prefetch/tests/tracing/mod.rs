@@ -146,10 +146,15 @@ impl Listen for Told {
 impl Session {
     /// The time for a launch is long: this machine may be busy.
     pub fn new(way: Way, disk: &Disk) -> Self {
+        Self::at(way, disk.place())
+    }
+
+    /// Of a disk that another process has set up.
+    pub fn at(way: Way, place: PathBuf) -> Self {
         let quiet = Duration::from_secs(30);
         let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
         let tracer = Tracer::start_by(&Root::host(), way).unwrap();
-        Self { watch: Watch::with(tracer, settings), told: Told { place: disk.place(), news: Vec::new() } }
+        Self { watch: Watch::with(tracer, settings), told: Told { place, news: Vec::new() } }
     }
 
     pub fn turn(&mut self) {
