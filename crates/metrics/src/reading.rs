@@ -24,6 +24,8 @@ pub struct Cache {
     pub memory: Bytes,
     /// The most that it may hold now.
     pub limit: Bytes,
+    /// What is remembered of files besides their blocks.
+    pub tables: Bytes,
     /// What the blocks held are in their files.
     pub raw: Bytes,
     /// Blocks asked for and held.

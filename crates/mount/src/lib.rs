@@ -12,6 +12,7 @@
 //! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
 //! - [`settings`], [`status`]: what was asked for, and what is
 //! - [`registry`]: which mounts there are, and where their sockets lie
+//! - `footprint`: what tables take of memory
 //! - `sync`: the locks of the tier, or shuttle's
 //!
 //! # Invariants
@@ -21,6 +22,7 @@
 //! - Lack of memory, a corrupted block or a dead worker costs a read from below, never an error or an old byte.
 
 pub mod below;
+mod footprint;
 pub mod fs;
 pub mod node;
 pub mod path_text;

@@ -132,6 +132,8 @@ pub struct Figures {
     pub worth: WorthFigures,
     /// How much memory the store may have now.
     pub size: SizeFigures,
+    /// What is remembered of files.
+    pub files: FilesFigures,
     /// How changes made below are noticed.
     pub watch: WatchFigures,
     /// Mounts inside the directory that are not served, since they forbid what this mount does not; the first 16.
@@ -283,6 +285,23 @@ pub struct SizeFigures {
     pub last_reason: Option<String>,
     /// Seconds since then.
     pub last_s: Option<u64>,
+}
+
+/// What is remembered of files besides their blocks. It grows with the files that the kernel knows, and is within what was asked for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FilesFigures {
+    /// Files and directories that the kernel may ask for.
+    pub known: u64,
+    /// Memory of the worker's tables of them.
+    pub tables: Bytes,
+    /// Memory of the ledger, from which a next worker knows them.
+    pub ledger: Bytes,
+    /// Descriptors below that are open for them, at most.
+    pub descriptors: u64,
+    /// All of it, with what the kernel holds for the descriptors.
+    pub memory: Bytes,
 }
 
 /// How changes made below are noticed.

@@ -21,6 +21,10 @@ use tier::{Options, Place, Seen, Tier};
 #[path = "../src/tier/mod.rs"]
 mod tier;
 
+#[path = "../src/footprint.rs"]
+#[allow(dead_code, reason = "not all of it is tested here")]
+mod footprint;
+
 mod settings {
     pub use eke_mount::settings::Compress;
 }

@@ -115,6 +115,15 @@ fn figures_of(out: &mut String, f: &Figures) {
         (Some(why), None) => row(out, "size", &format!("{} now: {why}", f.size.now)),
         (None, _) => row(out, "size", &format!("{}, as asked for", f.size.now)),
     }
+    let files = &f.files;
+    row(
+        out,
+        "files",
+        &format!(
+            "{} known: {} of memory, with a ledger of {} and {} descriptors",
+            files.known, files.memory, files.ledger, files.descriptors
+        ),
+    );
     row(out, "changes", &watch(&f.watch));
     for mount in &f.not_served {
         row(out, "not served", &format!("{}: {}", mount.place.shown(), mount.why));
@@ -247,7 +256,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 mod tests {
     use eke_core::units::Bytes;
     use eke_mount::settings::{Compress, Memory, Settings, Straight};
-    use eke_mount::status::{NotServed, SizeFigures};
+    use eke_mount::status::{FilesFigures, NotServed, SizeFigures};
 
     use super::*;
 
@@ -289,6 +298,13 @@ mod tests {
                 last_reason: Some("shrank from 600 MiB: 90 MiB of RAM were available".into()),
                 last_s: Some(150),
                 ..SizeFigures::default()
+            },
+            files: FilesFigures {
+                known: 12_345,
+                tables: Bytes::mib(4),
+                ledger: Bytes::mib(2),
+                descriptors: 512,
+                memory: Bytes::mib(7),
             },
             watch: WatchFigures {
                 why: Some("only root may (CAP_SYS_ADMIN)".into()),

@@ -53,6 +53,7 @@ fn of_cache(cache: &documents::Cache) -> Option<Cache> {
         serving: cache.state == CacheState::Serving,
         memory: figures.store.held,
         limit: figures.store.limit,
+        tables: figures.files.memory,
         raw: figures.store.raw,
         hits: figures.store.hits,
         misses: figures.store.misses,

@@ -5,7 +5,7 @@ use eke_core::units::Nanos;
 use crate::metric::{Metric, Sample};
 use crate::reading::{Cache, Reading};
 
-pub const METRICS: [Metric; 10] = [
+pub const METRICS: [Metric; 11] = [
     Metric::gauge(
         "eke_cache_serving",
         "",
@@ -20,6 +20,13 @@ pub const METRICS: [Metric; 10] = [
     Metric::gauge("eke_cache_memory_limit_bytes", "bytes", "The most that it may hold now.", |r| {
         each(r, |c| c.limit.0 as f64)
     })
+    .by(PLACE),
+    Metric::gauge(
+        "eke_cache_tables_bytes",
+        "bytes",
+        "Memory of what is remembered of files besides their blocks; within the memory asked for.",
+        |r| each(r, |c| c.tables.0 as f64),
+    )
     .by(PLACE),
     Metric::gauge(
         "eke_cache_files_bytes",

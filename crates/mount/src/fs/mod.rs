@@ -36,10 +36,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use eke_cache::FileId;
+use eke_core::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
 use crate::below::{File, Stamp};
-use crate::node::{Access, Ledger, Node, Nodes};
+use crate::node::{Access, Footprint, Ledger, Node, Nodes};
 use crate::settings::Straight;
 use crate::tier::{Hands, Seen, Tier};
 use crate::worth::Worth;
@@ -61,6 +62,8 @@ pub struct Options {
     pub forgotten: usize,
     /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read below at once.
     pub hands: usize,
+    /// Nodes with a descriptor below, at most.
+    pub paths: usize,
     /// open(2) below asks the server for the file's attributes: NFS.
     pub opens_ask: bool,
 }
@@ -68,7 +71,7 @@ pub struct Options {
 impl Default for Options {
     /// One second, as NFS has it at least (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4, opens_ask: false }
+        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4, paths: usize::MAX, opens_ask: false }
     }
 }
 
@@ -138,7 +141,7 @@ impl Fs {
         ledger: Arc<dyn Ledger>,
         options: Options,
     ) -> io::Result<Self> {
-        let nodes = Nodes::new(root, ledger)?.remembering(options.forgotten);
+        let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
         let worth = Arc::new(Worth::new(Straight::Never, None));
         Ok(Self {
             nodes,
@@ -184,6 +187,12 @@ impl Fs {
     /// The nodes: to take over from a dead worker, and to know which one a file below is.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// What is remembered of files, in all tables that grow with them.
+    pub fn footprint(&self) -> Footprint {
+        let nodes = self.nodes.footprint();
+        Footprint { tables: Bytes(nodes.tables.0 + self.tier.tables() as u64), ..nodes }
     }
 
     fn id(&self, node: &Node) -> FileId {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::Inode;
+use crate::footprint::{allocated, map};
 
 type Key = (u64, u64);
 
@@ -57,6 +58,15 @@ impl Forgotten {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are, and what the tables take.
+    pub fn footprint(&self) -> (usize, usize) {
+        let kept = self.kept();
+        let tables = map(kept.paths.capacity(), size_of::<(Key, Path)>())
+            + kept.order.capacity() * size_of::<(Key, u64)>()
+            + kept.paths.len() * allocated(size_of::<OwnedFd>() + 16);
+        (kept.paths.len(), tables)
     }
 
     /// The kernel has forgotten this inode.

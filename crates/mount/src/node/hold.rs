@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Inode;
 use crate::below::File;
@@ -19,6 +19,12 @@ pub enum Access {
     Write,
 }
 
+/// A moment of this process that others are told by: a number takes less memory than an [`Instant`].
+fn base() -> Instant {
+    static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *BASE
+}
+
 /// A node.
 #[derive(Debug)]
 pub struct Node {
@@ -29,8 +35,8 @@ pub struct Node {
     /// Differs from that of the inode that had the number before.
     pub generation: u64,
     opens: AtomicU64,
-    /// When it was opened last.
-    opened: Mutex<Option<Instant>>,
+    /// When it was opened last, in nanoseconds since [`base`], and one more.
+    opened: AtomicU64,
     /// Of the opens, those to write that this worker saw.
     writers: AtomicU64,
     gone: AtomicBool,
@@ -83,7 +89,7 @@ impl Node {
             inode,
             generation,
             opens: AtomicU64::new(0),
-            opened: Mutex::default(),
+            opened: AtomicU64::new(0),
             writers: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             kept: AtomicBool::new(false),
@@ -130,12 +136,14 @@ impl Node {
 
     /// When it was opened last, if by this worker.
     pub fn opened_at(&self) -> Option<Instant> {
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        let since = self.opened.load(Relaxed).checked_sub(1)?;
+        Some(base() + Duration::from_nanos(since))
     }
 
     /// It is being opened.
     pub fn note_opened(&self, now: Instant) {
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let since = now.saturating_duration_since(base()).as_nanos();
+        self.opened.store(u64::try_from(since).map_or(u64::MAX, |since| since + 1), Relaxed);
     }
 
     /// Counts an open, or a release; returns whether it is open now.

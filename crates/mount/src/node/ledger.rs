@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use eke_core::units::Bytes;
+
 /// One thing that happened to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry<'a> {
@@ -54,6 +56,11 @@ pub trait Ledger: Send + Sync {
 
     /// The kept descriptor is needed no more.
     fn drop_kept(&self, node: u64);
+
+    /// What it takes.
+    fn memory(&self) -> Bytes {
+        Bytes(0)
+    }
 }
 
 /// A ledger for a worker that is not to be outlived: tests.

@@ -25,6 +25,6 @@ mod table;
 pub use borders::{Refused, is_kernels};
 pub use hold::{Access, Hold, Node, Writer};
 pub use ledger::{Entry, Ledger, Nobody};
-pub use nodes::Nodes;
 pub(crate) use nodes::inode;
+pub use nodes::{DESCRIPTOR, Footprint, Nodes};
 pub use table::{Inode, Place, ROOT, Table};

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
+use eke_core::units::Bytes;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
@@ -30,6 +31,30 @@ pub struct Nodes {
     forgotten: Forgotten,
     borders: Borders,
     ledger: Shared,
+}
+
+/// What is remembered of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// Files and directories that the kernel may ask for.
+    pub known: u64,
+    /// Memory of what this process knows of them.
+    pub tables: Bytes,
+    /// Memory of what a next worker must know.
+    pub ledger: Bytes,
+    /// Their open descriptors below, at most.
+    pub descriptors: u64,
+}
+
+/// What a descriptor keeps in the kernel's memory: an open file, its name, and an inode of ext4 (filp, dentry, ext4_inode_cache in
+/// `/proc/slabinfo`).
+pub const DESCRIPTOR: Bytes = Bytes(2048);
+
+impl Footprint {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        Bytes(self.tables.0 + self.ledger.0 + self.descriptors * DESCRIPTOR.0)
+    }
 }
 
 /// The way down to a node, the last step first.
@@ -59,8 +84,14 @@ impl Nodes {
         let (node, borders) = (Node::new(ROOT, inode(&statx), 0), Borders::new(at::mount_of(&root, &statx)));
         node.hold().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
-        let (paths, forgotten) = (Paths::by_limit(), Forgotten::default());
+        let (paths, forgotten) = (Paths::within_limits(usize::MAX), Forgotten::default());
         Ok(Self { table: RwLock::new(table), paths, forgotten, borders, ledger: Shared(ledger) })
+    }
+
+    /// With descriptors of so many nodes at most.
+    pub fn with_paths(mut self, most: usize) -> Self {
+        self.paths = Paths::within_limits(most);
+        self
     }
 
     /// With descriptors of so many nodes kept after the kernel has forgotten them, or of as many as may be open.
@@ -128,9 +159,17 @@ impl Nodes {
         self.read().open()
     }
 
-    /// How many are known.
-    pub fn count(&self) -> usize {
-        self.read().len()
+    /// How many are known, and what that takes.
+    pub fn footprint(&self) -> Footprint {
+        let (forgotten, of_forgotten) = self.forgotten.footprint();
+        let paths = self.paths.len();
+        let table = self.read();
+        Footprint {
+            known: table.len() as u64,
+            tables: Bytes(table.memory().0 + (of_forgotten + paths * size_of::<usize>()) as u64),
+            ledger: self.ledger.0.memory(),
+            descriptors: (paths + forgotten) as u64,
+        }
     }
 
     /// The node with this number.

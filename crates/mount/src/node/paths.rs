@@ -21,10 +21,10 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// A quarter of what this process may open (`RLIMIT_NOFILE`).
-    pub(super) fn by_limit() -> Self {
+    /// So many, but at most a quarter of what this process may open (`RLIMIT_NOFILE`).
+    pub(super) fn within_limits(most: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::new(usize::try_from((limit / 4).min(MOST)).unwrap_or(FEWEST))
+        Self::new(usize::try_from((limit / 4).min(MOST)).unwrap_or(FEWEST).min(most))
     }
 
     pub(super) fn new(most: usize) -> Self {
@@ -33,6 +33,11 @@ impl Paths {
 
     pub(super) fn most(&self) -> usize {
         self.most
+    }
+
+    /// How many there are, with those of nodes that went since.
+    pub(super) fn len(&self) -> usize {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// This one has a descriptor now. No hold may be locked.

@@ -1,11 +1,14 @@
 //! The numbers of nodes, where they are, and how often the kernel holds them. No descriptors here.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use eke_core::units::Bytes;
+
 use super::{Entry, Ledger, Node};
+use crate::footprint::{allocated, map};
 
 /// The root's number (`FUSE_ROOT_ID`).
 pub const ROOT: u64 = 1;
@@ -41,17 +44,17 @@ pub struct Place {
     /// The directory's number.
     pub parent: u64,
     /// The name there.
-    pub name: OsString,
+    pub name: Box<OsStr>,
 }
 
 impl Place {
     /// Of both.
     pub fn new(parent: u64, name: &OsStr) -> Self {
-        Self { parent, name: name.to_owned() }
+        Self { parent, name: name.into() }
     }
 
     fn is(&self, parent: u64, name: &OsStr) -> bool {
-        self.parent == parent && self.name == name
+        self.parent == parent && *self.name == *name
     }
 }
 
@@ -68,10 +71,26 @@ struct Known {
     pins: u64,
 }
 
+impl Known {
+    /// Most have one place, and no room for more.
+    fn add(&mut self, place: Place) {
+        self.places.reserve_exact(1);
+        self.places.push(place);
+    }
+}
+
+/// With its part of the list that it is in, which most are in alone.
+fn memory_of(place: &Place) -> usize {
+    allocated(size_of::<Place>()) + allocated(place.name.len())
+}
+
 /// All nodes.
 pub struct Table {
     nodes: HashMap<u64, Known>,
+    /// Of inodes whose number is not that of the node.
     numbers: HashMap<(u64, u64), u64>,
+    /// What the places take, in bytes.
+    places: usize,
     root_dev: u64,
     next_foreign: u64,
     doubtful: VecDeque<u64>,
@@ -92,6 +111,7 @@ impl Table {
         Self {
             nodes: HashMap::from([(ROOT, known)]),
             numbers: HashMap::from([((inode.dev, inode.ino), ROOT)]),
+            places: 0,
             root_dev: inode.dev,
             next_foreign: FOREIGN,
             doubtful: VecDeque::new(),
@@ -108,7 +128,8 @@ impl Table {
 
     /// The node of this inode, if it is known.
     pub fn find(&self, inode: &Inode) -> Option<Arc<Node>> {
-        let node = &self.nodes.get(self.numbers.get(&(inode.dev, inode.ino))?)?.node;
+        let number = self.numbers.get(&(inode.dev, inode.ino)).copied().unwrap_or(inode.ino);
+        let node = &self.nodes.get(&number)?.node;
         node.inode.is(inode).then(|| Arc::clone(node))
     }
 
@@ -121,6 +142,15 @@ impl Table {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// What all of it takes.
+    pub fn memory(&self) -> Bytes {
+        let maps = map(self.nodes.capacity(), size_of::<(u64, Known)>())
+            + map(self.numbers.capacity(), size_of::<((u64, u64), u64)>());
+        // Two counts stand before what an Arc points to.
+        let nodes = self.nodes.len() * allocated(size_of::<Node>() + 16);
+        Bytes((maps + nodes + self.places) as u64)
     }
 
     /// Is there nothing, not even the root? Never.
@@ -154,10 +184,17 @@ impl Table {
         if let Some(&number) = self.numbers.get(&key) {
             return number;
         }
-        let plain = inode.dev == self.root_dev && inode.ino > ROOT && inode.ino < FOREIGN;
-        let number = if plain { inode.ino } else { self.foreign() };
+        if self.is_plain(inode) {
+            return inode.ino;
+        }
+        let number = self.foreign();
         self.numbers.insert(key, number);
         number
+    }
+
+    /// Is its number the node's?
+    fn is_plain(&self, inode: &Inode) -> bool {
+        inode.dev == self.root_dev && inode.ino > ROOT && inode.ino < FOREIGN
     }
 
     fn foreign(&mut self) -> u64 {
@@ -172,6 +209,7 @@ impl Table {
         node.take_opens(&known.node);
         known.node = node;
         let places = std::mem::take(&mut known.places);
+        self.places -= places.iter().map(memory_of).sum::<usize>();
         places.iter().for_each(|p| self.unpin(p.parent));
     }
 
@@ -182,8 +220,10 @@ impl Table {
             return;
         }
         let parent = place.parent;
-        known.places.push(place);
+        self.places += memory_of(&place);
+        known.add(place);
         let oldest = (known.places.len() > MOST_PLACES).then(|| known.places.remove(0));
+        self.places -= oldest.as_ref().map_or(0, memory_of);
         self.record(number);
         if let Some(known) = self.nodes.get_mut(&parent) {
             known.pins += 1;
@@ -197,7 +237,7 @@ impl Table {
     pub fn unplace(&mut self, number: u64, parent: u64, name: &OsStr) {
         let Some(known) = self.nodes.get_mut(&number) else { return };
         let Some(at) = known.places.iter().position(|p| p.is(parent, name)) else { return };
-        known.places.remove(at);
+        self.places -= memory_of(&known.places.remove(at));
         let was_last = at == known.places.len() && !known.places.is_empty();
         if was_last {
             self.record(number);
@@ -224,7 +264,7 @@ impl Table {
         let Some(known) = self.nodes.get(&number) else { return };
         let Some(place) = known.places.last() else { return };
         let Inode { dev, ino, born_ns } = known.node.inode;
-        let (parent, name, generation) = (place.parent, place.name.as_os_str(), known.node.generation);
+        let (parent, name, generation) = (place.parent, &*place.name, known.node.generation);
         self.ledger.record(Entry::Known { node: number, parent, name, dev, ino, born_ns, generation });
     }
 
@@ -270,6 +310,10 @@ impl Table {
         if self.numbers.get(&key) == Some(&number) {
             self.numbers.remove(&key);
         }
+        self.places -= known.places.iter().map(memory_of).sum::<usize>();
+        if self.nodes.len() < self.nodes.capacity() / 8 {
+            self.nodes.shrink_to(self.nodes.len() * 2);
+        }
         self.ledger.record(Entry::Forgotten { node: number });
         known.places.iter().for_each(|p| self.unpin(p.parent));
         Some(known.node)
@@ -285,6 +329,7 @@ impl Table {
                 continue;
             }
             let places = std::mem::take(&mut known.places);
+            self.places -= places.iter().map(memory_of).sum::<usize>();
             at.extend(places.iter().map(|p| p.parent));
             self.drop_unused(number);
         }
@@ -317,9 +362,12 @@ impl Table {
             let node = Arc::new(Node::new(number, inode, generation));
             let pins = self.nodes.get(&number).map_or(0, |k| k.pins);
             let known = Known { node, places: Vec::new(), lookups: 0, unsure: true, pins };
-            self.nodes.insert(number, known);
+            let before = self.nodes.insert(number, known);
+            self.places -= before.iter().flat_map(|k| &k.places).map(memory_of).sum::<usize>();
         }
-        self.numbers.insert((inode.dev, inode.ino), number);
+        if !self.is_plain(&inode) || number != inode.ino {
+            self.numbers.insert((inode.dev, inode.ino), number);
+        }
         self.next_foreign = self.next_foreign.max(number.wrapping_add(1));
     }
 
@@ -328,7 +376,8 @@ impl Table {
         if let Some(known) =
             self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place))
         {
-            known.places.push(place);
+            self.places += memory_of(&place);
+            known.add(place);
         }
     }
 

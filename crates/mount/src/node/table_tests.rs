@@ -131,3 +131,24 @@ fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
     assert!(!table.nodes.contains_key(&12) && !table.nodes.contains_key(&10));
     assert!(table.nodes.contains_key(&2024));
 }
+
+#[test]
+fn memory_is_counted_as_it_comes_and_goes() {
+    let mut table = table(Arc::new(Nobody));
+    for n in 0..2000 {
+        table.learn(inode(100 + n, 1), place(ROOT, "a name"));
+        table.place(100 + n, place(ROOT, "another one, which is longer"));
+    }
+    let most = table.memory().0;
+    assert!(most > 2000 * (size_of::<Node>() + size_of::<Known>()) as u64, "{most}");
+    // another inode under the number; names that go; more names than are kept
+    table.learn(inode(100, 2), place(ROOT, "new"));
+    (0..2000).for_each(|n| table.unplace(100 + n, ROOT, OsStr::new("a name")));
+    (0..=MOST_PLACES).for_each(|n| table.place(101, place(ROOT, &n.to_string())));
+    table.restore(&known(102, ROOT, "of an earlier worker"));
+    table.restore(&Entry::Forgotten { node: 102 });
+    assert_eq!(table.places, table.nodes.values().flat_map(|k| &k.places).map(memory_of).sum::<usize>());
+    (0..2000).for_each(|n| drop(table.forget(100 + n, 2)));
+    assert_eq!((table.len(), table.places), (1, 0));
+    assert!(table.memory().0 < most / 10, "{} of {most}", table.memory().0);
+}

@@ -136,9 +136,22 @@ fn room(signals: &Signals) -> Room {
     groups.fold(machine, Room::and)
 }
 
-/// Decides at `now` (any clock that only goes forward), with `held` bytes in the store.
-pub fn decide(asked: Memory, state: &State, now: Duration, signals: &Signals, held: Bytes) -> Decision {
+/// What is left to the store of what was asked for, when so much is taken by what is known of files: an eighth in any case, for the
+/// kernel alone decides when it forgets files.
+pub fn left(asked: Bytes, beside: Bytes) -> Bytes {
+    asked.saturating_sub(beside).max(Bytes(asked.0 / 8))
+}
+
+/// Decides at `now` (any clock that only goes forward), with `held.0` bytes in the store, and `held.1` beside it that count as well.
+pub fn decide(
+    asked: Memory,
+    state: &State,
+    now: Duration,
+    signals: &Signals,
+    held: (Bytes, Bytes),
+) -> Decision {
     let asked = resolve(asked, signals);
+    let (held, to_store) = (held.0, left(asked, held.1));
     let Room { least: room, with_quarter, with_half, reserve, whose } = room(signals);
     let swapping = is_swapping(state, now, &signals.machine);
     let held = signed(held);
@@ -159,13 +172,13 @@ pub fn decide(asked: Memory, state: &State, now: Duration, signals: &Signals, he
     } else {
         (now_at, whose)
     };
-    let limit = Bytes(u64::try_from(limit).unwrap_or(0)).min(asked);
+    let limit = Bytes(u64::try_from(limit).unwrap_or(0)).min(to_store);
     let needed = if room < 0 || swapping { Some(now) } else { state.needed };
     let waits = needed.is_some_and(|at| now.saturating_sub(at) < 2 * CALM);
     Decision {
         limit,
         asked,
-        why: if limit == asked { Why::Asked } else { why },
+        why: if limit == to_store { Why::Asked } else { why },
         moving: waits || room < TIGHT * reserve || limit.0.abs_diff(state.limit.0) > MIB,
         state: State { limit, needed, last: Some((now, signals.machine.swap_pages, room)) },
     }

@@ -55,12 +55,19 @@ pub struct Governor {
     report: Mutex<Report>,
     /// When the limit was changed last, in milliseconds of the clock.
     changed: AtomicU64,
+    /// Memory beside the store that counts as well.
+    beside: AtomicU64,
 }
 
 impl Governor {
     /// With what was asked for.
     pub fn new(asked: Memory) -> Self {
-        Self { asked, report: Mutex::new(Report::default()), changed: AtomicU64::new(0) }
+        Self {
+            asked,
+            report: Mutex::new(Report::default()),
+            changed: AtomicU64::new(0),
+            beside: AtomicU64::new(0),
+        }
     }
 
     /// The limit for a store that is about to be made, from what memory there is now.
@@ -69,7 +76,16 @@ impl Governor {
     /// Where the machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_kernel::error::Result<Bytes> {
         let signals = Reader::new(root.clone()).read()?;
-        Ok(decide(self.asked, &State::default(), Duration::ZERO, &signals, Bytes(0)).limit)
+        Ok(decide(self.asked, &State::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
+    }
+
+    /// So much is taken beside the store by what is known of files: it is within what was asked for, too.
+    pub fn note_beside(&self, beside: Bytes) {
+        self.beside.store(beside.0, Ordering::Relaxed);
+    }
+
+    fn beside(&self) -> Bytes {
+        Bytes(self.beside.load(Ordering::Relaxed))
     }
 
     /// The store's size and why, at the last look.
@@ -106,7 +122,7 @@ impl Governor {
 
     fn step(&self, signals: &Signals, state: &State, now: Duration, store: &impl Resize) -> Decision {
         let held = store.held();
-        let decision = decide(self.asked, state, now, signals, held);
+        let decision = decide(self.asked, state, now, signals, (held, self.beside()));
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
         if changed {
             self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -119,6 +135,7 @@ impl Governor {
             *report = Report {
                 asked: decision.asked,
                 limit: decision.limit,
+                beside: self.beside(),
                 held: held.min(decision.limit),
                 why: decision.why,
                 available: signals.machine.available,

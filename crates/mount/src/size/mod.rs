@@ -32,6 +32,8 @@ pub struct Report {
     pub asked: Bytes,
     /// The most that it may hold now.
     pub limit: Bytes,
+    /// Memory beside the store that is within what was asked for: what is known of files.
+    pub beside: Bytes,
     /// What it held at the last look.
     pub held: Bytes,
     /// Why the limit is what it is.
@@ -53,6 +55,12 @@ impl Report {
     pub fn sentence(&self) -> String {
         let Self { limit, available, .. } = self;
         match (self.why, self.headroom) {
+            (Why::Asked, _) if self.beside > Bytes(self.asked.0 / 16) => {
+                format!(
+                    "{limit} of the {} asked for: what is known of files takes {}",
+                    self.asked, self.beside
+                )
+            }
             (Why::Asked, _) => format!("{limit}, as asked"),
             (Why::Group, Some(headroom)) => format!("{limit}: its group has {headroom} left below its limit"),
             (Why::Machine | Why::Group, _) => format!("{limit}: {available} are available on the machine"),

@@ -14,6 +14,7 @@ use eke_cache::FileId;
 
 use super::Seen;
 use crate::below::Stamp;
+use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 
 /// Locks: each is held over an fstat(2) now and then.
@@ -130,6 +131,18 @@ impl Known {
             Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
             Err(_) => entry.packed = None,
         }
+    }
+
+    /// What it takes, in bytes.
+    pub fn memory(&self) -> usize {
+        let of = |entries: &HashMap<FileId, Entry>| map(entries.capacity(), size_of::<(FileId, Entry)>());
+        self.shards
+            .iter()
+            .map(|shard| {
+                let shard = lock(shard);
+                of(&shard.young) + of(&shard.old)
+            })
+            .sum()
     }
 
     /// Nothing is known of the file.

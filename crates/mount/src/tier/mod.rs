@@ -187,6 +187,11 @@ impl Tier {
         self.names.id(dev, ino)
     }
 
+    /// Bytes that are taken by what is known of files besides their blocks.
+    pub fn tables(&self) -> usize {
+        self.known.memory() + self.names.memory()
+    }
+
     /// What the tier has done so far.
     pub fn report(&self) -> Report {
         self.counters.report()

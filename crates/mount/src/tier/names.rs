@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use eke_cache::FileId;
 
+use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 
 /// Set in what is not simply an inode number.
@@ -38,6 +39,13 @@ impl Names {
             return FileId(ino);
         }
         given.other(dev, ino)
+    }
+}
+
+impl Names {
+    /// What it takes, in bytes.
+    pub fn memory(&self) -> usize {
+        map(lock(&self.given).others.capacity(), size_of::<((u64, u64), u64)>())
     }
 }
 

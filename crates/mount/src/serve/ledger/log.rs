@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use eke_core::units::Bytes;
 use twox_hash::XxHash64;
 
 use super::medium::{Medium, Memfd};
@@ -86,6 +87,11 @@ impl<M: Medium> Log<M> {
         if outdated { self.rewrite() } else { Ok(()) }
     }
 
+    /// What it takes.
+    pub fn memory(&self) -> Bytes {
+        Bytes(HALVES[0] + self.tail().len)
+    }
+
     fn append_to(&self, tail: &mut Tail, entry: &Entry<'_>) -> io::Result<()> {
         let Tail { generation, len, record, .. } = tail;
         encode(entry, *generation, record);
@@ -102,7 +108,7 @@ impl<M: Medium> Log<M> {
         let old = self.tail().clone();
         let (nodes, ..) = replay_part(&self.medium, old.generation, 0, old.len)?;
         let mut new = Tail { generation: old.generation + 1, ..Tail::default() };
-        self.append_all(&mut new, &nodes.entries())?;
+        nodes.iter().try_for_each(|entry| self.append_to(&mut new, &entry))?;
         let mut tail = self.tail();
         let (_, since) = records(&self.medium, old.generation, old.len, tail.len)?;
         self.append_all(&mut new, &since)?;

@@ -13,6 +13,8 @@ pub mod record;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use eke_core::units::Bytes;
+
 use crate::node;
 
 pub use kept::{Kept, Note};
@@ -56,5 +58,9 @@ impl node::Ledger for Ledger {
 
     fn drop_kept(&self, node: u64) {
         self.keeper.drop_kept(node);
+    }
+
+    fn memory(&self) -> Bytes {
+        self.log.memory()
     }
 }

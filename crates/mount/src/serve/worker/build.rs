@@ -18,7 +18,7 @@ use super::tend::Tender;
 use super::watcher::Watcher;
 use crate::below::{is_remote, tick};
 use crate::fs::{Fetchers, Fs, Options, Serve};
-use crate::node::Ledger;
+use crate::node::{DESCRIPTOR, Ledger};
 use crate::registry::Mount;
 use crate::serve::ledger::Replay;
 use crate::serve::log::say;
@@ -33,6 +33,8 @@ const PACKERS_NICE: i32 = 5;
 
 /// Looked at every ten seconds, so not too many.
 const MOST_FORGOTTEN: usize = 8192;
+/// However small the store is: directories that are listed in turn.
+const FEWEST_PATHS: usize = 512;
 /// `include/uapi/linux/magic.h`.
 const NFS: u32 = 0x6969;
 
@@ -110,18 +112,19 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         ttl: ttl.unwrap_or(usual.ttl),
         forgotten: forgotten(limit, &dir),
         hands: fetching(limit),
+        paths: paths(limit),
         opens_ask: fstatfs(&dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
     };
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
-    let entries = replay.nodes.entries();
-    fs.nodes().restore(entries.iter().map(|e| e.entry()), kept.into_iter().collect());
+    fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
+    drop(replay);
     let fs = Arc::new(fs.served_by(shown.id).with_worth(Arc::clone(&worth)));
     let (watch, report) = match watch {
         Ok(watch) => (Some(watch), Report::Watched),
         Err(report) => (None, report),
     };
-    let sources = Sources::new(&store, &tier, &worth, &governor, &fs, report);
+    let sources = Sources::new(&store, &fs, &tier, (&worth, &governor), report);
     let watcher = watch.map(|watch| Watcher {
         watch,
         fs: Arc::clone(&fs),
@@ -139,11 +142,15 @@ fn recent(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
 }
 
-/// Inodes below that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory, at some
-/// 2 KiB for an inode of ext4 with its name and descriptor. None of a file system that is somewhere else: there a number may come
-/// again, and an open file that is unlinked stays under another name (NFS).
+/// Nodes with a descriptor below: a 16th of the store's memory.
+fn paths(limit: Bytes) -> usize {
+    usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
+}
+
+/// Inodes below that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory. None of a
+/// file system that is somewhere else: there a number may come again, and an open file that is unlinked stays under another name (NFS).
 fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
-    let most = usize::try_from(limit.0 / 64 / 2048).unwrap_or(usize::MAX);
+    let most = usize::try_from(limit.0 / 64 / DESCRIPTOR.0).unwrap_or(usize::MAX);
     if is_remote(dir) { 0 } else { most.min(MOST_FORGOTTEN) }
 }
 

@@ -7,8 +7,9 @@ use eke_cache::Store;
 use eke_core::units::{Bytes, Nanos};
 
 use crate::fs::Fs;
+use crate::node::Footprint;
 use crate::size::Governor;
-use crate::status::{Figures, NotServed, SizeFigures, TierFigures, WatchFigures, WorthFigures};
+use crate::status::{Figures, FilesFigures, NotServed, SizeFigures, TierFigures, WatchFigures, WorthFigures};
 use crate::tier::{self, Tier};
 use crate::watch::{Report, Told};
 use crate::worth::{self, Worth};
@@ -22,10 +23,10 @@ pub(super) struct Sources(Arc<Inside>);
 
 struct Inside {
     store: Arc<Store>,
+    fs: Arc<Fs>,
     tier: Arc<Tier>,
     worth: Arc<Worth>,
     governor: Arc<Governor>,
-    fs: Arc<Fs>,
     watch: Mutex<Report>,
     changes: AtomicU64,
     everything: AtomicU64,
@@ -34,18 +35,17 @@ struct Inside {
 impl Sources {
     pub(super) fn new(
         store: &Arc<Store>,
-        tier: &Arc<Tier>,
-        worth: &Arc<Worth>,
-        governor: &Arc<Governor>,
         fs: &Arc<Fs>,
+        tier: &Arc<Tier>,
+        (worth, governor): (&Arc<Worth>, &Arc<Governor>),
         watch: Report,
     ) -> Self {
         Self(Arc::new(Inside {
             store: Arc::clone(store),
+            fs: Arc::clone(fs),
             tier: Arc::clone(tier),
             worth: Arc::clone(worth),
             governor: Arc::clone(governor),
-            fs: Arc::clone(fs),
             watch: Mutex::new(watch),
             changes: AtomicU64::new(0),
             everything: AtomicU64::new(0),
@@ -80,6 +80,7 @@ impl Sources {
             tier: of_tier(&self.0.tier.report()),
             worth: of_worth(self.0.worth.report()),
             size: of_size(&self.0.governor.report()),
+            files: of_files(&self.0.fs.footprint()),
             watch: self.of_watch(),
             not_served: self.not_served(),
         }
@@ -128,6 +129,11 @@ fn of_worth(report: worth::Report) -> WorthFigures {
         no_passthrough: report.no_passthrough,
         reasons: report.reasons.into_iter().map(worth::Reason::sentence).collect(),
     }
+}
+
+fn of_files(footprint: &Footprint) -> FilesFigures {
+    let Footprint { known, tables, ledger, descriptors } = *footprint;
+    FilesFigures { known, tables, ledger, descriptors, memory: footprint.total() }
 }
 
 fn of_size(report: &crate::size::Report) -> SizeFigures {

@@ -80,6 +80,7 @@ impl Tender {
             let now = ticks(root);
             let stats = self.store.stats();
             self.worth.has_room_for(room(&stats));
+            self.governor.note_beside(self.fs.footprint().total());
             turns += 1;
             if turns % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();

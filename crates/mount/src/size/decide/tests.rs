@@ -49,8 +49,13 @@ fn reserves_are_smaller_on_small_machines() {
 #[test]
 fn a_group_that_is_nearly_full_shrinks_the_store_though_the_machine_has_room() {
     let signals = with_group(machine(4096, 3000), 96, 90);
-    let decision =
-        decide(Memory::Bytes(Bytes::mib(48)), &state(48, SECOND, 0), 2 * SECOND, &signals, Bytes::mib(48));
+    let decision = decide(
+        Memory::Bytes(Bytes::mib(48)),
+        &state(48, SECOND, 0),
+        2 * SECOND,
+        &signals,
+        (Bytes::mib(48), Bytes(0)),
+    );
     // 6 MiB are missing to the reserve of 12; with them a margin goes: as much as went since the last look.
     assert_eq!((decision.limit, decision.why), (Bytes::mib(48 - 6 - 6), Why::Group));
     assert!(decision.moving);
@@ -62,18 +67,29 @@ fn swapping_shrinks_only_while_little_is_free() {
     signals.machine.swap_pages = 10_000;
     let asked = Memory::Bytes(Bytes::mib(800));
     let before = state(800, SECOND, i64::MAX / 8);
-    let calm =
-        decide(asked, &State { last: Some((SECOND, 0, 0)), ..before }, 2 * SECOND, &signals, Bytes::mib(800));
+    let calm = decide(
+        asked,
+        &State { last: Some((SECOND, 0, 0)), ..before },
+        2 * SECOND,
+        &signals,
+        (Bytes::mib(800), Bytes(0)),
+    );
     assert_eq!(calm.limit, Bytes::mib(800));
     signals.machine.free = Bytes::mib(20);
-    let tight =
-        decide(asked, &State { last: Some((SECOND, 0, 0)), ..before }, 2 * SECOND, &signals, Bytes::mib(800));
+    let tight = decide(
+        asked,
+        &State { last: Some((SECOND, 0, 0)), ..before },
+        2 * SECOND,
+        &signals,
+        (Bytes::mib(800), Bytes(0)),
+    );
     assert_eq!((tight.limit, tight.why), (Bytes::mib(700), Why::Swapping));
 }
 
 #[test]
 fn it_starts_at_once_with_what_there_is() {
-    let first = decide(Memory::Percent(50), &State::default(), SECOND, &machine(1024, 300), Bytes(0));
+    let first =
+        decide(Memory::Percent(50), &State::default(), SECOND, &machine(1024, 300), (Bytes(0), Bytes(0)));
     assert_eq!(first.limit, Bytes::mib(300 - 64 - 16));
 }
 
@@ -82,7 +98,8 @@ fn of_two_reserves_each_has_its_margin() {
     // The machine has less room, and the group, whose reserve is larger, less with a margin.
     let first = |available| {
         let signals = with_group(machine(3016, available), 8192, 8192 - 1112);
-        decide(Memory::Bytes(Bytes::mib(2048)), &State::default(), SECOND, &signals, Bytes(0)).limit
+        decide(Memory::Bytes(Bytes::mib(2048)), &State::default(), SECOND, &signals, (Bytes(0), Bytes(0)))
+            .limit
     };
     assert_eq!([first(754), first(854)], [Bytes::mib(1112 - 512 - 128); 2]);
 }
@@ -119,7 +136,7 @@ fn asked() -> impl Strategy<Value = Memory> {
 proptest! {
     #[test]
     fn never_above_what_was_asked(asked in asked(), state in states(), signals in signals(), held in 0u64..8192) {
-        let decision = decide(asked, &state, 20 * SECOND, &signals, Bytes::mib(held));
+        let decision = decide(asked, &state, 20 * SECOND, &signals, (Bytes::mib(held), Bytes(0)));
         prop_assert!(decision.limit <= resolve(asked, &signals));
         if let Memory::Bytes(bytes) = asked {
             prop_assert!(decision.limit <= bytes);
@@ -131,7 +148,7 @@ proptest! {
         asked in asked(), state in states(), signals in signals(), held in 0u64..8192,
     ) {
         let held = Bytes::mib(held);
-        let limit = decide(asked, &state, 20 * SECOND, &signals, held).limit;
+        let limit = decide(asked, &state, 20 * SECOND, &signals, (held, Bytes(0))).limit;
         let given_back = held.saturating_sub(limit);
         let grows_by = limit.saturating_sub(held);
         let whole = |there: Bytes, reserve: Bytes| {
@@ -148,7 +165,7 @@ proptest! {
     ) {
         let mut richer = signals.clone();
         richer.machine.available = richer.machine.available + Bytes::mib(more);
-        let decided = |signals| decide(asked, &state, 20 * SECOND, signals, Bytes::mib(held)).limit;
+        let decided = |signals| decide(asked, &state, 20 * SECOND, signals, (Bytes::mib(held), Bytes(0))).limit;
         prop_assert!(decided(&signals) <= decided(&richer));
     }
 
@@ -187,7 +204,8 @@ fn simulate(asked: Memory, hog: impl Fn(f64) -> u64, seconds: f64) -> Run {
         run.least_available_mib = run.least_available_mib.min(available);
         let signals = machine(total, available.max(0) as u64);
         let before = state.limit;
-        let decision = decide(asked, &state, Duration::from_secs_f64(at), &signals, Bytes::mib(held));
+        let decision =
+            decide(asked, &state, Duration::from_secs_f64(at), &signals, (Bytes::mib(held), Bytes(0)));
         state = decision.state;
         if at == 0.0 {
             run.first = decision.limit;
@@ -203,4 +221,16 @@ fn simulate(asked: Memory, hog: impl Fn(f64) -> u64, seconds: f64) -> Run {
     }
     run.last = state.limit;
     run
+}
+
+#[test]
+fn what_is_known_of_files_is_within_what_was_asked_for() {
+    let asked = Memory::Bytes(Bytes::mib(64));
+    let decided = |beside| {
+        let held = (Bytes::mib(64), Bytes::mib(beside));
+        decide(asked, &state(64, SECOND, 0), 20 * SECOND, &machine(4096, 3000), held)
+    };
+    assert_eq!((decided(0).limit, decided(10).limit), (Bytes::mib(64), Bytes::mib(54)));
+    assert_eq!((decided(10).asked, decided(10).why), (Bytes::mib(64), Why::Asked));
+    assert_eq!(decided(1000).limit, Bytes::mib(8), "something is left to the store");
 }

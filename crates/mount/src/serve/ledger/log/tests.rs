@@ -95,7 +95,7 @@ impl Medium for Tape {
 const FEW: u64 = 600;
 
 fn same(a: &Nodes, b: &Nodes) -> bool {
-    a.entries() == b.entries()
+    a.iter().eq(b.iter())
 }
 
 proptest! {
