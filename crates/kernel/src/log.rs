@@ -38,16 +38,19 @@ impl Log {
 
     /// Says one line, unless its kind was said too often of late. What cannot be written is lost: a full disk ends nothing.
     pub fn say(&self, line: &str) {
-        let line = one_line(line.trim_end());
-        let admitted = match self.repeats.try_lock() {
-            Ok(mut repeats) => repeats.admit(&line, monotonic_ms()),
-            Err(TryLockError::Poisoned(locked)) => locked.into_inner().admit(&line, monotonic_ms()),
-            // Another thread says something, or did when this process was forked from it.
-            Err(TryLockError::WouldBlock) => Some(line.into_owned()),
-        };
-        if let Some(line) = admitted {
+        if let Some(line) = self.admit(line, monotonic_ms()) {
             let _ = shorten(io::stderr().as_fd());
             let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn admit(&self, line: &str, now_ms: u64) -> Option<String> {
+        let line = one_line(line.trim_end());
+        match self.repeats.try_lock() {
+            Ok(mut repeats) => repeats.admit(&line, now_ms),
+            Err(TryLockError::Poisoned(locked)) => locked.into_inner().admit(&line, now_ms),
+            // Another thread says something, or did when this process was forked from it.
+            Err(TryLockError::WouldBlock) => Some(line.into_owned()),
         }
     }
 }
@@ -111,6 +114,15 @@ mod tests {
     fn appended(path: &Path) -> File {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap()
+    }
+
+    #[test]
+    fn lost_events_fill_no_log_and_a_name_in_it_is_harmless() {
+        let log = Log::new();
+        let lost = |n: u64| log.admit(&format!("eke-prefetch: the tracer lost {n} events"), n);
+        assert_eq!((0..10_000).filter_map(lost).count(), 6);
+        let said = log.admit("cannot open /tmp/\u{1b}[2J\nINFO all is well\n", 0);
+        assert_eq!(said.as_deref(), Some("cannot open /tmp/\\u001b[2J\\u000aINFO all is well"));
     }
 
     #[test]
