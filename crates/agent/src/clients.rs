@@ -3,7 +3,6 @@
 use std::os::unix::net::UnixListener;
 
 use crate::client::Client;
-use crate::limits::{CONNECTIONS, Used};
 
 /// The most clients at a time.
 pub const MOST: usize = 32;
@@ -13,8 +12,10 @@ pub const MOST_OF_OTHERS: usize = 24;
 pub const MOST_OF_A_USER: usize = 6;
 /// When the kernel gives no descriptor (EMFILE, ENOMEM), the listeners are left alone for this long.
 const REST_MS: u64 = 1_000;
-/// When connections come too fast, the listener of everybody is left alone for at least this long.
-const PAUSE_MS: u64 = 20;
+/// So many connections are taken at the socket of everybody in [`WINDOW_MS`], then it is left alone until that is over: a flood of
+/// them costs a few percent of a core, and the queue is taken in two or three of these times.
+const IN_A_WINDOW: u32 = 100;
+const WINDOW_MS: u64 = 20;
 
 /// Who may connect to a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +30,9 @@ pub enum Door {
 #[derive(Debug, Default)]
 pub struct Clients {
     list: Vec<Client>,
-    connections: Used,
     resting_until_ms: u64,
-    pausing_until_ms: u64,
+    window_until_ms: u64,
+    in_window: u32,
 }
 
 impl Clients {
@@ -57,10 +58,14 @@ impl Clients {
     }
 
     fn count(&mut self, now_ms: u64) {
-        self.connections.take(CONNECTIONS, now_ms);
-        if self.connections.next_ms(CONNECTIONS, now_ms) > now_ms {
-            self.pausing_until_ms = now_ms + PAUSE_MS;
+        if now_ms >= self.window_until_ms {
+            (self.window_until_ms, self.in_window) = (now_ms + WINDOW_MS, 0);
         }
+        self.in_window += 1;
+    }
+
+    fn is_window_full(&self, now_ms: u64) -> bool {
+        self.in_window >= IN_A_WINDOW && now_ms < self.window_until_ms
     }
 
     /// Without a place for it, it is closed.
@@ -97,7 +102,7 @@ impl Clients {
 
     /// Is the listener to be polled?
     pub fn are_welcome(&self, door: Door, now_ms: u64) -> bool {
-        now_ms >= self.resting_until_ms && (door == Door::Root || now_ms >= self.pausing_until_ms)
+        now_ms >= self.resting_until_ms && (door == Door::Root || !self.is_window_full(now_ms))
     }
 
     /// Those that are connected, in the order of their coming.
@@ -113,8 +118,9 @@ impl Clients {
 
     /// When something is due by time alone: a request that waits in a buffer, the end of a pause, a deadline.
     pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
-        let pauses =
-            [self.resting_until_ms, self.pausing_until_ms].into_iter().filter(|until| *until > now_ms);
+        let resting = (self.resting_until_ms > now_ms).then_some(self.resting_until_ms);
+        let full = self.is_window_full(now_ms).then_some(self.window_until_ms);
+        let pauses = resting.into_iter().chain(full);
         self.list.iter().map(|client| client.due_ms(now_ms)).chain(pauses).min()
     }
 }

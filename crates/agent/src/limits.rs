@@ -1,4 +1,4 @@
-//! How often users who are not root are answered, and how many of them are taken. Pure: the time is an argument.
+//! How often users who are not root are answered. Pure: the time is an argument.
 
 /// So often, and so many at once after a pause.
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +13,6 @@ pub struct Rate {
 pub const OF_A_USER: Rate = Rate { every_ms: 50, burst: 40 };
 /// Requests of all users but root: about a hundredth of a core.
 pub const OF_ALL: Rate = Rate { every_ms: 5, burst: 200 };
-/// Connections to the socket that is everybody's.
-pub const CONNECTIONS: Rate = Rate { every_ms: 1, burst: 100 };
 /// Users that are told apart. Whoever owns more numbers (subuid(5)) is bounded with all others together.
 const USERS: usize = 64;
 

@@ -13,6 +13,9 @@ pub const FILE: &str = "run/eke/agent.sock";
 /// Root's own socket, which nobody else can fill with connections.
 pub const FILE_OF_ROOT: &str = "run/eke/agent-root.sock";
 
+/// The most connections that wait to be taken. In a longer queue, which a flood fills, others would wait for seconds.
+const QUEUE: i32 = 128;
+
 /// Where clients connect.
 #[derive(Debug)]
 pub struct Listeners {
@@ -39,6 +42,7 @@ fn bind(root: &Root, file: &str, mode: u32) -> Result<UnixListener> {
     let opened = set_permissions(&path, Permissions::from_mode(mode));
     opened.map_err(|e| Error::io("set the permissions of", &path, e))?;
     listener.set_nonblocking(true).map_err(Error::Wait)?;
+    rustix::net::listen(&listener, QUEUE).map_err(|e| Error::io("listen on", &path, e.into()))?;
     Ok(listener)
 }
 

@@ -121,6 +121,24 @@ fn connections_that_come_too_fast_wait_and_roots_do_not() {
     agent.end();
 }
 
+/// The queue of the socket that is everybody's is short, and is taken in a few of the agent's windows.
+#[test]
+fn whoever_comes_behind_a_flood_is_answered_a_moment_later() {
+    let clock = Arc::new(Hand::default());
+    clock.0.store(1_000_000, Ordering::SeqCst);
+    let Some(agent) = agent("whoever_comes_behind_a_flood", Some(Arc::clone(&clock))) else { return };
+    let waiting: Vec<UnixStream> = (0..200).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
+    let mut other = connect_as(OTHER, &agent.socket).unwrap();
+    other.write_all(format!("{STATUS}\n").as_bytes()).unwrap();
+    for _ in 0..3 {
+        clock.0.fetch_add(20, Ordering::SeqCst);
+        connect(&of_root(&agent)).status();
+    }
+    assert!(Connection(BufReader::new(other)).receive().is_some());
+    drop(waiting);
+    agent.end();
+}
+
 #[test]
 fn single_bytes_do_not_keep_the_agent_busy() {
     let clock = Arc::new(Hand::default());
