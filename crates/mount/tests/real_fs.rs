@@ -11,5 +11,7 @@ mod mounted;
 mod names;
 #[path = "real_fs/rights.rs"]
 mod rights;
+#[path = "real_fs/room.rs"]
+mod room;
 #[path = "real_fs/users.rs"]
 mod users;

@@ -16,24 +16,24 @@ use eke_mount::fs::{Asker, Change, End, Fs, Options, Time};
 use eke_mount::node::Nobody;
 use eke_mount::settings::Straight;
 use eke_mount::tier::Tier;
-use eke_testkit::real::{lock_machine, no_program, skip};
+use eke_testkit::real::skip;
 use rustix::fs::{
-    CWD, FallocateFlags, FileType, Mode, RenameFlags, XattrFlags, fallocate, getxattr, listxattr, mknodat,
-    removexattr, renameat_with, setxattr,
+    CWD, FileType, Mode, RenameFlags, XattrFlags, getxattr, listxattr, mknodat, removexattr, renameat_with,
+    setxattr,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
 use super::mounted::{Mounted, each_for, is_root};
 
-const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 const GROUP: u32 = 1234;
 const ROOT: u64 = 1;
 /// So long that the kernel believes what it was told until the test's end.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Does `act` in a thread of nobody's, who is in one group more.
-fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+pub fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let run = || {
         rustix::thread::set_thread_groups(&[Gid::from_raw(GROUP)]).unwrap();
         let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
@@ -44,11 +44,11 @@ fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
-fn errno<T>(result: io::Result<T>) -> Result<T, i32> {
+pub fn errno<T>(result: io::Result<T>) -> Result<T, i32> {
     result.map_err(|e| e.raw_os_error().unwrap())
 }
 
-fn put(path: &Path, text: &str, owner: u32, mode: u32) {
+pub fn put(path: &Path, text: &str, owner: u32, mode: u32) {
     fs::write(path, text).unwrap();
     chown(path, Some(owner), Some(owner)).unwrap();
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -240,7 +240,7 @@ fn a_user_uses_other_groups_as_without_the_mount() {
 }
 
 /// A mount whose files go straight through, or, as the second, one where they are cached.
-fn each_way(on: &Path, name: &str, test: impl Fn(&Mounted, Straight)) {
+pub fn each_way(on: &Path, name: &str, test: impl Fn(&Mounted, Straight)) {
     if !Path::new("/dev/fuse").exists() {
         return skip(name, "no /dev/fuse on this machine");
     }
@@ -275,75 +275,6 @@ fn a_write_to_a_set_user_id_program_leaves_nobody_its_owners_rights() {
         if let Some(why) = m.no_passthrough() {
             skip(NAME, &why);
         }
-    });
-}
-
-/// A small ext4 of which the half is root's, mounted. Unmounted when dropped.
-struct Reserved(tempfile::TempDir);
-
-impl Reserved {
-    fn new(options: &[&str]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let run = |program: &str, args: &[&str]| {
-            let ran = Command::new(program).args(args).current_dir(dir.path()).output().unwrap();
-            assert!(ran.status.success(), "{program} {args:?}: {ran:?}");
-        };
-        fs::create_dir(dir.path().join("disk")).unwrap();
-        File::create_new(dir.path().join("image")).unwrap().set_len(32 << 20).unwrap();
-        run("mkfs.ext4", &[&["-q", "-m", "50"], options, &["image"]].concat());
-        run("mount", &["-o", "loop", "image", "disk"]);
-        Self(dir)
-    }
-
-    fn disk(&self) -> PathBuf {
-        self.0.path().join("disk")
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.disk()).status();
-    }
-}
-
-/// Writes until there is no room.
-fn fill(path: &Path) {
-    let mut file = OpenOptions::new().append(true).open(path).unwrap();
-    let chunk = [7; 4096];
-    while file.write_all(&chunk).is_ok() {}
-}
-
-#[test]
-fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
-    const NAME: &str = "a_user_gets_none_of_the_blocks_that_are_reserved_for_root";
-    if let Some(why) = no_program(&["mkfs.ext4", "mount", "umount"]) {
-        return skip(NAME, &why);
-    }
-    if !is_root() {
-        return skip(NAME, "not root");
-    }
-    let _machine = lock_machine();
-    let reserved = Reserved::new(&[]);
-    each_way(&reserved.disk(), NAME, |m, way| {
-        for (name, owner) in [("filler", NOBODY), ("file", NOBODY), ("roots", 0)] {
-            put(&m.below(name), "", owner, 0o644);
-        }
-        as_nobody(|| fill(&m.below("filler")));
-        as_nobody(|| {
-            let mut file = OpenOptions::new().write(true).open(m.at("file")).unwrap();
-            let written = errno(file.write_all(&vec![1; 1 << 20]).and_then(|()| file.sync_all()));
-            assert_eq!(written, Err(libc::ENOSPC), "write, {way:?}");
-            let room = fallocate(&file, FallocateFlags::empty(), 0, 1 << 20);
-            assert_eq!(room, Err(Errno::NOSPC), "fallocate, {way:?}");
-            let dirs = (0..1000).map(|n| fs::create_dir(m.at("").join(format!("d{n}"))));
-            assert!(dirs.into_iter().any(|made| made.is_err()), "mkdir");
-        });
-        // Through passthrough root has none either.
-        let root = errno(fs::write(m.at("roots"), vec![1; 1 << 20]));
-        let expected =
-            if way == Straight::Always && m.no_passthrough().is_none() { Err(libc::ENOSPC) } else { Ok(()) };
-        assert_eq!(root, expected, "{way:?}");
     });
 }
 
