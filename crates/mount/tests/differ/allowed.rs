@@ -1,23 +1,16 @@
 //! How a mount differs on purpose: the table in `docs/cache-coherence.md`, in code. Each entry is one operation, under one
 //! condition, with one answer.
 
-use rustix::fs::{FallocateFlags, OFlags, RenameFlags};
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
-use super::op::Op;
+use super::op::{Op, Step, Xattr};
 use super::perform::Answered;
 
-/// What is asked instead, so that the trees stay the same. Without `set_id` no file has bits that a write takes away: through
-/// passthrough root's writes take them, too.
-pub fn asked(who: usize, set_id: bool, op: &Op) -> Op {
+/// What is asked instead, so that the trees stay the same.
+pub fn asked(who: usize, op: &Op) -> Op {
     const SET_GROUP: u32 = 0o2000;
-    const SET_ID: u32 = 0o6000;
     let mut op = op.clone();
-    if let (false, Op::Open { mode, .. } | Op::Mknod { mode, .. } | Op::Chmod { mode, .. }) =
-        (set_id, &mut op)
-    {
-        *mode &= !SET_ID;
-    }
     if let Op::Open { flags, .. } = &mut op {
         // where it writes is not known, so neither is whether that is aligned
         if *flags & OFlags::APPEND.bits() != 0 {
@@ -27,10 +20,46 @@ pub fn asked(who: usize, set_id: bool, op: &Op) -> Op {
     match &mut op {
         // FUSE tells one group of who asks: for a supplementary one what is made loses S_ISGID
         Op::Open { mode, .. } | Op::Mknod { mode, .. } if who != 0 => *mode &= !SET_GROUP,
-        Op::Rename { flags, .. } if who != 0 => *flags &= !RenameFlags::WHITEOUT.bits(),
         _ => {}
     }
     op
+}
+
+/// Who does it, where files may go straight through: there root's writes take set-id bits away too.
+pub fn who_writes(by: u8, op: &Op) -> u8 {
+    let writes = matches!(op, Op::Write { .. } | Op::WriteNext { .. } | Op::Put { .. });
+    if writes { by.max(1) } else { by }
+}
+
+/// Steps that a case may have together. What is stored through a mapping of the mount is written below later, by write(2),
+/// which takes file capabilities away; a store into a plain file's mapping does not.
+pub fn together(mut steps: Vec<Step>) -> Vec<Step> {
+    let sets = |step: &Step| matches!(step.op, Op::SetXattr { name: Xattr::Capability, .. });
+    if steps.iter().any(sets) {
+        for step in &mut steps {
+            match &mut step.op {
+                Op::Map { store, .. } => *store = None,
+                Op::PutMapped { at, part, seed } => step.op = Op::Put { at: *at, part: *part, seed: *seed },
+                _ => {}
+            }
+        }
+    }
+    steps
+}
+
+/// After a worker's death, what was asked of it is asked again, and may have been done (`fs/again.rs`): what is to be made is there,
+/// what is to be removed is not. Then nobody knows how the tree should be, and the case ends.
+pub fn may_be_done_twice(op: &Op, mounted: &Answered, plain: &Answered) -> bool {
+    let (Ok(_), Err(errno)) = (mounted, plain) else { return false };
+    match op {
+        Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => *errno == Errno::NOENT,
+        Op::RemoveXattr { .. } => *errno == Errno::NODATA,
+        Op::SetXattr { .. } => [Errno::EXIST, Errno::NODATA].contains(errno),
+        Op::Mkdir { .. } | Op::Mknod { .. } | Op::Symlink { .. } | Op::Link { .. } | Op::Open { .. } => {
+            *errno == Errno::EXIST
+        }
+        _ => false,
+    }
 }
 
 /// Is this a refusal that a mount gives and a plain directory does not? Then the plain one is not asked.

@@ -1,5 +1,6 @@
 //! One case: steps, done to a mount and to a plain directory, and the comparison of both.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -10,9 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, open, statat};
 use serde::{Deserialize, Serialize};
 
+use super::allowed;
 use super::op::{At, Op, Step, Via};
-use super::user::{Both, Roots, SHARED, USERS, User};
-use crate::model::{pattern, tree};
+use super::perform::Answered;
+use super::user::{Roots, SHARED, USERS, User};
+use crate::model::pattern;
+use crate::model::tree::{self, Entry};
 
 /// Steps, and how often all is compared in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +53,12 @@ pub struct Count {
 
 /// Where cases are run.
 pub struct Ground<'a> {
+    /// Each change of a file that was looked at has a time of its own.
+    pub fine_times: bool,
+    /// Files may go straight through.
+    pub straight: bool,
+    /// Workers die meanwhile.
+    pub deaths: bool,
     pub count: &'a Count,
     pub users: &'a [User],
     pub mounted: &'a Path,
@@ -56,7 +66,22 @@ pub struct Ground<'a> {
     pub plain: &'a Path,
 }
 
+/// Why a case ends before its last step.
+enum End {
+    Differs(Difference),
+    /// What comes next would mean nothing.
+    Unknown,
+}
+
+impl From<Difference> for End {
+    fn from(difference: Difference) -> Self {
+        Self::Differs(difference)
+    }
+}
+
 struct Run<'a> {
+    /// What each user opened last in each slot.
+    opened: RefCell<BTreeMap<(u8, u8), At>>,
     ground: &'a Ground<'a>,
     roots: Roots,
 }
@@ -71,7 +96,10 @@ pub fn run(ground: &Ground<'_>, case: &Case) -> Result<(), Difference> {
     for root in [&run.roots.mounted, &run.roots.plain, &run.roots.below] {
         let _ = std::fs::remove_dir_all(root);
     }
-    ran
+    match ran {
+        Err(End::Differs(difference)) => Err(difference),
+        Err(End::Unknown) | Ok(()) => Ok(()),
+    }
 }
 
 impl<'a> Run<'a> {
@@ -84,39 +112,61 @@ impl<'a> Run<'a> {
             furnish(root);
         }
         ground.users.iter().for_each(|user| user.begin(roots.clone()));
-        Self { ground, roots }
+        Self { opened: RefCell::default(), ground, roots }
     }
 
-    fn steps(&self, case: &Case) -> Result<(), Difference> {
+    fn steps(&self, case: &Case) -> Result<(), End> {
         for (number, step) in case.steps.iter().enumerate() {
-            self.step(case, step).map_err(|mut difference| {
-                let by = USERS[usize::from(step.by)].uid;
-                difference.words =
-                    format!("step {number}: {by} {:?} {:?}: {}", step.via, step.op, difference.words);
-                difference
+            self.step(case, step).map_err(|end| match end {
+                End::Differs(Difference { signature, words }) => {
+                    let by = USERS[usize::from(step.by)].uid;
+                    let words = format!("step {number}: {by} {:?} {:?}: {words}", step.via, step.op);
+                    End::Differs(Difference { signature, words })
+                }
+                End::Unknown => End::Unknown,
             })?;
             if (number + 1) % usize::from(case.walk_every) == 0 {
                 self.walk()?;
             }
         }
-        self.walk()
+        Ok(self.walk()?)
     }
 
-    fn step(&self, case: &Case, step: &Step) -> Result<(), Difference> {
+    fn step(&self, case: &Case, step: &Step) -> Result<(), End> {
+        let by = if self.ground.straight { allowed::who_writes(step.by, &step.op) } else { step.by };
+        let step = &Step { by, ..step.clone() };
         if step.via == Via::Below && !self.is_file_below(&step.op) {
             return Ok(());
         }
-        let looked_at = if case.look_each { around(&step.op) } else { Vec::new() };
+        let looked_at = if case.look_each { self.around(step) } else { Vec::new() };
         let before = self.look(&looked_at);
-        let both = self.ground.users[usize::from(step.by)].act(step);
-        let asked = both.1.is_some();
+        let (mounted, plain) = self.ground.users[usize::from(step.by)].act(step);
         self.ground.count.steps.fetch_add(1, Relaxed);
-        self.ground.count.done.fetch_add(both.0.is_ok().into(), Relaxed);
-        compare_answers(step, both)?;
+        self.ground.count.done.fetch_add(mounted.is_ok().into(), Relaxed);
         if step.via == Via::Below {
             self.settle(&step.op);
         }
-        if asked { self.compare_looks(step, &looked_at, &before) } else { Ok(()) }
+        let Some(plain) = plain else { return Ok(()) };
+        if self.ground.deaths && allowed::may_be_done_twice(&step.op, &mounted, &plain) {
+            return Err(End::Unknown);
+        }
+        compare_answers(step, &mounted, &plain)?;
+        Ok(self.compare_looks(step, &looked_at, &before)?)
+    }
+
+    /// The names that an operation uses, or under which its file was opened, and their directories.
+    fn around(&self, step: &Step) -> Vec<PathBuf> {
+        let mut opened = self.opened.borrow_mut();
+        if let Op::Open { slot, at, .. } = &step.op {
+            opened.insert((step.by, *slot), *at);
+        }
+        let of_slots = step.op.slots().into_iter().filter_map(|slot| opened.get(&(step.by, slot)).copied());
+        let named: Vec<At> = step.op.names().into_iter().chain(of_slots).filter(|at| !at.1).collect();
+        let parents = named.iter().map(|at| at.path().parent().unwrap_or(Path::new("")).to_owned());
+        let mut all: Vec<_> = named.iter().map(|at| at.path().to_owned()).chain(parents).collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// Content is changed below only in files: what is in a pipe is not in its directory.
@@ -149,7 +199,8 @@ impl<'a> Run<'a> {
     ) -> Result<(), Difference> {
         let after = self.look(at);
         for ((path, before), after) in at.iter().zip(before).zip(&after) {
-            let [below, plain] = [0, 1].map(|n| changes(before[n].as_ref(), after[n].as_ref()));
+            let fine = self.ground.fine_times;
+            let [below, plain] = [0, 1].map(|n| changes(before[n].as_ref(), after[n].as_ref(), fine));
             let mounted = statat(CWD, self.roots.mounted.join(path), AtFlags::SYMLINK_NOFOLLOW).ok();
             let words = |what: &str, one: &str, other: &str| Difference {
                 signature: format!("{what} after {} {:?}", step.op.kind(), step.via),
@@ -166,17 +217,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// All of the three trees.
+    /// All of the three trees. Times on the mount may be a second old, as the page on coherence says.
     fn walk(&self) -> Result<(), Difference> {
-        let plain = tree::walk(&self.roots.plain, false);
-        let below = tree::walk(&self.roots.below, false);
-        differ("tree below and plain", &below, &plain)?;
-        let mounted = tree::walk(&self.roots.mounted, false);
-        differ("mounted tree and plain", &mounted, &plain)?;
+        let plain = tree::walk(&self.roots.plain);
+        let words = |entry: &Entry| entry.words.clone();
+        let exact = |entry: &Entry| format!("{} {}", entry.words, entry.exact);
         let end = Instant::now() + Duration::from_millis(1500);
         loop {
-            let [mounted, below] = [&self.roots.mounted, &self.roots.below].map(|r| tree::walk(r, true));
-            match differ("mounted tree and below, with times", &mounted, &below) {
+            let [mounted, below] = [&self.roots.mounted, &self.roots.below].map(|root| tree::walk(root));
+            differ("tree below and plain", (&below, &plain), words)?;
+            differ("mounted tree and plain", (&mounted, &plain), words)?;
+            match differ("mounted tree and below, with times", (&mounted, &below), exact) {
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(100)),
                 done => return done,
             }
@@ -212,56 +263,50 @@ fn furnish(root: &Path) {
     set(root, 0o777);
 }
 
-/// The names that an operation uses, and their directories.
-fn around(op: &Op) -> Vec<PathBuf> {
-    let named: Vec<At> = op.names().into_iter().filter(|at| !at.1).collect();
-    let parents = named.iter().map(|at| at.path().parent().unwrap_or(Path::new("")).to_owned());
-    let mut all: Vec<_> = named.iter().map(|at| at.path().to_owned()).chain(parents).collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
 /// What an operation did to what a name leads to.
-fn changes(before: Option<&Stat>, after: Option<&Stat>) -> String {
+fn changes(before: Option<&Stat>, after: Option<&Stat>, fine: bool) -> String {
     match (before, after) {
-        (Some(b), Some(a)) if b.st_ino == a.st_ino => {
+        (Some(b), Some(a)) if fine && b.st_ino == a.st_ino => {
             let modified = (b.st_mtime, b.st_mtime_nsec) != (a.st_mtime, a.st_mtime_nsec);
             let changed = (b.st_ctime, b.st_ctime_nsec) != (a.st_ctime, a.st_ctime_nsec);
             format!("{} modified {modified} changed {changed}", tree::stat(a))
         }
+        (Some(_), Some(a)) if !fine => tree::stat(a),
         (_, Some(a)) => format!("{} new", tree::stat(a)),
         (_, None) => "nothing".to_owned(),
     }
 }
 
-fn compare_answers(step: &Step, (mounted, plain): Both) -> Result<(), Difference> {
-    let Some(plain) = plain else { return Ok(()) };
+fn compare_answers(step: &Step, mounted: &Answered, plain: &Answered) -> Result<(), Difference> {
     if mounted == plain {
         return Ok(());
     }
-    let short = |answer: &super::perform::Answered| match answer {
+    let short = |answer: &Answered| match answer {
         Ok(_) => "ok".to_owned(),
         Err(e) => format!("{e:?}"),
     };
     Err(Difference {
-        signature: format!("{} {:?}: {} for {}", step.op.kind(), step.via, short(&mounted), short(&plain)),
+        signature: format!("{} {:?}: {} for {}", step.op.kind(), step.via, short(mounted), short(plain)),
         words: format!("answers {mounted:?}, plain: {plain:?}"),
     })
 }
 
+type Tree = BTreeMap<PathBuf, Entry>;
+
 fn differ(
     what: &str,
-    one: &BTreeMap<PathBuf, String>,
-    other: &BTreeMap<PathBuf, String>,
+    (one, other): (&Tree, &Tree),
+    words: impl Fn(&Entry) -> String,
 ) -> Result<(), Difference> {
     let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
-    let differing = all.into_iter().filter(|path| one.get(*path) != other.get(*path));
-    let words: Vec<_> = differing
-        .map(|path| format!("{}: {:?}\n      plain: {:?}", path.display(), one.get(path), other.get(path)))
+    let at = |tree: &Tree, path: &PathBuf| tree.get(path).map_or_else(|| "nothing".to_owned(), &words);
+    let both = all.into_iter().map(|path| (path, at(one, path), at(other, path)));
+    let differing: Vec<_> = both
+        .filter(|(_, one, other)| one != other)
+        .map(|(path, one, other)| format!("{}: {one}\n      plain: {other}", path.display()))
         .collect();
-    if words.is_empty() {
+    if differing.is_empty() {
         return Ok(());
     }
-    Err(Difference { signature: what.to_owned(), words: format!("{what}: {}", words.join("\n    ")) })
+    Err(Difference { signature: what.to_owned(), words: format!("{what}: {}", differing.join("\n    ")) })
 }

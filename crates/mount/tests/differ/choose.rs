@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 use rustix::fs::{FallocateFlags, OFlags, RenameFlags, XattrFlags};
 
+use super::allowed;
 use super::case::Case;
 use super::op::{At, Kind, LockBy, NAMES, Op, Part, Step, Time, Via, Xattr};
 use super::user::{SHARED, USERS};
@@ -349,8 +350,9 @@ fn outliving(mut op: Op, may: Below) -> Op {
 
 /// A case of up to `most` steps.
 pub fn case(may: Below, most: usize) -> impl Strategy<Value = Case> {
-    (proptest::collection::vec(step(may), 1..most), any::<bool>(), 1..25u8)
-        .prop_map(|(steps, look_each, walk_every)| Case { look_each, walk_every, steps })
+    (proptest::collection::vec(step(may), 1..most), any::<bool>(), 1..25u8).prop_map(
+        |(steps, look_each, walk_every)| Case { look_each, walk_every, steps: allowed::together(steps) },
+    )
 }
 
 /// Can a kept case be run where only this may be done?

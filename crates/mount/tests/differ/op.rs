@@ -361,6 +361,23 @@ impl Op {
         }
     }
 
+    /// The open files that it changes.
+    pub fn slots(&self) -> Vec<u8> {
+        match self {
+            Self::Open { slot, .. }
+            | Self::Write { slot, .. }
+            | Self::WriteNext { slot, .. }
+            | Self::Ftruncate { slot, .. }
+            | Self::Fallocate { slot, .. }
+            | Self::Fchmod { slot, .. }
+            | Self::Fchown { slot, .. }
+            | Self::Futimens { slot, .. }
+            | Self::Map { slot, .. } => vec![*slot],
+            Self::Copy { to, .. } => vec![*to],
+            _ => Vec::new(),
+        }
+    }
+
     /// Its name, without what it is done to.
     pub fn kind(&self) -> String {
         let text = format!("{self:?}");

@@ -8,7 +8,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -24,11 +25,15 @@ const STEPS: usize = 90;
 
 /// A mount under test.
 pub struct Variant<'a> {
+    /// Beside the mount, on the same file system as what it serves.
+    pub plain: &'a Path,
     pub name: &'a str,
     pub mount: &'a Mount,
     pub below: Below,
-    /// Are there set-user-id and set-group-id bits?
-    pub set_id: bool,
+    /// Files may go straight through.
+    pub straight: bool,
+    /// A change of a file that was looked at has a time of its own.
+    pub fine_times: bool,
     /// Of each of the two seeds.
     pub cases: u32,
 }
@@ -42,11 +47,19 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs what was kept, then new cases.
 pub fn run(variant: &Variant<'_>) {
-    let users: Vec<User> = (0..USERS.len()).map(|who| User::start(who, variant.set_id)).collect();
-    let plain = variant.mount.beside("plain");
+    let users: Vec<User> = (0..USERS.len()).map(User::start).collect();
     let count = Count::default();
     let (mounted, below) = (variant.mount.place(), variant.mount.below());
-    let ground = Ground { count: &count, users: &users, mounted, below, plain: &plain };
+    let ground = Ground {
+        straight: variant.straight,
+        fine_times: variant.fine_times,
+        deaths: variant.below == Below::ContentWithDeaths,
+        count: &count,
+        users: &users,
+        mounted,
+        below,
+        plain: variant.plain,
+    };
     let found = Found::default();
     replay(variant, &ground, &found);
     let random = number("EKE_SEED").unwrap_or_else(|| {
@@ -86,6 +99,9 @@ fn replay(variant: &Variant<'_>, ground: &Ground<'_>, found: &Found) {
 fn try_seed(variant: &Variant<'_>, ground: &Ground<'_>, seed: u64, cases: u32, found: &Found) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut hasher = DefaultHasher::new();
+    variant.name.hash(&mut hasher);
+    bytes[8..16].copy_from_slice(&hasher.finish().to_le_bytes());
     let config = Config {
         cases,
         failure_persistence: None,

@@ -60,13 +60,13 @@ pub struct User {
 }
 
 impl User {
-    /// Number `who` of [`USERS`], who gives files set-user-id and set-group-id bits or not.
-    pub fn start(who: usize, set_id: bool) -> Self {
+    /// Number `who` of [`USERS`].
+    pub fn start(who: usize) -> Self {
         let (orders, taken) = channel();
         let (answer, answers) = channel();
         std::thread::spawn(move || {
             become_user(&USERS[who]);
-            live((who, set_id), &taken, &answer);
+            live(who, &taken, &answer);
         });
         Self { orders, answers }
     }
@@ -110,7 +110,7 @@ fn become_user(ids: &Ids) {
     set_thread_res_uid(uid, uid, uid).unwrap();
 }
 
-fn live((who, set_id): (usize, bool), orders: &Receiver<Order>, answers: &Sender<Both>) {
+fn live(who: usize, orders: &Receiver<Order>, answers: &Sender<Both>) {
     let mut trees: Option<[Tree; 3]> = None;
     for order in orders {
         let both = match order {
@@ -119,7 +119,7 @@ fn live((who, set_id): (usize, bool), orders: &Receiver<Order>, answers: &Sender
                 trees = Some([roots.mounted, roots.below, roots.plain].map(|r| Tree::new(root(r))));
                 (Ok(Answer::Done), None)
             }
-            Order::Do(step) => both(trees.as_mut().unwrap(), &allowed::asked(who, set_id, &step.op), &step),
+            Order::Do(step) => both(trees.as_mut().unwrap(), who, &step),
             Order::End => {
                 trees = None;
                 (Ok(Answer::Done), None)
@@ -136,15 +136,16 @@ fn root(path: PathBuf) -> OwnedFd {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn both([mounted, below, plain]: &mut [Tree; 3], op: &Op, step: &Step) -> Both {
-    let answered = perform(if step.via == Via::Mount { mounted } else { below }, op);
-    if step.via == Via::Mount && allowed::refused(op, &answered) {
-        plain.forget(op);
+fn both([mounted, below, plain]: &mut [Tree; 3], who: usize, step: &Step) -> Both {
+    let op = allowed::asked(who, &step.op);
+    let answered = perform(if step.via == Via::Mount { mounted } else { below }, &op);
+    if step.via == Via::Mount && allowed::refused(&op, &answered) {
+        plain.forget(&op);
         return (answered, None);
     }
     if matches!(op, Op::Chdir { .. }) && step.via == Via::Mount {
-        let _ = perform(below, op);
+        let _ = perform(below, &op);
     }
-    let plain = perform(plain, op);
+    let plain = perform(plain, &op);
     (answered, Some(plain))
 }

@@ -53,6 +53,11 @@ impl Mount {
         Self::serve(scratch, &below, words, most_open, change)
     }
 
+    /// Of a directory that is there, with more words for the program.
+    pub fn of_with_words(below: &Path, words: &[&str]) -> Self {
+        Self::serve(scratch(), below, words, None, |_| {})
+    }
+
     fn start(scratch: TempDir, below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
         Self::serve(scratch, below, &[], None, change)
     }
@@ -138,11 +143,15 @@ impl Drop for Mount {
                 break;
             }
         }
-        // A mount namespace that was copied meanwhile holds the mount too, and the server serves it until it is told to end.
-        if !self.ends_within(200) {
-            let _ = rustix::process::kill_process(self.process(), rustix::process::Signal::TERM);
+        // A mount namespace that was copied meanwhile holds the mount too, and the server serves it until it is told to end,
+        // twice if it is in use.
+        let mut ended = self.ends_within(200);
+        for hundredths in [500, 2500] {
+            if !ended {
+                let _ = rustix::process::kill_process(self.process(), rustix::process::Signal::TERM);
+                ended = self.ends_within(hundredths);
+            }
         }
-        let ended = self.ends_within(3000);
         let _ = self.server.kill();
         let _ = self.server.wait();
         let said = self.said();

@@ -40,21 +40,27 @@ pub fn summary(bytes: &[u8]) -> String {
     format!("{} bytes {:016x} {first:02x?}", bytes.len(), hash.finish())
 }
 
-/// All of it: path to what is there. `exact`: with what only two views of one tree have in common.
-pub fn walk(root: &Path, exact: bool) -> BTreeMap<PathBuf, String> {
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The same in two trees with the same history.
+    pub words: String,
+    /// The same only in two views of one tree: inode and times.
+    pub exact: String,
+}
+
+/// All of it: path to what is there.
+pub fn walk(root: &Path) -> BTreeMap<PathBuf, Entry> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
     while let Some(path) = waiting.pop() {
-        let (words, is_directory) = entry(&path, exact).unwrap_or_else(|e| (format!("{e:?}"), false));
-        let inside = if is_directory { list(&path) } else { Ok(Vec::new()) };
-        let words = match inside {
-            Ok(names) => {
-                waiting.extend(names.iter().map(|name| path.join(name)));
-                words
-            }
-            Err(e) => format!("{words} list: {e:?}"),
-        };
-        let known = all.insert(path.strip_prefix(root).unwrap().to_owned(), words);
+        let failed = |e| (Entry { words: format!("{e:?}"), exact: String::new() }, false);
+        let (mut entry, is_directory) = entry(&path).unwrap_or_else(failed);
+        match if is_directory { list(&path) } else { Ok(Vec::new()) } {
+            Ok(names) => waiting.extend(names.iter().map(|name| path.join(name))),
+            Err(e) => entry.words += &format!(" list: {e:?}"),
+        }
+        let known = all.insert(path.strip_prefix(root).unwrap().to_owned(), entry);
         assert!(known.is_none(), "{} is listed twice", path.display());
     }
     all
@@ -73,30 +79,28 @@ fn list(path: &Path) -> Result<Vec<PathBuf>, Errno> {
     Ok(names)
 }
 
-fn entry(path: &Path, exact: bool) -> Result<(String, bool), Errno> {
+fn entry(path: &Path) -> Result<(Entry, bool), Errno> {
     let here = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = FileType::from_raw_mode(here.st_mode);
-    let mut words = format!("{} {}", stat(&here), inside(path, kind)?);
-    if exact {
-        let Stat { st_ino, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = here;
-        words += &format!(" inode {st_ino}, {st_mtime}.{st_mtime_nsec}, {st_ctime}.{st_ctime_nsec}");
-    }
-    Ok((words, kind == FileType::Directory))
+    let words = format!("{} {}", stat(&here), inside(path, kind, here.st_size as u64)?);
+    let Stat { st_ino, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = here;
+    let exact = format!("inode {st_ino}, {st_mtime}.{st_mtime_nsec}, {st_ctime}.{st_ctime_nsec}");
+    Ok((Entry { words, exact }, kind == FileType::Directory))
 }
 
-fn inside(path: &Path, kind: FileType) -> Result<String, Errno> {
+fn inside(path: &Path, kind: FileType, size: u64) -> Result<String, Errno> {
     let content = match kind {
-        FileType::RegularFile => content(path)?,
+        FileType::RegularFile => content(path, size)?,
         FileType::Symlink => format!("{:?}", readlinkat(CWD, path, Vec::new())?),
         _ => String::new(),
     };
     Ok(content + &attributes(path)?)
 }
 
-fn content(path: &Path) -> Result<String, Errno> {
+fn content(path: &Path, size: u64) -> Result<String, Errno> {
     let file =
         std::fs::File::from(open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME, Mode::empty())?);
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(size.min(MOST) as usize + 1);
     file.take(MOST).read_to_end(&mut bytes).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
     Ok(summary(&bytes))
 }
@@ -108,7 +112,7 @@ fn attributes(path: &Path) -> Result<String, Errno> {
         .split(|b| *b == 0)
         .filter(|name| !name.is_empty())
         .map(|name| {
-            let mut value = vec![0; 70_000];
+            let mut value = vec![0; 8192];
             let got = lgetxattr(path, OsStr::from_bytes(name), &mut value[..]);
             let value = got.map(|len| summary(&value[..len]));
             format!(" {}={value:?}", String::from_utf8_lossy(name))
