@@ -242,3 +242,25 @@ fn the_flags_of_the_directory_itself_are_the_mounts() {
         assert!(!expected[nth]);
     }
 }
+
+/// What the directory's own mount forbids later counts as well.
+#[test]
+fn the_flags_of_the_directory_itself_are_followed() {
+    if !needs("the_flags_of_the_directory_itself_are_followed") {
+        return;
+    }
+    let mut ground = Ground::new();
+    ground.fill("own", Some(MountFlags::empty()));
+    let _mount = Served::start(&ground.below("own"), &ground.place(""), &[]).unwrap();
+    assert_eq!(allowed(&ground.place("")), [true; 4]);
+    remount(&ground.below("own"), MountFlags::NOSUID | MountFlags::NODEV);
+    let until = Instant::now() + Duration::from_secs(30);
+    while allowed(&ground.place("")) != [false, false, true, true] {
+        assert!(Instant::now() < until, "it is not followed");
+    }
+    // Mounts inside that are as strict are served from now on.
+    fs::create_dir(ground.below("own/inner")).unwrap();
+    mount("none", ground.below("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
+    ground.mounts.push(ground.below("own/inner"));
+    fs::metadata(ground.place("inner")).unwrap();
+}

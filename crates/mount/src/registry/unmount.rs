@@ -45,6 +45,17 @@ pub fn now(mount: &Mount) -> io::Result<Option<Mount>> {
     Ok(all.into_iter().find(|m| Mount { place: mount.place.clone(), ..m.clone() } == *mount))
 }
 
+/// A descriptor of its top, whatever becomes of its path meanwhile; while it is open the mount is busy. None: it is gone, or covered.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn top(mount: &Mount) -> io::Result<Option<OwnedFd>> {
+    let Some(now) = now(mount)? else { return Ok(None) };
+    let top = open(&now.place)?;
+    let found = statx(&top, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID)?;
+    Ok((at::mount_of(&top, &found) == Some(mount.id)).then_some(top))
+}
+
 /// As root: umount2(2) with these flags. The directory above is opened without following a link, what lies in it is compared with
 /// the mount, and then the last name is all that is resolved; a mountpoint itself can be neither renamed nor removed.
 ///

@@ -2,6 +2,7 @@
 
 mod clients;
 mod deaths;
+mod flags;
 mod fork;
 pub mod guard;
 mod leave;
@@ -74,6 +75,8 @@ pub struct Now {
     restarts: u64,
     last_death: Option<String>,
     clients: Vec<Client>,
+    /// Tells that flags of mounts have changed.
+    changes: Option<File>,
     next_number: u64,
     leaving: Option<Leaving>,
     /// A signal asked: if busy, then lazily.
@@ -95,6 +98,7 @@ impl Default for Now {
             restarts: 0,
             last_death: None,
             clients: Vec::new(),
+            changes: flags::changes(),
             next_number: 0,
             leaving: None,
             must_leave: false,

@@ -13,10 +13,10 @@ use super::deaths::Death;
 use super::guard::is_there;
 use super::leave::Leaving;
 use super::talk::{Ask, Say, hear, tell};
-use super::{Ended, Supervisor, Worker, raw};
+use super::{Ended, Supervisor, Worker, flags, raw};
 use crate::registry::holders::holders;
 use crate::serve::log::say;
-use crate::serve::mount::How;
+use crate::serve::mount::{By, How};
 use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
 
 /// How long a worker may take to answer; then it is said to be busy.
@@ -43,6 +43,13 @@ enum Woken {
     Keeper,
     Left,
     Client(usize),
+    Mounts,
+}
+
+impl Woken {
+    fn flags(self) -> PollFlags {
+        if self == Self::Mounts { PollFlags::PRI } else { PollFlags::IN }
+    }
 }
 
 impl Supervisor {
@@ -106,7 +113,7 @@ impl Supervisor {
     fn wait(&self) -> Vec<Woken> {
         let sources = self.sources();
         let mut fds: Vec<_> =
-            sources.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+            sources.iter().map(|(woken, fd)| PollFd::from_borrowed_fd(*fd, woken.flags())).collect();
         let limit = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = limit.and_then(|l| Timespec::try_from(l).ok());
         if poll(&mut fds, limit.as_ref()).is_err() {
@@ -124,9 +131,10 @@ impl Supervisor {
         let left = now.leaving.iter().map(|l| (Woken::Left, l.ended()));
         let listener = self.socket.iter().map(|s| (Woken::Listener, s.listener().as_fd()));
         let clients = now.clients.iter().enumerate().map(|(i, c)| (Woken::Client(i), c.as_fd()));
+        let mounts = now.changes.iter().map(|list| (Woken::Mounts, list.as_fd()));
         let shutdown = std::iter::once((Woken::Shutdown, self.shutdown.as_fd()));
         // Clients from the last to the first, since one that is gone moves those behind it.
-        worker.chain(left).chain(shutdown).chain(clients.rev()).chain(listener).collect()
+        worker.chain(left).chain(shutdown).chain(mounts).chain(clients.rev()).chain(listener).collect()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -148,12 +156,22 @@ impl Supervisor {
                 Woken::Shutdown => self.told_to_end(),
                 Woken::Client(index) => self.serve_client(index),
                 Woken::Listener => self.accept(),
+                Woken::Mounts => self.follow_flags(),
             };
             if end.is_some() {
                 return end;
             }
         }
         self.overdue();
+        None
+    }
+
+    fn follow_flags(&self) -> Option<End> {
+        if self.by == By::Root {
+            if let Err(e) = flags::follow(&self.dir, &self.shown) {
+                say(&format!("the mount does not forbid what the directory's own does by now: {e}"));
+            }
+        }
         None
     }
 
