@@ -81,13 +81,8 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
 	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
 
-uninstall: ## undo all that eke changed, then remove what install put there
-	@if [ -z "$(DESTDIR)" ] && [ -x $(PREFIX)/bin/eke ]; then \
-	  $(PREFIX)/bin/eke disable && $(PREFIX)/bin/eke swap boot-config --undo && $(PREFIX)/bin/eke down; fi
-	rm -f $(DESTDIR)$(PREFIX)/bin/eke $(DESTDIR)$(PREFIX)/bin/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-cache \
-	  $(DESTDIR)$(PREFIX)/bin/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-io $(DESTDIR)$(PREFIX)/share/man/man1/eke.1 $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke \
-	  $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
-	@if [ -z "$(DESTDIR)" ]; then rm -f /var/lib/eke/measured.json /var/lib/eke/wear.json /var/lib/eke/prefetch.db*; rmdir /var/lib/eke 2>/dev/null || true; fi
+uninstall: ## undo all that eke changed, end its mounts, then remove what install put there and what eke left
+	@./scripts/uninstall "$(PREFIX)" "$(DESTDIR)"
 
 clean:
 	$(CARGO) clean

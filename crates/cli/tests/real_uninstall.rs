@@ -1,0 +1,113 @@
+//! `make uninstall` leaves nothing, on the real kernel.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Ran, build_agent, build_cache, ran};
+use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+
+const UNINSTALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/uninstall");
+
+/// The programs at a place of their own.
+struct Installed(tempfile::TempDir);
+
+impl Installed {
+    fn new() -> Self {
+        build_agent();
+        build_cache();
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("usr/bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        let from = Path::new(env!("CARGO_BIN_EXE_eke")).parent().unwrap();
+        for name in ["eke", "eke-agent", "eke-cache"] {
+            // By a process of its own: a child of another test would keep it open for writing (ETXTBSY).
+            assert!(Command::new("cp").arg(from.join(name)).arg(&bin).status().unwrap().success());
+        }
+        std::fs::create_dir(dir.path().join("files")).unwrap();
+        Self(dir)
+    }
+
+    /// A script in a mount namespace where `/var/lib/eke` and `/run/eke` are its own.
+    fn sh(&self, script: &str) -> Ran {
+        let own = "mkdir -p /var/lib/eke /run/eke; mount -t tmpfs x /var/lib/eke; mount -t tmpfs x /run/eke";
+        let script = format!("set -e; P={}; U={UNINSTALL}; {own}; {script}", self.0.path().display());
+        ran(Command::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &script]))
+    }
+}
+
+fn skipped(test: &str) -> bool {
+    let why =
+        lacking(&["/dev/fuse", "/sys/class/zram-control"]).or_else(|| no_program(&["unshare", "awk", "sed"]));
+    why.inspect(|why| skip(test, why)).is_some()
+}
+
+#[test]
+fn uninstall_ends_mounts_and_leaves_no_file() {
+    if skipped("uninstall_ends_mounts_and_leaves_no_file") {
+        return;
+    }
+    let _machine = lock_machine();
+    let installed = Installed::new();
+    let script = r#"
+        echo hello > $P/files/a; mkdir "$P/a place"
+        $P/usr/bin/eke cache mount $P/files "$P/a place" --memory 64M >&2
+        $P/usr/bin/eke cache mount $P/files --memory 64M >&2
+        mkdir -p /var/lib/eke/kept/etc
+        touch /var/lib/eke/prefetch.lock /var/lib/eke/prefetch.db /var/lib/eke/prefetch.db-wal /var/lib/eke/wear.json
+        $U $P/usr >&2
+        grep fuse.eke-cache.*$P /proc/self/mountinfo || true
+        find $P/usr -type f
+        ls -A /var/lib/eke /run/eke
+        cat $P/files/a"#;
+    let ran = installed.sh(script);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert_eq!(ran.stdout, "/run/eke:\n\n/var/lib/eke:\nhello\n", "{}", ran.shown());
+}
+
+#[test]
+fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
+    if skipped("uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved") {
+        return;
+    }
+    let _machine = lock_machine();
+    let installed = Installed::new();
+    let script = r#"
+        echo hello > $P/files/a
+        $P/usr/bin/eke cache mount $P/files --memory 64M >&2
+        exec 3< $P/files/a
+        if $U $P/usr; then echo "it did not stop"; fi
+        ls $P/usr/bin
+        exec 3<&-
+        mkdir -p /var/lib/eke/kept/etc; echo text > /var/lib/eke/kept/etc/fstab
+        $U $P/usr
+        find /var/lib/eke $P/usr -type f
+        PURGE=1 $U $P/usr
+        find /var/lib/eke -type f"#;
+    let ran = installed.sh(script);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert!(ran.stderr.contains("is in use; nothing is removed"), "{}", ran.shown());
+    assert!(!ran.stdout.contains("it did not stop"), "{}", ran.shown());
+    assert!(ran.stdout.contains("eke\neke-agent\neke-cache\n"), "{}", ran.shown());
+    assert!(ran.stdout.contains("saved in /var/lib/eke/kept"), "{}", ran.shown());
+    assert!(ran.stdout.ends_with("\n/var/lib/eke/kept/etc/fstab\n"), "{}", ran.shown());
+}
+
+#[test]
+fn uninstall_of_a_package_removes_files_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let bin = dir.path().join("usr/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::copy("/bin/true", bin.join("eke")).unwrap();
+    let ran = ran(Command::new(UNINSTALL).args(["/usr", dir.path().to_str().unwrap()]));
+    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""), "{}", ran.shown());
+    assert!(!bin.join("eke").exists());
+}
