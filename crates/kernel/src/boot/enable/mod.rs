@@ -6,6 +6,7 @@
 //! anything now: that is `eke up` and `eke down`.
 
 pub mod rc_local;
+mod trusted;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +25,8 @@ const OPENRC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../un
 const SYSV: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.sysv"));
 const RC_LOCAL_BLOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.rc-local"));
 
+/// What root runs at boot: the first two, and what the agent starts.
+const PROGRAMS: [&str; 4] = ["eke", "eke-agent", "eke-prefetch", "eke-io"];
 const UNIT_FILE: &str = "etc/systemd/system/eke.service";
 const SCRIPT: &str = "etc/init.d/eke";
 const RC_LOCAL: &str = "etc/rc.local";
@@ -159,10 +162,15 @@ fn usable(root: &Root, bin_dir: &str) -> Result<()> {
             "root must not depend on a user's or a temporary directory; `make install` copies it to /usr/local/bin",
         );
     }
-    match ["eke", "eke-agent"].iter().find(|program| !root.exists(format!("{bin_dir}/{program}"))) {
-        Some(program) => {
-            refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin"))
-        }
+    let there = |program: &&&str| root.exists(format!("{bin_dir}/{program}"));
+    if let Some(program) = ["eke", "eke-agent"].iter().find(|program| !there(program)) {
+        return refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin"));
+    }
+    let objection = |program: &&str| trusted::objection(root, &format!("{bin_dir}/{program}"));
+    match PROGRAMS.iter().filter(there).find_map(objection) {
+        Some(why) => refused(&format!(
+            "{why}, who would be root at the next boot; `sudo make install` copies the programs to /usr/local/bin, `chown root` and `chmod go-w` mend a directory"
+        )),
         None => Ok(()),
     }
 }
