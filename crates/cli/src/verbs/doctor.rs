@@ -40,6 +40,7 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         root_line(facts),
         line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
     ];
+    lines.push(version_line(&context.root.read("proc/sys/kernel/osrelease").unwrap_or_default()));
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
@@ -68,6 +69,18 @@ fn root_line(facts: &Facts) -> Line {
         facts.is_root,
         "settings can be changed",
         "figures are estimates and nothing can be applied (sudo)",
+    )
+}
+
+/// The oldest kernel for everything but `eke cache`, which says its own. A version that cannot be read is no obstacle.
+fn version_line(release: &str) -> Line {
+    const OLDEST: (u32, u32) = (4, 14);
+    let new_enough = super::cache::fuse::version(release).is_none_or(|version| version >= OLDEST);
+    line(
+        "kernel",
+        new_enough,
+        "4.14 or newer (`eke cache`: 5.3)",
+        "older than 4.14: eke is made for that one and newer ones, nothing here was tried on it",
     )
 }
 
@@ -183,4 +196,18 @@ fn found_lines(facts: &Facts) -> Vec<Line> {
         lines.push(line("hibernation", true, format!("to {} (from {})", h.resume, h.source), ""));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_is_said_to_be_old() {
+        for release in ["4.14.1", "6.18.44-cloud-amd64\n", ""] {
+            assert!(version_line(release).there, "{release}");
+        }
+        let old = version_line("4.9.0-19-amd64\n");
+        assert!(!old.there && old.why.contains("older than 4.14"), "{old:?}");
+    }
 }

@@ -40,6 +40,9 @@ pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<
     }
     fits(root, settings.memory)?;
     let fuse = Fuse::host(root);
+    if let Some(why) = fuse.too_old() {
+        return Err(Failure::new(Status::Failed, format!("cannot mount: {why}")));
+    }
     if let Some(why) = &fuse.no_device {
         return Err(Failure::new(Status::Failed, format!("cannot mount: {why}"))
             .hint("`eke doctor` says what this machine has of FUSE"));

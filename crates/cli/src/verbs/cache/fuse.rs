@@ -9,6 +9,8 @@ use crate::documents::DoctorLine;
 
 /// The device's number (Documentation/admin-guide/devices.txt: 10 is "misc", 229 is "fuse").
 const DEVICE: (u32, u32) = (10, 229);
+/// pidfd_open(2), by which the supervisor watches its processes, came with this one; appending by pwritev2(2) is older (4.16).
+const OLDEST: (u32, u32) = (5, 3);
 /// FUSE_NOTIFY_RESEND and passthrough came with this one.
 const RESEND: (u32, u32) = (6, 9);
 
@@ -48,6 +50,12 @@ impl Fuse {
         Self::read(root, &std::env::var_os("PATH").unwrap_or_default())
     }
 
+    /// Why this kernel cannot do what `eke-cache` needs; a version that cannot be read is tried.
+    pub fn too_old(&self) -> Option<String> {
+        let (major, minor) = self.version.filter(|v| *v < OLDEST)?;
+        Some(format!("Linux {major}.{minor} is too old: `eke cache` needs 5.3 or newer (pidfd_open)"))
+    }
+
     fn resends(&self) -> bool {
         self.version.is_some_and(|v| v >= RESEND)
     }
@@ -57,8 +65,8 @@ impl Fuse {
         vec![
             DoctorLine {
                 what: "FUSE".into(),
-                there: self.no_device.is_none(),
-                why: match &self.no_device {
+                there: self.no_device.is_none() && self.too_old().is_none(),
+                why: match self.no_device.clone().or(self.too_old()) {
                     None => "`eke cache` can mount".into(),
                     Some(why) => format!("{why}: `eke cache` cannot mount"),
                 },
@@ -109,7 +117,8 @@ fn allows_others(conf: &str) -> bool {
     conf.lines().any(|l| l.trim() == "user_allow_other")
 }
 
-fn version(release: &str) -> Option<(u32, u32)> {
+/// 6 and 18 of `6.18.44-cloud-amd64`.
+pub fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
@@ -125,6 +134,22 @@ mod tests {
         assert_eq!(version(""), None);
         assert!(allows_others("# comment\n user_allow_other\nmount_max = 9\n"));
         assert!(!allows_others("#user_allow_other\n"));
+    }
+
+    #[test]
+    fn a_kernel_that_is_too_old_is_named_with_the_oldest_that_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let fuse = |release: &str| {
+            eke_testkit::tree::put(root.path(), "proc/sys/kernel/osrelease", release);
+            Fuse { no_device: None, ..Fuse::read(&Root::at(root.path()), "".as_ref()) }
+        };
+        for release in ["5.3.0", "6.18.44-cloud-amd64", "unreadable"] {
+            assert!(fuse(release).too_old().is_none() && fuse(release).lines()[0].there, "{release}");
+        }
+        for release in ["5.2.21", "4.19.0-27-amd64"] {
+            let old = fuse(release);
+            assert!(!old.lines()[0].there && old.lines()[0].why.contains("needs 5.3 or newer"), "{release}");
+        }
     }
 
     #[test]
