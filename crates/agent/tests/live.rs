@@ -180,7 +180,17 @@ fn others_devices_are_left_alone() {
 
 #[test]
 fn a_full_device_gets_a_second_one_and_down_removes_both() {
+    grows(&machine(62, 10));
+}
+
+#[test]
+fn a_device_whose_mount_is_gone_grows_too() {
     let machine = machine(62, 10);
+    machine.detach_mounts();
+    grows(&machine);
+}
+
+fn grows(machine: &Arc<FakeKernel>) {
     let mut ticks = Ticks::on(machine.root(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
     ticks.tick(1);
     let swaps = read::swaps(&machine.root()).unwrap();

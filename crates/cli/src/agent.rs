@@ -1,5 +1,7 @@
 //! The agent's socket, and starting and stopping the agent.
 
+mod stop;
+
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -15,6 +17,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 
 use crate::exit::{Failure, Outcome, Status};
 
+pub use stop::{Hung, Stopped, stop};
+
 const SOCKET: &str = "run/eke/agent.sock";
 /// Where root does not wait behind connections of others; an older agent has none.
 const SOCKET_OF_ROOT: &str = "run/eke/agent-root.sock";
@@ -23,7 +27,6 @@ pub const PROGRAM: &str = "eke-agent";
 const LOG: &str = "run/eke/agent.log";
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const START_WITHIN: Duration = Duration::from_secs(5);
-const STOP_WITHIN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks the agent; `None` if no agent listens.
@@ -142,47 +145,4 @@ pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
 fn last_words(root: &Root) -> String {
     let log = root.read(LOG).unwrap_or_default();
     log.lines().next_back().unwrap_or("nothing").to_owned()
-}
-
-/// Stops the agent, if one listens, and waits until it is gone; one that hangs is killed. What is applied stays.
-///
-/// # Errors
-/// It refuses (not root) or does not go.
-pub fn stop(root: &Root) -> Outcome<()> {
-    stop_service(root);
-    let Ok(listening) = connect(root) else { return Ok(()) };
-    match ask(root, &Request::Stop) {
-        Err(e) if e.status() == Status::NoAgent => kill_listener(&listening),
-        other => {
-            other?;
-        }
-    }
-    let until = Instant::now() + STOP_WITHIN;
-    while connect(root).is_ok() {
-        if Instant::now() > until {
-            return Err(Failure::new(
-                Status::Failed,
-                "the agent does not go; end it (`pkill eke-agent`) and say `eke down` again",
-            ));
-        }
-        std::thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-/// systemd would start a service again that it did not stop itself.
-fn stop_service(root: &Root) {
-    if root.is_host() && root.exists("run/systemd/system") && root.exists("etc/systemd/system/eke.service") {
-        let _ = Command::new("systemctl")
-            .args(["stop", "eke.service"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-    }
-}
-
-fn kill_listener(stream: &UnixStream) {
-    if let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) {
-        let _ = rustix::process::kill_process(peer.pid, rustix::process::Signal::KILL);
-    }
 }

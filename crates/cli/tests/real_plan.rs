@@ -9,6 +9,8 @@
 
 mod common;
 
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -100,6 +102,69 @@ fn a_killed_agent_is_no_obstacle() {
     assert_eq!(again.status, Some(0), "{}", again.shown());
     assert_eq!(eke(&["status"]).status, Some(0), "a new agent adopts");
     signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-KILL");
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
+}
+
+/// A process that the kernel does not let go, as one in an uninterruptible sleep: not even SIGKILL ends it. Let go when
+/// dropped.
+struct Frozen(std::path::PathBuf);
+
+impl Frozen {
+    fn new(pid: u32) -> Self {
+        let group = Path::new(FREEZER).join(format!("eke-test-{}", std::process::id()));
+        std::fs::create_dir(&group).unwrap();
+        let frozen = Self(group);
+        frozen.write("cgroup.procs", &pid.to_string());
+        frozen.write("freezer.state", "FROZEN");
+        wait_for("it to be frozen", || {
+            std::fs::read_to_string(frozen.0.join("freezer.state")).unwrap().starts_with("FROZEN")
+        });
+        frozen
+    }
+
+    fn write(&self, file: &str, value: &str) {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(self.0.join(file))
+            .unwrap()
+            .write_all(value.as_bytes())
+            .unwrap();
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.write("freezer.state", "THAWED");
+        let until = Instant::now() + Duration::from_secs(10);
+        while std::fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// cgroup v1's, which also keeps signals away.
+const FREEZER: &str = "/sys/fs/cgroup/freezer";
+
+#[test]
+fn an_agent_that_the_kernel_does_not_let_go_keeps_nothing_from_being_undone() {
+    if let Some(why) = lacking(&[ZRAM[0], "/sys/fs/cgroup/freezer/cgroup.procs"]) {
+        return skip("an_agent_that_the_kernel_does_not_let_go", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let pid = eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32;
+    let frozen = Frozen::new(pid);
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(5), "{}", down.shown());
+    assert!(down.stdout.contains(&format!("the agent (process {pid}) hangs")), "{}", down.shown());
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+    assert!(!swaps.contains("zram"), "{swaps}{}", down.shown());
+    drop(frozen);
+    wait_for("the agent to be gone", || !Path::new(&format!("/proc/{pid}/cwd")).exists());
     assert_eq!(eke(&["down"]).status, Some(0));
     assert_eq!(machine(), before);
 }

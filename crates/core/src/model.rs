@@ -125,7 +125,7 @@ mod tests {
 
     fn with_zram(orig_mib: u64, used_mib: u64, written_back_mib: u64) -> Sample {
         Sample {
-            swaps: vec![SwapArea { path: "/dev/zram1".into(), ..SwapArea::default() }],
+            swaps: vec![SwapArea { device: Some("zram1".into()), ..SwapArea::default() }],
             zram: vec![
                 ZramStat {
                     name: "zram1".into(),

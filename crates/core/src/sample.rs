@@ -90,6 +90,10 @@ pub struct VmCounters {
 pub struct SwapArea {
     /// The device or file, with the kernel's `\040` escapes decoded.
     pub path: String,
+    /// The kernel's name of the block device that it is (`zram1`, `vda2`); none for a file, and where it is not known. It
+    /// identifies the area: the kernel prints the path relative to a mount, which may be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// `partition` or `file`.
     pub kind: String,
     /// Its size.
@@ -101,9 +105,10 @@ pub struct SwapArea {
 }
 
 impl SwapArea {
-    /// The name of the zram device that it is, if it is one (`/dev/zram1` is `zram1`).
+    /// The name of the zram device that it is, if it is one.
     pub fn zram_name(&self) -> Option<&str> {
-        self.path.strip_prefix("/dev/").filter(|n| n.starts_with("zram"))
+        let number = |name: &&str| name.strip_prefix("zram").is_some_and(|n| n.parse::<u32>().is_ok());
+        self.device.as_deref().filter(number)
     }
 }
 

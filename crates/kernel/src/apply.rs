@@ -3,6 +3,7 @@
 use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
 use crate::cgroup::name;
+use crate::discard;
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
@@ -100,16 +101,9 @@ impl Session {
             made_by: name::this_process(&self.root).unwrap_or_default(),
         };
         let seq = self.journal.intend(intent)?;
-        match self.perform(seq, &planned.step) {
-            Ok(device) => {
-                self.journal.note(seq, Phase::Done)?;
-                Ok(Applied::Made { seq, device })
-            }
-            Err(e) => {
-                self.clean_up(seq, &e);
-                Err(e)
-            }
-        }
+        let performed = self.perform(seq, &planned.step);
+        let noted = performed.and_then(|device| self.journal.note(seq, Phase::Done).map(|()| device));
+        noted.map(|device| Applied::Made { seq, device }).map_err(|e| self.clean_up(seq, e))
     }
 
     /// A scratch device for a measurement: journaled like everything else, so that `down` finds it after a crash.
@@ -184,12 +178,13 @@ impl Session {
                 Ok(Some(Undo::RemoveZram { before, expected }))
             }
             Step::SwapOn { path, .. } => {
-                let on = read::swaps(&self.root)?.iter().any(|a| a.path == *path);
+                let on = read::swap_at(&self.root, path)?.is_some();
                 Ok((!on).then(|| Undo::SwapOff { path: path.clone() }))
             }
             Step::SwapOff { path } => {
-                let area = read::swaps(&self.root)?.into_iter().find(|a| a.path == *path);
+                let area = read::swap_at(&self.root, path)?;
                 Ok(area.map(|a| Undo::SwapOn {
+                    discard: discard::of(&self.root, &a.path),
                     path: a.path,
                     priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0),
                 }))
@@ -240,7 +235,7 @@ impl Session {
                 let at = self.root.path(path);
                 self.root
                     .sys()
-                    .swapon(&at, *priority, false)
+                    .swapon(&at, *priority, None)
                     .map_err(|e| Error::io("swap on", &at, e))
                     .map(|()| None)
             }
@@ -257,14 +252,30 @@ impl Session {
         Ok(device)
     }
 
-    /// A step that failed half-way is taken back; if even that fails it stays in the journal for `down`.
-    fn clean_up(&self, seq: u64, error: &Error) {
-        let entries = self.journal.entries().unwrap_or_default();
-        let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return };
-        if let Ok(Outcome::Restored(_) | Outcome::AsBefore) = revert::effect(&self.root, entry) {
-            let _ = self.journal.note(seq, Phase::Failed { error: error.to_string() });
+    /// A step that failed half-way, or that the journal could not take as done, is taken back. If even that fails it stays in
+    /// the journal for `down`, and the error says so.
+    fn clean_up(&self, seq: u64, error: Error) -> Error {
+        match self.take_back(seq) {
+            Ok(Outcome::Restored(_) | Outcome::AsBefore) => {
+                let _ = self.journal.note(seq, Phase::Failed { error: error.to_string() });
+                error
+            }
+            Ok(Outcome::Kept(why) | Outcome::Blocked(why)) => still_in_force(&error, &why),
+            Err(why) => still_in_force(&error, &why.to_string()),
         }
     }
+
+    fn take_back(&self, seq: u64) -> Result<Outcome> {
+        let entries = self.journal.entries()?;
+        let entry = entries.iter().find(|e| e.seq == seq);
+        entry.map_or(Ok(Outcome::AsBefore), |entry| revert::effect(&self.root, entry))
+    }
+}
+
+fn still_in_force(error: &Error, why: &str) -> Error {
+    Error::Refused(format!(
+        "{error}; the step itself is still in force ({why}), and `eke down` tries to undo it"
+    ))
 }
 
 /// Starts an action that leaves nothing to undo (recompress, writeback, compact) or narrows one on a device of eke's.

@@ -39,8 +39,11 @@ pub fn shortage(
 
 /// The pages need their full size; the pool that held them is returned as they leave it; other areas take the rest.
 fn machine_shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_in: Bytes) -> Option<String> {
-    let elsewhere: Bytes =
-        areas.iter().filter(|a| a.path != area.path).map(|a| a.size.saturating_sub(a.used)).sum();
+    let elsewhere: Bytes = areas
+        .iter()
+        .filter(|a| (&a.device, &a.path) != (&area.device, &area.path))
+        .map(|a| a.size.saturating_sub(a.used))
+        .sum();
     let margin = MARGIN + memory.total.scaled(0.02);
     let room = (memory.available + elsewhere + held_in).saturating_sub(margin);
     (area.used > room).then(|| {
@@ -145,6 +148,7 @@ mod tests {
     fn area(used_mib: u64) -> SwapArea {
         SwapArea {
             path: "/dev/zram1".into(),
+            device: Some("zram1".into()),
             size: Bytes::mib(512),
             used: Bytes::mib(used_mib),
             ..SwapArea::default()

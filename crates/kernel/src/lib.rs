@@ -8,8 +8,9 @@
 //! - [`parse`]: text to data, one file for each kernel file
 //! - [`read`]: a [`eke_core::sample::Sample`] from the machine
 //! - [`journal`]: what was changed, from what, to what and why, before it is changed
-//! - [`apply`] and [`revert`]: steps to effects, and back
-//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
+//! - [`apply`] and [`revert`]: steps to effects, and back; [`script`]: the way back as a shell script
+//! - [`discard`]: with which discard option an area is swapped on
+//! - [`zram`], [`swap_area`], [`areas`], [`headroom`]: devices, areas, which device an area is, and whether there is room to swap one off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
 //! - [`programs`]: what holds the memory, by program
@@ -22,8 +23,10 @@
 //! journal before it happens; every path below is relative to a [`root::Root`].
 
 pub mod apply;
+pub mod areas;
 pub mod boot;
 pub mod cgroup;
+pub mod discard;
 pub mod end;
 pub mod error;
 pub mod files;
@@ -37,6 +40,7 @@ pub mod programs;
 pub mod read;
 pub mod revert;
 pub mod root;
+pub mod script;
 pub mod settings;
 pub mod state;
 pub mod swap_area;

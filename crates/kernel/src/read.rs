@@ -1,9 +1,10 @@
 //! A [`Sample`] from the machine.
 
-use eke_core::sample::{CpuTicks, Pressure, Sample, ZramStat};
+use eke_core::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
 use eke_core::units::{Bytes, PageSize};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::areas;
 use crate::error::Result;
 use crate::knob;
 use crate::parse;
@@ -43,12 +44,21 @@ fn pressure(root: &Root, of: &str) -> Option<Pressure> {
     parse::pressure::parse(&root.read(format!("proc/pressure/{of}")).ok()?)
 }
 
-/// The swap areas.
+/// The swap areas, each with its device.
 ///
 /// # Errors
 /// The kernel's answer, unless there is no `/proc/swaps` at all (a kernel without swap): then none.
-pub fn swaps(root: &Root) -> Result<Vec<eke_core::sample::SwapArea>> {
-    Ok(parse::swaps::parse(&root.read_if_there("proc/swaps")?.unwrap_or_default()))
+pub fn swaps(root: &Root) -> Result<Vec<SwapArea>> {
+    let text = root.read_if_there("proc/swaps")?.unwrap_or_default();
+    Ok(areas::identified(root, parse::swaps::parse(&text)))
+}
+
+/// The swap area on the device or file at `path`; `None` if that is not swap.
+///
+/// # Errors
+/// As of [`swaps`].
+pub fn swap_at(root: &Root, path: &str) -> Result<Option<SwapArea>> {
+    Ok(areas::find(root, swaps(root)?, path))
 }
 
 /// The zram devices that are set up.

@@ -1,10 +1,9 @@
 //! Back to how it was: the journal read backwards, with the agent alive or dead.
 
-use std::fmt::Write as _;
-
 use eke_core::step::Step;
 use eke_core::units::{Bytes, PageSize};
 
+use crate::discard::Discard;
 use crate::error::{Error, Result};
 use crate::headroom;
 use crate::journal::Journal;
@@ -34,6 +33,18 @@ pub enum Outcome {
 /// # Errors
 /// Only where the journal itself fails; a change that cannot be undone is an outcome.
 pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
+    all_but(root, journal, |_| None)
+}
+
+/// The same without the devices for which there is a reason: those are blocked.
+///
+/// # Errors
+/// As of [`all`].
+pub fn all_but(
+    root: &Root,
+    journal: &Journal,
+    untouchable: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<(Entry, Outcome)>> {
     let mut outcomes: Vec<(Entry, Outcome)> = Vec::new();
     for entry in journal.entries()?.into_iter().rev() {
         let blocked = outcomes.iter().find(|(_, o)| matches!(o, Outcome::Blocked(_)));
@@ -41,11 +52,14 @@ pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
             Some((newer, _)) if waits(&entry.intent.undo) => {
                 Outcome::Blocked(format!("waits until this is undone: {}", newer.intent.step))
             }
-            _ => one(root, journal, &entry).unwrap_or_else(|e| Outcome::Blocked(e.to_string())),
+            _ => match entry.made.as_deref().and_then(&untouchable) {
+                Some(why) => Outcome::Blocked(why),
+                None => one(root, journal, &entry).unwrap_or_else(|e| Outcome::Blocked(e.to_string())),
+            },
         };
         outcomes.push((entry, outcome));
     }
-    if journal.entries()?.is_empty() {
+    if !outcomes.iter().any(|(_, o)| matches!(o, Outcome::Blocked(_))) {
         journal.clear()?;
     }
     Ok(outcomes)
@@ -83,17 +97,18 @@ fn give_back_inherited(root: &Root, old: &str, new: &str, had_it: &[String]) -> 
     Ok(())
 }
 
-/// Undoes one change and writes down what became of it.
+/// Undoes one change and writes down what became of it. Where that cannot be written (no space is left), the change is undone
+/// all the same, and whoever undoes it again finds nothing to do.
 ///
 /// # Errors
 /// The kernel's answer; the change then stays in the journal.
 pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
     let outcome = effect(root, entry)?;
-    match &outcome {
-        Outcome::Restored(_) | Outcome::AsBefore => journal.note(entry.seq, Phase::Reverted)?,
-        Outcome::Kept(why) => journal.note(entry.seq, Phase::Kept { why: why.clone() })?,
-        Outcome::Blocked(_) => {}
-    }
+    let _ = match &outcome {
+        Outcome::Restored(_) | Outcome::AsBefore => journal.note(entry.seq, Phase::Reverted),
+        Outcome::Kept(why) => journal.note(entry.seq, Phase::Kept { why: why.clone() }),
+        Outcome::Blocked(_) => Ok(()),
+    };
     Ok(outcome)
 }
 
@@ -109,7 +124,7 @@ pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
         Undo::UnloadModule { name } => Ok(unload(root, name)),
         Undo::RemoveZram { before, expected } => remove_zram(root, entry, before, expected),
         Undo::SwapOff { path } => off(root, path),
-        Undo::SwapOn { path, priority } => on(root, path, *priority),
+        Undo::SwapOn { path, priority, discard } => on(root, path, *priority, *discard),
         Undo::Nothing => Ok(Outcome::AsBefore),
     }
 }
@@ -211,7 +226,7 @@ fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
 }
 
 fn off(root: &Root, path: &str) -> Result<Outcome> {
-    let was_on = read::swaps(root)?.iter().any(|a| a.path == path);
+    let was_on = read::swap_at(root, path)?.is_some();
     Ok(match swap_off(root, path)? {
         Some(why) => Outcome::Blocked(why),
         None if was_on => Outcome::Restored(format!("{path} is swapped off")),
@@ -219,12 +234,12 @@ fn off(root: &Root, path: &str) -> Result<Outcome> {
     })
 }
 
-fn on(root: &Root, path: &str, priority: Option<i16>) -> Result<Outcome> {
-    if read::swaps(root)?.iter().any(|a| a.path == path) {
+fn on(root: &Root, path: &str, priority: Option<i16>, discard: Option<Discard>) -> Result<Outcome> {
+    if read::swap_at(root, path)?.is_some() {
         return Ok(Outcome::AsBefore);
     }
     let at = root.path(path);
-    root.sys().swapon(&at, priority, false).map_err(|e| Error::io("swap on", &at, e))?;
+    root.sys().swapon(&at, priority, discard).map_err(|e| Error::io("swap on", &at, e))?;
     Ok(Outcome::Restored(format!("{path} is swapped on again")))
 }
 
@@ -233,7 +248,7 @@ fn on(root: &Root, path: &str, priority: Option<i16>) -> Result<Outcome> {
 /// # Errors
 /// The kernel's answer.
 pub fn swap_off(root: &Root, path: &str) -> Result<Option<String>> {
-    let Some(area) = read::swaps(root)?.into_iter().find(|a| a.path == path) else {
+    let Some(area) = read::swap_at(root, path)? else {
         return Ok(None);
     };
     if let Some(why) = headroom::check(root, &area)? {
@@ -242,40 +257,4 @@ pub fn swap_off(root: &Root, path: &str) -> Result<Option<String>> {
     let at = root.path(path);
     root.sys().swapoff(&at).map_err(|e| Error::io("swap off", &at, e))?;
     Ok(None)
-}
-
-/// The undo of everything in force, newest first, as a shell script.
-pub fn as_shell(entries: &[Entry]) -> String {
-    let mut out = String::from("#!/bin/sh\n# What `eke down` would do now. Run as root.\n");
-    for entry in entries.iter().rev() {
-        let _ = writeln!(out, "# undo of: {}", entry.intent.step);
-        let _ = match &entry.intent.undo {
-            Undo::Write { knob, target, old, beside, .. } => {
-                let own = std::iter::once((knob, old));
-                own.chain(beside.iter().map(|(knob, was)| (knob, was))).try_for_each(|(knob, value)| {
-                    match knob::find(knob).and_then(|k| k.path_for(target)) {
-                        Some(path) if value != "0" || !knob::yields_at_zero(knob) => {
-                            writeln!(out, "echo '{value}' > /{path}")
-                        }
-                        _ => Ok(()),
-                    }
-                })
-            }
-            Undo::UnloadModule { name } => writeln!(out, "modprobe -r '{name}'"),
-            Undo::RemoveZram { expected, .. } => {
-                remove_as_shell(&mut out, entry.made.as_ref().unwrap_or(expected))
-            }
-            Undo::SwapOff { path } => writeln!(out, "swapoff '{path}'"),
-            Undo::SwapOn { path, priority: Some(p) } => writeln!(out, "swapon -p {p} '{path}'"),
-            Undo::SwapOn { path, priority: None } => writeln!(out, "swapon '{path}'"),
-            Undo::Nothing => Ok(()),
-        };
-    }
-    out
-}
-
-fn remove_as_shell(out: &mut String, name: &str) -> std::fmt::Result {
-    let number = zram::number(name).unwrap_or_default();
-    writeln!(out, "grep -q '^/dev/{name} ' /proc/swaps && swapoff /dev/{name}")?;
-    writeln!(out, "echo 1 > /sys/block/{name}/reset && echo {number} > /sys/class/zram-control/hot_remove")
 }

@@ -4,11 +4,13 @@ use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use eke_core::units::PageSize;
+
+use crate::discard::Discard;
 
 /// What a machine can be asked. Paths are absolute.
 pub trait Sys: Send + Sync {
@@ -28,8 +30,12 @@ pub trait Sys: Send + Sync {
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// The kernel's name of the block device at this path (`zram1`, whatever the path); `None` if there is none.
+    fn block_device(&self, _path: &Path) -> Option<String> {
+        None
+    }
     /// `swapon(2)`; `discard` asks the kernel to tell the device which pages are free.
-    fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()>;
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()>;
     /// `swapoff(2)`. It can take minutes.
     fn swapoff(&self, path: &Path) -> io::Result<()>;
     /// Could it be written to? A read-only mount says EROFS, to root too.
@@ -105,7 +111,16 @@ macro_rules! files {
 impl Sys for Host {
     files!();
 
-    fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()> {
+    fn block_device(&self, path: &Path) -> Option<String> {
+        block_device(path)
+    }
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
+        if let Some(path) = seen_by_init(path) {
+            if swapon(&path, priority, discard).is_ok() {
+                return Ok(());
+            }
+        }
         swapon(path, priority, discard)
     }
 
@@ -125,7 +140,7 @@ impl Sys for Host {
 impl Sys for FilesOnly {
     files!();
 
-    fn swapon(&self, _: &Path, _: Option<i16>, _: bool) -> io::Result<()> {
+    fn swapon(&self, _: &Path, _: Option<i16>, _: Option<Discard>) -> io::Result<()> {
         Err(not_the_machine())
     }
 
@@ -179,21 +194,43 @@ fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
+fn block_device(path: &Path) -> Option<String> {
+    let meta = fs::metadata(path).ok().filter(|meta| meta.file_type().is_block_device())?;
+    let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    let device = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    Some(device.file_name()?.to_str()?.to_owned())
+}
+
+/// The same device or file by the path that process 1 has for it, where this process has mounts of its own (a unit's): what
+/// swapon(2) is given there, `/proc/swaps` shows as `/dev/zram1` for as long as the machine runs. By [`fs::metadata`] of
+/// `/proc/1/root`, which needs CAP_SYS_PTRACE and no right to enter a namespace.
+fn seen_by_init(path: &Path) -> Option<PathBuf> {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    if mounts("1")? == mounts("self")? {
+        return None;
+    }
+    let theirs = Path::new("/proc/1/root").join(path.strip_prefix("/").ok()?);
+    let (ours, other) = (fs::metadata(path).ok()?, fs::metadata(&theirs).ok()?);
+    let same = if ours.file_type().is_block_device() {
+        other.file_type().is_block_device() && ours.rdev() == other.rdev()
+    } else {
+        (ours.dev(), ours.ino()) == (other.dev(), other.ino())
+    };
+    same.then_some(theirs)
+}
+
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// From `linux/swap.h`: a priority is given; discard freed pages.
+/// From `linux/swap.h`: a priority is given.
 const SWAP_FLAG_PREFER: i32 = 0x8000;
-const SWAP_FLAG_DISCARD: i32 = 0x10000;
 
 #[expect(unsafe_code, reason = "neither rustix nor nix has swapon(2)")]
-fn swapon(path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()> {
+fn swapon(path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
     let path = c_path(path)?;
-    let mut flags = priority.map_or(0, |p| SWAP_FLAG_PREFER | i32::from(p & 0x7fff));
-    if discard {
-        flags |= SWAP_FLAG_DISCARD;
-    }
+    let preferred = priority.map_or(0, |p| SWAP_FLAG_PREFER | i32::from(p & 0x7fff));
+    let flags = preferred | discard.map_or(0, Discard::flags);
     // SAFETY: `path` is a NUL-terminated string that outlives the call.
     match unsafe { libc::swapon(path.as_ptr(), flags) } {
         0 => Ok(()),

@@ -2,6 +2,7 @@
 
 use eke_core::step::ZramSpec;
 
+use crate::discard::Discard;
 use crate::error::{Error, Result};
 use crate::knob::bracketed;
 use crate::parse;
@@ -110,7 +111,7 @@ fn swap_on(root: &Root, name: &str, spec: &ZramSpec, priority: i16) -> Result<()
     let device = format!("dev/{name}");
     swap_area::write_header(root, &device, spec.disksize.0)?;
     let path = root.path(&device);
-    root.sys().swapon(&path, Some(priority), true).map_err(|e| Error::io("swap on", &path, e))
+    root.sys().swapon(&path, Some(priority), Some(Discard::Both)).map_err(|e| Error::io("swap on", &path, e))
 }
 
 /// Resets and removes a device that is no longer swap.

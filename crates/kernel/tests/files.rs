@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_kernel::discard::Discard;
 use eke_kernel::files::{self, Applied, Change, Content, Effect, Outcome, Reverted};
 use eke_kernel::sys::{FilesOnly, Sys};
 use files_tree::{Node, plant, put, tree};
@@ -69,7 +70,7 @@ impl Sys for Crashing {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         self.alive().and_then(|()| FilesOnly.list(path))
     }
-    fn swapon(&self, _: &Path, _: Option<i16>, _: bool) -> io::Result<()> {
+    fn swapon(&self, _: &Path, _: Option<i16>, _: Option<Discard>) -> io::Result<()> {
         Err(io::Error::other("no swap here"))
     }
     fn swapoff(&self, _: &Path) -> io::Result<()> {

@@ -33,7 +33,7 @@ fn bytes_and_ratio_come_back_as_a_pair() {
     set(&root, "vm.dirty_bytes", "", "16777216");
     // what the kernel does by itself
     machine.put("proc/sys/vm/dirty_ratio", "0\n");
-    let text = revert::as_shell(&journal::entries(&root).unwrap());
+    let text = eke_kernel::script::undo(&journal::entries(&root).unwrap());
     assert!(text.contains("echo '20' > /proc/sys/vm/dirty_ratio") && !text.contains("'0'"), "{text}");
     assert!(matches!(&down(&root)[..], [revert::Outcome::Restored(_)]));
     assert_eq!(now(&root, "proc/sys/vm/dirty_ratio"), "20");

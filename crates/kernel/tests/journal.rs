@@ -4,10 +4,12 @@
 
 use eke_core::step::{Plan, Reason, Step, ZramSpec};
 use eke_core::units::Bytes;
-use eke_kernel::Error;
 use eke_kernel::apply::{Applied, Session};
+use eke_kernel::discard::Discard;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome};
+use eke_kernel::script;
+use eke_kernel::{Error, read};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use proptest::prelude::*;
 
@@ -74,6 +76,45 @@ fn down_restores_and_a_second_down_has_nothing_to_do() {
     assert_eq!(down(&machine).len(), 4);
     assert_eq!(machine.tree(), before);
     assert_eq!(down(&machine), []);
+}
+
+#[test]
+fn swap_is_known_although_the_mounts_that_it_was_made_in_are_gone() {
+    let machine = FakeKernel::new();
+    machine.add_area("/dev/vda2", 500_000, 0, 7);
+    machine.detach_mounts();
+    let before = machine.tree();
+    let off = Step::SwapOff { path: "/dev/vda2".into() };
+    let steps = plan([zram(100, Some(100)), off]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    assert!(machine.root().read("proc/swaps").unwrap().contains("\n/zram1\t"));
+    let areas = read::swaps(&machine.root()).unwrap();
+    assert_eq!(
+        areas.iter().map(|a| (a.zram_name(), a.path.as_str())).collect::<Vec<_>>(),
+        [(Some("zram1"), "/dev/zram1")]
+    );
+    let outcomes = down(&machine);
+    assert!(matches!(&outcomes[..], [Outcome::Restored(_), Outcome::Restored(_)]), "{outcomes:?}");
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn swap_that_was_replaced_gets_its_discard_option_back() {
+    for (options, discard, shell) in [
+        ("discard=pages,pri=7", Some(Discard::Pages), "swapon -p 7 --discard=pages '/dev/vda2'\n"),
+        ("discard", Some(Discard::Both), "swapon -p 7 --discard '/dev/vda2'\n"),
+        ("defaults", None, "swapon -p 7 '/dev/vda2'\n"),
+    ] {
+        let machine = FakeKernel::new();
+        machine.add_area("/dev/vda2", 500_000, 0, 7);
+        machine.put("etc/fstab", &format!("/dev/vda2 none swap {options} 0 0\n"));
+        let off = plan([Step::SwapOff { path: "/dev/vda2".into() }]);
+        Session::open(&machine.root(), "swap").unwrap().apply_plan(&off).unwrap();
+        let script = script::undo(&journal::entries(&machine.root()).unwrap());
+        assert!(script.contains(shell), "{script}");
+        down(&machine);
+        assert_eq!(machine.discard("/dev/vda2"), discard);
+    }
 }
 
 #[test]
@@ -157,6 +198,59 @@ fn a_full_disk_below_the_journal_changes_nothing() {
         drop(session);
         down(&machine);
         assert_eq!(machine.tree(), before);
+    }
+}
+
+/// The records of the usual plan: an intent and what became of it for each step, and the device's name.
+const RECORDS: usize = 9;
+
+#[test]
+fn what_the_journal_cannot_take_is_undone() {
+    for (taken, times) in (0..RECORDS).flat_map(|taken| [(taken, 1), (taken, usize::MAX)]) {
+        let machine = FakeKernel::new();
+        let before = machine.tree();
+        let mut session = Session::open(&machine.root(), "swap").unwrap();
+        machine.set_faults(Faults { full: Some((taken, times)), ..Faults::default() });
+        let error = session.apply_plan(&usual()).unwrap_err().to_string();
+        assert!(
+            error.contains("no space is left") && error.contains("everything before it was undone"),
+            "{error}"
+        );
+        assert_eq!(machine.tree(), before, "full after {taken} records: {error}");
+        drop(session);
+        assert!(!down(&machine).iter().any(|o| matches!(o, Outcome::Restored(_) | Outcome::Blocked(_))));
+        assert_eq!(journal::entries(&machine.root()).unwrap(), [], "also where it is full");
+    }
+}
+
+#[test]
+fn a_step_that_can_be_neither_noted_nor_undone_is_said_to_be_in_force() {
+    let machine = FakeKernel::new();
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    // Done cannot be noted, and whether there is room to swap it off again cannot be known.
+    let swap = plan([Step::SwapOn { path: "/dev/zram0".into(), priority: None }]);
+    std::fs::remove_file(machine.dir().join("proc/meminfo")).unwrap();
+    machine.set_faults(Faults { full: Some((1, 1)), ..Faults::default() });
+    let error = session.apply_plan(&swap).unwrap_err().to_string();
+    assert!(error.contains("still in force") && error.contains("`eke down`"), "{error}");
+    drop(session);
+    machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n");
+    assert!(matches!(&down(&machine)[..], [Outcome::Restored(_)]));
+}
+
+#[test]
+fn a_record_after_a_torn_one_is_not_lost_with_it() {
+    for taken in 0..RECORDS {
+        let machine = FakeKernel::new();
+        let before = machine.tree();
+        let mut session = Session::open(&machine.root(), "swap").unwrap();
+        machine.set_faults(Faults { full: Some((taken, 1)), ..Faults::default() });
+        session.apply_plan(&usual()).unwrap_err();
+        session.apply_plan(&usual()).unwrap();
+        assert_eq!(journal::entries(&machine.root()).unwrap().len(), 4, "torn after {taken} records");
+        drop(session);
+        down(&machine);
+        assert_eq!(machine.tree(), before, "torn after {taken} records");
     }
 }
 
@@ -284,9 +378,10 @@ fn the_journal_of_another_boot_is_not_replayed() {
 fn the_undo_prints_as_shell() {
     let machine = FakeKernel::new();
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
-    let shell = revert::as_shell(&journal::entries(&machine.root()).unwrap());
+    let shell = script::undo(&journal::entries(&machine.root()).unwrap());
     assert!(shell.contains("echo '60' > /proc/sys/vm/swappiness\n"), "{shell}");
-    assert!(shell.contains("swapoff /dev/zram1\necho 1 > /sys/block/zram1/reset && echo 1 > /sys/class/zram-control/hot_remove\n"), "{shell}");
+    assert!(shell.contains("swapoff /dev/zram1 && echo 1 > /sys/block/zram1/reset"), "{shell}");
+    assert!(shell.contains("echo 1 > /sys/class/zram-control/hot_remove\n"), "{shell}");
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -313,12 +408,16 @@ proptest! {
         steps in prop::collection::vec(any_step(), 0..8),
         crashes in prop::collection::vec((0usize..60, any::<bool>()), 1..3),
         down_crash in 0usize..60,
+        mounts_are_gone in any::<bool>(),
     ) {
         let machine = FakeKernel::new();
         machine.add_area("/dev/vda2", 500_000, 0, 7);
+        if mounts_are_gone {
+            machine.detach_mounts();
+        }
         let before = machine.tree();
         for (crash_after, torn) in crashes {
-            machine.set_faults(Faults { crash_after: Some(crash_after), torn, errors: Vec::new() });
+            machine.set_faults(Faults { crash_after: Some(crash_after), torn, ..Faults::default() });
             if let Ok(mut session) = Session::open(&machine.root(), "swap") {
                 for step in &steps {
                     let _ = session.apply_plan(&plan([step.clone()]));
@@ -326,7 +425,7 @@ proptest! {
             }
             machine.set_faults(Faults::default());
         }
-        machine.set_faults(Faults { crash_after: Some(down_crash), torn: true, errors: Vec::new() });
+        machine.set_faults(Faults { crash_after: Some(down_crash), torn: true, ..Faults::default() });
         if let Ok(journal) = Journal::open(&machine.root()) {
             let _ = revert::all(&machine.root(), &journal);
         }

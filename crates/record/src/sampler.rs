@@ -5,7 +5,7 @@
 
 use eke_core::model::Model;
 use eke_core::sample::{Sample, SwapArea, ZramStat};
-use eke_kernel::{Error as KernelError, Root, parse};
+use eke_kernel::{Error as KernelError, Root, areas, parse};
 
 use crate::error::Result;
 use crate::hot_file::HotFile;
@@ -57,7 +57,7 @@ impl Sampler {
         let mut sample = Sample {
             memory: parse::meminfo::parse(&needed(&mut self.meminfo)?),
             vm: parse::vmstat::parse(&needed(&mut self.vmstat)?),
-            swaps: maybe(&mut self.swaps).map(|t| parse::swaps::parse(&t)).unwrap_or_default(),
+            swaps: self.swaps(),
             ..Sample::default()
         };
         sample.zram = self.zram_stats(&sample.swaps);
@@ -66,6 +66,11 @@ impl Sampler {
         self.add_pressure(&mut row);
         self.add_cpu(&mut row);
         Ok(row)
+    }
+
+    fn swaps(&mut self) -> Vec<SwapArea> {
+        let areas = maybe(&mut self.swaps).map(|text| parse::swaps::parse(&text)).unwrap_or_default();
+        areas::identified(&self.root, areas)
     }
 
     fn zram_stats(&mut self, swaps: &[SwapArea]) -> Vec<ZramStat> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_kernel::discard::Discard;
 use eke_kernel::sys::{FilesOnly, Sys};
 use tempfile::TempDir;
 
@@ -20,6 +21,8 @@ pub struct Faults {
     pub crash_after: Option<usize>,
     /// If the last effect is an append, only half of it arrives.
     pub torn: bool,
+    /// After this many appends the file system is full for so many more: half of what is appended arrives, and that is an error.
+    pub full: Option<(usize, usize)>,
     /// A path's end, an errno, and how many times it is given.
     pub errors: Vec<(String, i32, usize)>,
 }
@@ -29,6 +32,8 @@ struct State {
     faults: Faults,
     effects: usize,
     areas: BTreeMap<String, (u64, u64, i32)>,
+    discards: BTreeMap<String, Option<Discard>>,
+    detached: bool,
     sizes: BTreeMap<String, u64>,
     log: Vec<String>,
 }
@@ -95,15 +100,30 @@ impl FakeKernel {
 
     /// A swap area that is on.
     pub fn add_area(&self, path: &str, size_kib: u64, used_kib: u64, priority: i32) {
+        if let Some(name) = path.strip_prefix("/dev/").filter(|name| !name.starts_with("zram")) {
+            tree::put(self.dir(), &format!("sys/class/block/{name}/partition"), "2\n");
+        }
         let mut state = self.state();
         state.areas.insert(path.to_owned(), (size_kib, used_kib, priority));
         state.sizes.insert(path.to_owned(), size_kib);
         self.show_areas(&state);
     }
 
+    /// From now on `/proc/swaps` shows paths as where swapon(2) was called in a mount namespace that is gone: `/zram1`.
+    pub fn detach_mounts(&self) {
+        let mut state = self.state();
+        state.detached = true;
+        self.show_areas(&state);
+    }
+
     /// Writes a file as somebody else would, without counting.
     pub fn put(&self, path: &str, text: &str) {
         tree::put(self.dir(), path, text);
+    }
+
+    /// With what discard option the area was swapped on by eke.
+    pub fn discard(&self, path: &str) -> Option<Discard> {
+        self.state().discards.get(path).copied().flatten()
     }
 
     /// Everything but eke's own run directory.
@@ -217,6 +237,7 @@ impl FakeKernel {
     fn show_areas(&self, state: &State) {
         let mut text = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
         for (path, (size, used, priority)) in &state.areas {
+            let path = if state.detached { path.trim_start_matches("/dev") } else { path };
             text += &format!("{path}\tpartition\t{size}\t{used}\t{priority}\n");
         }
         tree::put(self.dir(), "proc/swaps", &text);
@@ -226,6 +247,18 @@ impl FakeKernel {
 impl State {
     fn is_dead(&self) -> bool {
         self.faults.crash_after.is_some_and(|n| self.effects >= n)
+    }
+
+    fn is_full(&mut self) -> bool {
+        match &mut self.faults.full {
+            Some((after @ 1.., _)) => *after -= 1,
+            Some((0, times @ 1..)) => {
+                *times -= 1;
+                return true;
+            }
+            _ => {}
+        }
+        false
     }
 
     fn injected(&mut self, relative: &str) -> Option<io::Error> {
@@ -273,8 +306,10 @@ impl Sys for FakeKernel {
 
     fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let last = self.effect("append to", path)?;
-        let half = last && self.state().faults.torn;
-        FilesOnly.append(path, if half { &bytes[..bytes.len() / 2] } else { bytes })
+        let full = self.state().is_full();
+        let half = full || last && self.state().faults.torn;
+        FilesOnly.append(path, if half { &bytes[..bytes.len() / 2] } else { bytes })?;
+        if full { Err(io::Error::from_raw_os_error(28)) } else { Ok(()) }
     }
 
     fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -308,7 +343,13 @@ impl Sys for FakeKernel {
         FilesOnly.list(path)
     }
 
-    fn swapon(&self, path: &Path, priority: Option<i16>, _: bool) -> io::Result<()> {
+    fn block_device(&self, path: &Path) -> Option<String> {
+        let name = self.relative(path).strip_prefix("dev").ok()?.to_str()?.to_owned();
+        let dirs = ["sys/block", "sys/class/block"].map(|dir| self.dir().join(dir).join(&name));
+        dirs.iter().any(|dir| dir.exists()).then_some(name)
+    }
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
         self.effect("swap on", path)?;
         let name = format!("/{}", self.relative(path).display());
         let device = name.trim_start_matches("/dev/");
@@ -316,6 +357,7 @@ impl Sys for FakeKernel {
             read_text(&self.dir().join(format!("sys/block/{device}/disksize"))).trim().parse().unwrap_or(0);
         let mut state = self.state();
         let size_kib = state.sizes.get(&name).copied().unwrap_or(disksize / 1024);
+        state.discards.insert(name.clone(), discard);
         state.areas.insert(name, (size_kib, 0, priority.map_or(-2, i32::from)));
         self.show_areas(&state);
         Ok(())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_kernel::discard::Discard;
 use eke_kernel::sys::Sys;
 use eke_testkit::fake_kernel::FakeKernel;
 
@@ -64,7 +65,11 @@ impl Sys for WritesBack {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         self.machine.list(path)
     }
-    fn swapon(&self, path: &Path, priority: Option<i16>, discard: bool) -> io::Result<()> {
+    fn block_device(&self, path: &Path) -> Option<String> {
+        self.machine.block_device(path)
+    }
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
         self.machine.swapon(path, priority, discard)
     }
     fn swapoff(&self, path: &Path) -> io::Result<()> {

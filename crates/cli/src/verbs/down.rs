@@ -3,13 +3,13 @@
 use eke_bench::stage;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
-use eke_kernel::{cgroup, read, state};
+use eke_kernel::{cgroup, read, script, state};
 use eke_lab::demo::disk_file;
 
 use super::{Context, up};
-use crate::agent;
+use crate::agent::{self, Hung, Stopped};
 use crate::documents;
-use crate::exit::{Outcome, Status};
+use crate::exit::{Failure, Outcome, Status};
 use crate::show::task::{Far, Task};
 use crate::{put, say};
 
@@ -17,7 +17,7 @@ use crate::{put, say};
 pub fn run(context: &Context, print: bool) -> Outcome {
     context.need_root("`eke down` puts kernel settings back, which needs root")?;
     if print {
-        put!("{}", revert::as_shell(&journal::entries(&context.root)?));
+        put!("{}", script::undo(&journal::entries(&context.root)?));
         return Ok(Status::Done);
     }
     let document = everything(context)?;
@@ -28,16 +28,43 @@ pub fn run(context: &Context, print: bool) -> Outcome {
 /// Stops the agent and undoes everything.
 pub fn everything(context: &Context) -> Outcome<documents::Down> {
     let _task = Task::begin(context.json, "putting everything back", swapped_back(context));
-    agent::stop(&context.root)?;
     let mut document = documents::Down::default();
+    // First of all: whatever becomes of the rest, a service that is started again applies nothing.
+    if let Err(e) = state::save(&context.root, up::DOWN_MARK, &()) {
+        document.blocked.push(format!("the mark that keeps a service from applying again: {e}"));
+    }
+    let hung = match agent::stop(&context.root)? {
+        Stopped::Gone => None,
+        Stopped::Hangs(hung) => Some(hung),
+    };
+    document.blocked.extend(hung.iter().map(Hung::sentence));
     if let Err(e) = cgroup::sweep(&context.root) {
         document.blocked.push(format!("what a killed box left: {e}"));
     }
     if let Err(e) = stage::sweep(&context.root) {
         document.blocked.push(format!("what a killed experiment left: {e}"));
     }
-    let journal = Journal::open(&context.root)?;
-    for (entry, outcome) in revert::all(&context.root, &journal)? {
+    revert_all(context, hung.as_ref(), &mut document)?;
+    super::link::undo_all(context, &mut document);
+    disk_file::sweep(&context.root, &disk_file::default_dir());
+    state::forget(&context.root, state::APPLIED)?;
+    Ok(document)
+}
+
+/// Undoes what is in the journal. What hangs in a device would make its removal hang, too.
+fn revert_all(context: &Context, hung: Option<&Hung>, document: &mut documents::Down) -> Outcome<()> {
+    let journal = Journal::open(&context.root).map_err(|e| match hung {
+        Some(hung) => Failure::from(e).hint(format!(
+            "{}; if it has the lock, nothing is undone before that; `eke down --print` shows the commands",
+            hung.sentence()
+        )),
+        None => e.into(),
+    })?;
+    let in_use = |device: &str| {
+        let hung = hung.filter(|hung| hung.devices.iter().any(|name| name == device))?;
+        Some(format!("process {} hangs in a call to {device}, and its removal would hang, too", hung.pid))
+    };
+    for (entry, outcome) in revert::all_but(&context.root, &journal, in_use)? {
         match outcome {
             Undone::Restored(text) => document.restored.push(text),
             Undone::AsBefore => {}
@@ -45,11 +72,7 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
             Undone::Blocked(why) => document.blocked.push(format!("{}: {why}", entry.intent.step)),
         }
     }
-    super::link::undo_all(context, &mut document);
-    disk_file::sweep(&context.root, &disk_file::default_dir());
-    state::save(&context.root, up::DOWN_MARK, &())?;
-    state::forget(&context.root, state::APPLIED)?;
-    Ok(document)
+    Ok(())
 }
 
 /// Swapping off is what takes long: how much of what eke's areas held is back in memory.
@@ -59,15 +82,14 @@ pub fn swapped_back(context: &Context) -> Far {
         journal::entries(&root).unwrap_or_default().into_iter().filter_map(|e| e.made).collect();
     let held = move || {
         let areas = read::swaps(&root).unwrap_or_default();
-        areas.iter().filter(|a| made.iter().any(|m| is_of(&a.path, m))).map(|a| a.used.0).sum::<u64>()
+        areas
+            .iter()
+            .filter(|a| made.iter().any(|m| a.device.as_ref() == Some(m)))
+            .map(|a| a.used.0)
+            .sum::<u64>()
     };
     let whole = held();
     Box::new(move |_| (whole > 0).then(|| (whole.saturating_sub(held()), whole)))
-}
-
-/// A device in the journal is a name or a path.
-fn is_of(area: &str, made: &str) -> bool {
-    area == made || area.strip_prefix("/dev/") == Some(made)
 }
 
 fn show(document: &documents::Down) {

@@ -52,6 +52,11 @@ pub fn eke(args: &[&str]) -> Ran {
     command(args).output().expect("eke starts").into()
 }
 
+/// Another command, which runs `eke`.
+pub fn ran(command: &mut Command) -> Ran {
+    command.stdin(Stdio::null()).output().expect("the command starts").into()
+}
+
 /// The two programs where nobody may run them from.
 pub struct Public {
     dir: tempfile::TempDir,

@@ -1,5 +1,6 @@
 //! Groups on a directory that answers like cgroup v1 and v2.
 
+use crate::discard::Discard;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl Sys for CgroupFs {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         FilesOnly.list(path)
     }
-    fn swapon(&self, _: &Path, _: Option<i16>, _: bool) -> io::Result<()> {
+    fn swapon(&self, _: &Path, _: Option<i16>, _: Option<Discard>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
     fn swapoff(&self, _: &Path) -> io::Result<()> {

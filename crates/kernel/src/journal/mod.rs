@@ -13,6 +13,7 @@ pub mod replay;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -35,6 +36,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 pub struct Journal {
     root: Root,
     next_seq: u64,
+    /// Does the file perhaps end in the middle of a line?
+    torn: AtomicBool,
     _lock: Lock,
 }
 
@@ -71,11 +74,11 @@ impl Journal {
         root.sys().create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
         let lock = lock(root, tries)?;
         let records = read(root)?;
-        let mut journal = Self { root: root.clone(), next_seq: 1, _lock: lock };
+        let mut journal = Self { root: root.clone(), next_seq: 1, torn: AtomicBool::new(false), _lock: lock };
         match records.first().map(|r| &r.phase) {
             Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => {
                 journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
-                journal.end_torn_line()?;
+                journal.torn = AtomicBool::new(!read_text(root)?.ends_with('\n'));
             }
             _ => journal.begin()?,
         }
@@ -86,11 +89,6 @@ impl Journal {
         self.clear()?;
         let boot_id = boot_id_of(&self.root);
         self.append(0, Phase::Begun { boot_id, version: record::VERSION })
-    }
-
-    /// A crash in the middle of a write leaves half a line; the next record must not be glued to it.
-    fn end_torn_line(&self) -> Result<()> {
-        if read_text(&self.root)?.ends_with('\n') { Ok(()) } else { self.append_bytes(b"\n") }
     }
 
     /// Writes an intent down and gives its number.
@@ -132,15 +130,15 @@ impl Journal {
         }
     }
 
+    /// A crash or a full file system in the middle of a write leaves half a line. The next record ends that line first: glued
+    /// to it, it would be lost with it.
     fn append(&self, seq: u64, phase: Phase) -> Result<()> {
-        let mut line = Record { seq, phase }.to_line();
-        line.push('\n');
-        self.append_bytes(line.as_bytes())
-    }
-
-    fn append_bytes(&self, bytes: &[u8]) -> Result<()> {
         let path = self.root.path(FILE);
-        self.root.sys().append(&path, bytes).map_err(|e| Error::io("append to", &path, e))
+        let start = if self.torn.load(Ordering::Relaxed) { "\n" } else { "" };
+        let line = format!("{start}{}\n", Record { seq, phase }.to_line());
+        let appended = self.root.sys().append(&path, line.as_bytes());
+        self.torn.store(appended.is_err(), Ordering::Relaxed);
+        appended.map_err(|e| Error::io("append to", &path, e))
     }
 }
 

@@ -3,6 +3,8 @@
 use eke_core::step::Step;
 use serde::{Deserialize, Serialize};
 
+use crate::discard::Discard;
+
 /// Of the records below. It counts up when an older eke could not undo what a newer one writes, or the other way round.
 pub const VERSION: u32 = 1;
 
@@ -111,6 +113,9 @@ pub enum Undo {
         path: String,
         /// The priority that it had; `None` if the kernel had chosen it.
         priority: Option<i16>,
+        /// The discard option that it had, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        discard: Option<Discard>,
     },
     /// It goes with the device or group.
     Nothing,

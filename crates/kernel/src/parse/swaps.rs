@@ -5,7 +5,7 @@ use eke_core::units::Bytes;
 
 use super::escape::unescape;
 
-/// The areas in the kernel's order. A path may hold blanks, which the kernel writes as `\040`;
+/// The areas in the kernel's order, without their devices ([`crate::areas`] finds those). A path may hold blanks, which the kernel writes as `\040`;
 /// a deleted file's has ` (deleted)` behind it.
 pub fn parse(text: &str) -> Vec<SwapArea> {
     text.lines().skip(1).filter_map(line).collect()
@@ -20,6 +20,7 @@ fn line(line: &str) -> Option<SwapArea> {
     let path = unescape(line.split_whitespace().next()?.as_bytes());
     Some(SwapArea {
         path: String::from_utf8_lossy(&path).into_owned(),
+        device: None,
         kind,
         size: Bytes(size.saturating_mul(1024)),
         used: Bytes(used.saturating_mul(1024)),
@@ -38,10 +39,10 @@ mod tests {
         let areas = parse(TEXT);
         assert_eq!(areas.len(), 2);
         assert_eq!(
-            (areas[0].zram_name(), areas[0].used, areas[0].priority),
-            (Some("zram1"), Bytes(8192), 100)
+            (areas[0].path.as_str(), areas[0].used, areas[0].priority),
+            ("/dev/zram1", Bytes(8192), 100)
         );
-        assert_eq!((areas[1].path.as_str(), areas[1].zram_name()), ("/var/my swap", None));
+        assert_eq!((areas[1].path.as_str(), areas[1].kind.as_str()), ("/var/my swap", "file"));
     }
 
     proptest::proptest! {

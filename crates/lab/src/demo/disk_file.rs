@@ -88,12 +88,11 @@ fn unfit(kind: impl TryInto<i64>) -> Option<&'static str> {
 /// Removes swap files in `dir` whose owner does not run any more (it was killed with SIGKILL) and that are not swap now:
 /// those that are, `eke down` swaps off first.
 pub fn sweep(root: &Root, dir: &Path) {
-    let Ok(areas) = read::swaps(root) else { return };
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some(owner) = name.strip_prefix(LABEL).and_then(|_| name::owner(&name)) else { continue };
-        let in_use = areas.iter().any(|a| Path::new(&a.path) == path);
+        let in_use = read::swap_at(root, &path.to_string_lossy()).map_or(true, |area| area.is_some());
         if !in_use && name::is_alive(root, owner).is_ok_and(|alive| !alive) {
             let _ = std::fs::remove_file(&path);
         }

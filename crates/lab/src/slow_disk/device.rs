@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_kernel::Root;
 use eke_kernel::write::write_value;
+use eke_kernel::{Root, read};
 
 use super::error::{Error, Result, on};
 use super::{mounts, users};
@@ -89,7 +89,7 @@ impl Device {
         for target in mounts::targets(&root.read("proc/mounts")?, &self.0) {
             unmount(&target)?;
         }
-        if mounts::is_swap(&root.read_if_there("proc/swaps")?.unwrap_or_default(), &self.0) {
+        if read::swap_at(root, &self.0.to_string_lossy())?.is_some() {
             return Err(self.in_use("it is swap; swap it off first"));
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! `/proc/mounts` and `/proc/swaps`: who uses a device. Pure.
+//! `/proc/mounts`: who uses a device. Pure.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::{self, escape::unescape};
+use eke_kernel::parse::escape::unescape;
 
 /// Where `source` is mounted, by the text of `/proc/mounts` (proc_pid_mounts(5)), the last mount first.
 pub(super) fn targets(mounts: &str, source: &Path) -> Vec<PathBuf> {
@@ -19,11 +19,6 @@ pub(super) fn targets(mounts: &str, source: &Path) -> Vec<PathBuf> {
 /// Is something mounted at `target`?
 pub(super) fn is_target(mounts: &str, target: &Path) -> bool {
     mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|t| unescaped(t) == target)
-}
-
-/// Is `device` swap, by the text of `/proc/swaps`?
-pub(super) fn is_swap(swaps: &str, device: &Path) -> bool {
-    parse::swaps::parse(swaps).iter().any(|area| Path::new(&area.path) == device)
 }
 
 fn unescaped(field: &str) -> PathBuf {
@@ -42,12 +37,5 @@ mod tests {
         assert_eq!(targets(MOUNTS, Path::new("/dev/loop1")), [Path::new("/b c"), Path::new("/a")]);
         assert!(targets(MOUNTS, Path::new("/dev/loop2")).is_empty());
         assert!(is_target(MOUNTS, Path::new("/b c")) && !is_target(MOUNTS, Path::new("/b")));
-    }
-
-    #[test]
-    fn swaps_have_a_heading() {
-        let swaps = "Filename Type Size Used Priority\n/dev/loop1\tpartition 1 0 -2\n";
-        assert!(is_swap(swaps, Path::new("/dev/loop1")));
-        assert!(!is_swap(swaps, Path::new("/dev/loop")) && !is_swap(swaps, Path::new("Filename")));
     }
 }

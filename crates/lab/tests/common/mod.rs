@@ -65,7 +65,7 @@ impl ScratchSwap {
     /// On a file that has a swap header.
     #[allow(dead_code, reason = "not every test uses it")]
     pub fn file(path: &std::path::Path) -> Result<Self, String> {
-        Root::host().sys().swapon(path, Some(32_000), false).map_err(|e| e.to_string())?;
+        Root::host().sys().swapon(path, Some(32_000), None).map_err(|e| e.to_string())?;
         Ok(Self { path: path.to_owned(), zram: None })
     }
 }

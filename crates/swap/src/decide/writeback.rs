@@ -47,7 +47,7 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
 }
 
 fn swapped_on(given: Given<'_>, path: &str, name: &str) -> Option<String> {
-    if given.facts.areas.iter().any(|a| a.path == path) {
+    if given.facts.areas.iter().any(|a| a.device.as_deref() == Some(name) || a.path == path) {
         return Some("it is swap that is on".into());
     }
     let on_it = given.facts.disk_areas.iter().find(|a| a.device.as_deref() == Some(name))?;

@@ -23,7 +23,7 @@ fn mounts(root: &Root) -> Vec<Mount> {
 }
 
 fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hibernation>) -> DiskArea {
-    let place = Place::of(root, mounts, &area.path);
+    let place = Place::of_area(root, mounts, area);
     let device = place.block.as_deref().and_then(|b| whole_disk(root, b, DEPTH));
     let (kind, rotational) = match &device {
         _ if place.network => (DiskKind::Network, None),
@@ -47,6 +47,13 @@ struct Place {
 }
 
 impl Place {
+    fn of_area(root: &Root, mounts: &[Mount], area: &SwapArea) -> Self {
+        match &area.device {
+            Some(device) => Self { block: Some(device.clone()), network: false },
+            None => Self::of(root, mounts, &area.path),
+        }
+    }
+
     fn of(root: &Root, mounts: &[Mount], path: &str) -> Self {
         if path.starts_with("/dev/") {
             return Self { block: block_name(root, path), network: false };

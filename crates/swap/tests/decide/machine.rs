@@ -136,6 +136,7 @@ impl Machine {
         let kind = if path.starts_with("/dev/") { "partition" } else { "file" };
         self.facts.areas.push(SwapArea {
             path: path.into(),
+            device: path.strip_prefix("/dev/").map(str::to_owned),
             kind: kind.into(),
             size,
             used: Bytes(0),

@@ -4,7 +4,7 @@ use eke_core::snapshot::Applied;
 use eke_core::step::Step;
 use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
 use eke_kernel::journal::replay::Entry;
-use eke_kernel::{Root, journal, revert, state};
+use eke_kernel::{Root, journal, script, state};
 use eke_metrics::Cache;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
@@ -77,9 +77,8 @@ fn in_force(root: &Root) -> Journal {
 }
 
 fn change(entry: &Entry) -> Change {
-    let script = revert::as_shell(std::slice::from_ref(entry));
-    let lines: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
-    Change { what: entry.intent.step.to_string(), why: entry.intent.reason.clone(), undo: lines.join("\n") }
+    let undo = script::lines(entry).trim_end().to_owned();
+    Change { what: entry.intent.step.to_string(), why: entry.intent.reason.clone(), undo }
 }
 
 /// What `eke up` measured: each algorithm, and the disks beside it.

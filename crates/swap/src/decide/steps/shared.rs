@@ -21,7 +21,9 @@ pub(super) fn existing_off(plan: &mut Plan, facts: &Facts, why: &str) {
     for area in facts.areas.iter().filter(|a| a.zram_name().is_some()) {
         plan.push(
             Step::SwapOff { path: area.path.clone() },
-            Reason::new(format!("existing = \"replace\": {why}")),
+            Reason::new(format!(
+                "existing = \"replace\": {why}; `eke down` swaps it on again, with discard only if /etc/fstab or its unit says so: the kernel does not show it"
+            )),
         );
     }
 }

@@ -1,0 +1,160 @@
+//! Under a service manager eke has mounts of its own, and swapon(2) in them makes the kernel print an area's path without
+//! `/dev` once they are gone. Everything must work there, and outside afterwards.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Ran, build_agent, eke, ran};
+use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+
+/// Undone by hand if `down` does not, whatever the test does.
+struct Undo;
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        eke(&["down"]);
+    }
+}
+
+/// Why it cannot run here.
+fn skipped(test: &str) -> bool {
+    let why = lacking(&["/sys/class/zram-control"]).or_else(|| no_program(&["unshare", "sh"]));
+    why.inspect(|why| skip(test, why)).is_some()
+}
+
+/// `eke` with mounts of its own, which are gone when it ends.
+fn inside(args: &[&str]) -> Ran {
+    let mut command = Command::new("unshare");
+    command.args(["-m", "--propagation", "private", env!("CARGO_BIN_EXE_eke")]).args(args);
+    ran(&mut command)
+}
+
+fn up_inside() {
+    let up = inside(&["up", "--agent", "none", "--backend", "zram", "--size", "64M"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+}
+
+/// What `down` must bring back. Mounts may come and go beside this test.
+fn machine() -> String {
+    common::machine().lines().filter(|line| !line.contains(" fuse.")).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of the swap areas as the kernel shows them.
+fn shown() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/swaps").unwrap();
+    text.lines().skip(1).filter_map(|l| Some(l.split_whitespace().next()?.to_owned())).collect()
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < until, "waited 30 s for {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_plan_applied_with_mounts_of_its_own_is_known_and_undone() {
+    if skipped("a_plan_applied_with_mounts_of_its_own_is_known_and_undone") {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _undo = Undo;
+    up_inside();
+    for status in [eke(&["status", "--json"]), inside(&["status", "--json"])] {
+        let json = status.json();
+        assert_eq!(json["applied"], true, "{}", status.shown());
+        assert!(json["backend"].as_str().unwrap().starts_with("zram"), "{}", status.shown());
+    }
+    assert!(eke(&["up", "--agent", "none"]).stdout.contains("is up already"));
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{} {:?}", down.shown(), shown());
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn down_with_mounts_of_its_own_undoes_what_was_applied_outside() {
+    if skipped("down_with_mounts_of_its_own_undoes_what_was_applied_outside") {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _undo = Undo;
+    let up = eke(&["up", "--agent", "none", "--backend", "zram", "--size", "64M"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let down = inside(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn what_down_prints_undoes_it_as_a_shell_script() {
+    if skipped("what_down_prints_undoes_it_as_a_shell_script") {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _undo = Undo;
+    up_inside();
+    let script = eke(&["down", "--print"]);
+    let sh = ran(Command::new("sh").args(["-ec", &script.stdout]));
+    assert_eq!(sh.status, Some(0), "{}: {}", sh.shown(), script.stdout);
+    assert_eq!(machine(), before, "{}", script.stdout);
+    assert_eq!(eke(&["down"]).status, Some(0), "and `down` has nothing left to do");
+}
+
+#[test]
+fn the_agent_knows_a_device_whose_mount_is_gone() {
+    if skipped("the_agent_knows_a_device_whose_mount_is_gone") {
+        return;
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _undo = Undo;
+    up_inside();
+    let start = inside(&["up"]);
+    assert_eq!(start.status, Some(0), "{}", start.shown());
+    let status = eke(&["status", "--json"]);
+    assert_eq!(status.status, Some(0), "{}", status.shown());
+    let json = status.json();
+    assert!(json["agent"]["pid"].is_u64() && json["applied"] == true, "{}", status.shown());
+    assert!(json["backend"].as_str().unwrap().starts_with("zram"), "{}", status.shown());
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn killed_in_the_middle_with_mounts_of_its_own_leaves_nothing_after_down() {
+    if skipped("killed_in_the_middle_with_mounts_of_its_own_leaves_nothing_after_down") {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _undo = Undo;
+    let words = ["-m", "--propagation", "private", "--kill-child=KILL", "--fork"];
+    let mut up = Command::new("unshare")
+        .args(words)
+        .args([env!("CARGO_BIN_EXE_eke"), "up", "--agent", "none", "--backend", "zram", "--size", "64M"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("zram swap", || shown().iter().any(|path| path.contains("zram")));
+    up.kill().unwrap();
+    up.wait().unwrap();
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+}
