@@ -13,7 +13,7 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Ran, build_agent, eke, ran};
+use common::{Ran, build_agent, eke, machine, ran};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 
 /// Undone by hand if `down` does not, whatever the test does.
@@ -41,11 +41,6 @@ fn inside(args: &[&str]) -> Ran {
 fn up_inside() {
     let up = inside(&["up", "--agent", "none", "--backend", "zram", "--size", "64M"]);
     assert_eq!(up.status, Some(0), "{}", up.shown());
-}
-
-/// What `down` must bring back. Mounts may come and go beside this test.
-fn machine() -> String {
-    common::machine().lines().filter(|line| !line.contains(" fuse.")).collect::<Vec<_>>().join("\n")
 }
 
 /// The paths of the swap areas as the kernel shows them.

@@ -36,10 +36,12 @@ impl Installed {
         Self(dir)
     }
 
-    /// A script in a mount namespace where `/var/lib/eke` and `/run/eke` are its own.
+    /// A script in a mount namespace where `/var/lib/eke` and `/run/eke` are its own, and no other mount of eke's is seen.
     fn sh(&self, script: &str) -> Ran {
-        let own = "mkdir -p /var/lib/eke /run/eke; mount -t tmpfs x /var/lib/eke; mount -t tmpfs x /run/eke";
-        let script = format!("set -e; P={}; U={UNINSTALL}; {own}; {script}", self.0.path().display());
+        let own = "mkdir -p /var/lib/eke /run/eke; for d in /var/lib/eke /run/eke; do mount -t tmpfs -o mode=755 x $d; done";
+        let others = "grep -F ' fuse.eke-cache ' /proc/self/mounts | cut -d' ' -f2 | while read -r m; do umount -l \"$m\"; done";
+        let script =
+            format!("set -e; {others}; P={}; U={UNINSTALL}; {own}; {script}", self.0.path().display());
         ran(Command::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &script]))
     }
 }

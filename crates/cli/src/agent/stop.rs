@@ -12,7 +12,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PAUSE, PROGRAM, ask, connect};
-use crate::exit::{Outcome, Status};
+use crate::exit::{Failure, Outcome, Status};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// From SIGKILL to the end of a process that the kernel lets go.
@@ -64,28 +64,36 @@ pub fn stop(root: &Root) -> Outcome<Stopped> {
         Err(e) if e.kind() == ErrorKind::WouldBlock => None,
         Err(_) => return Ok(Stopped::Gone),
     };
-    let Some(pid) = process(root, listening.as_ref()) else { return Ok(Stopped::Gone) };
-    let asked = listening.is_some().then(|| ask(root, &Request::Stop));
-    match asked {
+    let pid = process(root, listening.as_ref());
+    let answered = match listening.is_some().then(|| ask(root, &Request::Stop)) {
         Some(Err(e)) if e.status() != Status::NoAgent => return Err(e),
-        Some(Ok(_)) if ends(root, pid, STOP_WITHIN) => return Ok(Stopped::Gone),
-        _ => {}
+        asked => matches!(asked, Some(Ok(_))),
+    };
+    // Its process is this machine's, whatever the directory that it watches.
+    let host = Root::host();
+    match pid {
+        Some(pid) if answered && within(STOP_WITHIN, || has_ended(&host, pid)) => Ok(Stopped::Gone),
+        Some(pid) => Ok(kill(&host, pid)),
+        None if within(STOP_WITHIN, || connect(root).is_err()) => Ok(Stopped::Gone),
+        None => Err(Failure::new(
+            Status::Failed,
+            "what answers on the agent's socket is no eke-agent, and it does not go; end it and say `eke down` again",
+        )),
     }
-    Ok(kill(root, pid))
 }
 
 /// The agent and, if that hangs, those that it started: they would end with it, and it does not.
 fn kill(root: &Root, pid: u32) -> Stopped {
     let children = children(root, pid);
     send(pid, Signal::KILL);
-    if ends(root, pid, DIE_WITHIN) {
+    if within(DIE_WITHIN, || has_ended(root, pid)) {
         return Stopped::Gone;
     }
     for child in &children {
         send(*child, Signal::KILL);
     }
     for child in children {
-        ends(root, child, DIE_WITHIN);
+        within(DIE_WITHIN, || has_ended(root, child));
     }
     Stopped::Hangs(Hung { pid, devices: devices_open(pid) })
 }
@@ -96,14 +104,13 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
-/// Who listens; where that cannot be asked, the process that the agent's lock names, if it is one of that name.
+/// Who listens, or where that cannot be asked whom the agent's lock names; only one of the agent's name.
 fn process(root: &Root, listening: Option<&UnixStream>) -> Option<u32> {
-    let peer = listening.and_then(|stream| socket_peercred(stream).ok());
-    if let Some(peer) = peer {
-        return u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
-    }
-    let pid: u32 = root.read(LOCK).ok()?.trim().parse().ok()?;
-    let name = root.read(format!("proc/{pid}/comm")).ok()?;
+    let pid = match listening.and_then(|stream| socket_peercred(stream).ok()) {
+        Some(peer) => u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?,
+        None => root.read(LOCK).ok()?.trim().parse().ok()?,
+    };
+    let name = Root::host().read(format!("proc/{pid}/comm")).ok()?;
     (name.trim() == PROGRAM).then_some(pid)
 }
 
@@ -113,9 +120,9 @@ fn has_ended(root: &Root, pid: u32) -> bool {
     field(&status, "State:").is_none_or(|state| state.starts_with('Z') || state.starts_with('X'))
 }
 
-fn ends(root: &Root, pid: u32, within: Duration) -> bool {
-    let until = Instant::now() + within;
-    while !has_ended(root, pid) {
+fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + time;
+    while !done() {
         if Instant::now() > until {
             return false;
         }
@@ -159,15 +166,10 @@ fn stop_service(root: &Root) {
     let mut systemctl = Command::new("systemctl");
     systemctl.args(["stop", "eke.service"]).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = systemctl.spawn() else { return };
-    let until = Instant::now() + SERVICE_WITHIN;
-    while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() > until {
-            // systemd goes on without it.
-            let _ = child.kill();
-            let _ = child.wait();
-            return;
-        }
-        std::thread::sleep(PAUSE);
+    if !within(SERVICE_WITHIN, || !matches!(child.try_wait(), Ok(None))) {
+        // systemd goes on without it.
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

@@ -154,7 +154,8 @@ pub fn machine() -> String {
         .lines()
         .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
         .collect();
-    // A slow disk of the lab's may come and go beside a test.
-    let mounts: Vec<&str> = mounts.lines().filter(|l| !l.starts_with("eke-slow-disk")).collect();
+    // A slow disk of the lab's or a cache of another test's may come and go beside a test.
+    let comes_and_goes = |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ");
+    let mounts: Vec<&str> = mounts.lines().filter(|l| !comes_and_goes(l)).collect();
     out + &swaps.join("\n") + "\n" + &mounts.join("\n")
 }
