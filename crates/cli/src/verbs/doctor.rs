@@ -79,7 +79,7 @@ fn version_line(release: &str) -> Line {
     line(
         "kernel",
         new_enough,
-        "4.14 or newer (`eke cache`: 5.3)",
+        "4.14 or newer (`eke cache`: 5.6)",
         "older than 4.14: eke is made for that one and newer ones, nothing here was tried on it",
     )
 }

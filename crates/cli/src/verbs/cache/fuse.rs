@@ -9,8 +9,9 @@ use crate::documents::DoctorLine;
 
 /// The device's number (Documentation/admin-guide/devices.txt: 10 is "misc", 229 is "fuse").
 const DEVICE: (u32, u32) = (10, 229);
-/// pidfd_open(2), by which the supervisor watches its processes, came with this one; appending by pwritev2(2) is older (4.16).
-const OLDEST: (u32, u32) = (5, 3);
+/// openat2(2), by which sockets are reached without a step onto another's mount, came with this one; pidfd_open(2), by which the supervisor
+/// watches its processes, is older (5.3), and so is appending by pwritev2(2) (4.16).
+const OLDEST: (u32, u32) = (5, 6);
 /// FUSE_NOTIFY_RESEND and passthrough came with this one.
 const RESEND: (u32, u32) = (6, 9);
 
@@ -53,7 +54,7 @@ impl Fuse {
     /// Why this kernel cannot do what `eke-cache` needs; a version that cannot be read is tried.
     pub fn too_old(&self) -> Option<String> {
         let (major, minor) = self.version.filter(|v| *v < OLDEST)?;
-        Some(format!("Linux {major}.{minor} is too old: `eke cache` needs 5.3 or newer (pidfd_open)"))
+        Some(format!("Linux {major}.{minor} is too old: `eke cache` needs 5.6 or newer (openat2)"))
     }
 
     fn resends(&self) -> bool {
@@ -143,12 +144,12 @@ mod tests {
             eke_testkit::tree::put(root.path(), "proc/sys/kernel/osrelease", release);
             Fuse { no_device: None, ..Fuse::read(&Root::at(root.path()), "".as_ref()) }
         };
-        for release in ["5.3.0", "6.18.44-cloud-amd64", "unreadable"] {
+        for release in ["5.6.0", "6.18.44-cloud-amd64", "unreadable"] {
             assert!(fuse(release).too_old().is_none() && fuse(release).lines()[0].there, "{release}");
         }
-        for release in ["5.2.21", "4.19.0-27-amd64"] {
+        for release in ["5.5.19", "4.19.0-27-amd64"] {
             let old = fuse(release);
-            assert!(!old.lines()[0].there && old.lines()[0].why.contains("needs 5.3 or newer"), "{release}");
+            assert!(!old.lines()[0].there && old.lines()[0].why.contains("needs 5.6 or newer"), "{release}");
         }
     }
 

@@ -54,12 +54,13 @@ fn writable(path: &Path, (owner, group): (u32, u32)) -> Option<String> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+    use eke_testkit::tree::put;
+
     use super::*;
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
-        fs::File::create(dir.path().join("usr/bin/eke")).unwrap();
+        put(dir.path(), "usr/bin/eke", "");
         for path in ["", "usr", "usr/bin", "usr/bin/eke"] {
             mode(&dir, path, 0o755);
         }
@@ -108,9 +109,8 @@ mod tests {
     #[test]
     fn a_link_is_what_it_leads_to() {
         let (dir, root) = tree();
-        fs::create_dir(dir.path().join("open")).unwrap();
+        put(dir.path(), "open/eke", "");
         mode(&dir, "open", 0o777);
-        fs::File::create(dir.path().join("open/eke")).unwrap();
         symlink(dir.path().join("open"), dir.path().join("usr/local")).unwrap();
         let why = objection(&root, "usr/local/eke").unwrap();
         assert!(why.starts_with("/open"), "{why}");
