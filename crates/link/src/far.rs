@@ -8,10 +8,9 @@
 //! ```
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -20,8 +19,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 pub const HELLO: &str = "eke-link-end-1";
 /// No request is for more.
 const MOST_BYTES: u64 = 1 << 30;
-/// More connections at once are turned away.
-const MOST: usize = 64;
+/// The most connections that have not said the token, which any user of that machine can make; the oldest gives way.
+const MOST_UNKNOWN: usize = 64;
 const LONGEST_LINE: u64 = 64;
 /// One that says nothing for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,14 +31,17 @@ pub fn own_address(ssh_connection: &str) -> Option<IpAddr> {
     ssh_connection.split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Connections that have not said the token yet, oldest first, each with its number.
+type Unknown = Mutex<Vec<(u64, TcpStream)>>;
+
 /// Serves who knows the token until `end` can be read: a byte, or that it was closed.
 ///
 /// # Errors
 /// poll(2)'s or accept(2)'s.
 pub fn serve(listener: &TcpListener, token: &str, end: impl AsFd) -> io::Result<()> {
     let token: Arc<str> = token.into();
-    let busy = Arc::new(AtomicUsize::new(0));
-    loop {
+    let unknown = Arc::new(Unknown::default());
+    for number in 0.. {
         let mut wanted = [PollFd::new(&end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
         match poll(&mut wanted, None) {
             Err(rustix::io::Errno::INTR) => continue,
@@ -49,17 +51,28 @@ pub fn serve(listener: &TcpListener, token: &str, end: impl AsFd) -> io::Result<
             return Ok(());
         }
         let (stream, _) = listener.accept()?;
-        if busy.load(Ordering::Relaxed) >= MOST {
-            continue;
-        }
-        busy.fetch_add(1, Ordering::Relaxed);
-        let (token, busy) = (Arc::clone(&token), Arc::clone(&busy));
-        std::thread::spawn(move || {
+        wait_for_the_token(&unknown, number, stream.try_clone()?);
+        let (token, unknown) = (Arc::clone(&token), Arc::clone(&unknown));
+        std::thread::Builder::new().spawn(move || {
+            let is_no_longer_unknown = || lock(&unknown).retain(|(other, _)| *other != number);
             // Whoever breaks a connection off knows why.
-            let _ = talk(&stream, &token);
-            busy.fetch_sub(1, Ordering::Relaxed);
-        });
+            let _ = talk(&stream, &token, &is_no_longer_unknown);
+            is_no_longer_unknown();
+        })?;
     }
+    Ok(())
+}
+
+fn lock(unknown: &Unknown) -> MutexGuard<'_, Vec<(u64, TcpStream)>> {
+    unknown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait_for_the_token(unknown: &Unknown, number: u64, stream: TcpStream) {
+    let mut all = lock(unknown);
+    if all.len() >= MOST_UNKNOWN {
+        let _ = all.remove(0).1.shutdown(Shutdown::Both);
+    }
+    all.push((number, stream));
 }
 
 /// Takes the line that ended it, and not a byte more: what follows is for the shell that started it.
@@ -72,7 +85,7 @@ pub fn pass_line(input: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-fn talk(stream: &TcpStream, token: &str) -> io::Result<()> {
+fn talk(stream: &TcpStream, token: &str, knows: &dyn Fn()) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
@@ -80,6 +93,7 @@ fn talk(stream: &TcpStream, token: &str) -> io::Result<()> {
     if line(&mut reader)?.as_deref() != Some(token) {
         return Ok(());
     }
+    knows();
     (&mut &*stream).write_all(b"ok\n")?;
     while let Some(request) = line(&mut reader)? {
         let (verb, bytes) = request.split_once(' ').unwrap_or_default();
@@ -144,6 +158,20 @@ mod tests {
             assert!(zeros.iter().all(|b| *b == 0));
             stream.write_all(b"take 3\nabc").unwrap();
             assert_eq!(line(&mut reader).unwrap().as_deref(), Some("taken"));
+        });
+    }
+
+    #[test]
+    fn silent_connections_keep_nobody_who_knows_the_token_out() {
+        served(|first| {
+            let address = first.peer_addr().unwrap();
+            let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"secret\nsend 3\n").unwrap();
+            let mut answer = [1; 6];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"ok\n\0\0\0");
+            drop(silent);
         });
     }
 
