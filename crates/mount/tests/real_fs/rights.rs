@@ -16,7 +16,7 @@ use eke_mount::fs::{Asker, Change, End, Fs, Options, Time};
 use eke_mount::node::Nobody;
 use eke_mount::settings::Straight;
 use eke_mount::tier::Tier;
-use eke_testkit::real::skip;
+use eke_testkit::real::{no_program, skip};
 use rustix::fs::{
     CWD, FileType, Mode, RenameFlags, XattrFlags, getxattr, listxattr, mknodat, removexattr, renameat_with,
     setxattr,
@@ -236,6 +236,72 @@ fn a_user_uses_other_groups_as_without_the_mount() {
             as_nobody(|| fs::set_permissions(&path, Permissions::from_mode(0o2755)).unwrap());
             assert_eq!(mode(&path), 0o755, "{path:?}");
         }
+    });
+}
+
+/// A user namespace of a container, whose ids 0 to 999 are 100,000 and on outside. Ended when dropped.
+struct Container(std::process::Child);
+
+impl Container {
+    fn new() -> Self {
+        let holds = Command::new("unshare").args(["--user", "sleep", "100"]).spawn().unwrap();
+        let of = |name: &str| format!("/proc/{}/{name}", holds.id());
+        let own = fs::read_link("/proc/self/ns/user").unwrap();
+        while fs::read_link(of("ns/user")).is_ok_and(|space| space == own) {
+            std::thread::yield_now();
+        }
+        for map in ["uid_map", "gid_map"] {
+            fs::write(of(map), "0 100000 1000\n").unwrap();
+        }
+        Self(holds)
+    }
+
+    /// What a script of its root says.
+    fn says(&self, dir: &Path, script: &str) -> String {
+        let target = self.0.id().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["--user", "--setuid", "0", "--setgid", "0", "--target", &target, "sh", "-c", script]);
+        let ran = command.current_dir(dir).output().unwrap();
+        assert!(ran.stderr.is_empty(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_containers_root_owns_the_files_of_the_containers_users_alone() {
+    const NAME: &str = "a_containers_root_owns_the_files_of_the_containers_users_alone";
+    const SCRIPT: &str = "for f in its roots nobodys; do for act in 'chmod 4711' 'chown 7:7' 'touch -d @9' 'mv -t to'; do \
+        $act $f 2>/dev/null; echo $f $act $?; done; done; stat -c '%n %u %g %a %Y' * to/*";
+    if let Some(why) = no_program(&["unshare", "nsenter"]) {
+        return skip(NAME, &why);
+    }
+    if !is_root() {
+        return skip(NAME, "not root");
+    }
+    each_for(NAME, LONG, |m| {
+        let container = Container::new();
+        for dir in ["on", "beside"] {
+            fs::create_dir(m.below(dir)).unwrap();
+            fs::create_dir(m.below(dir).join("to")).unwrap();
+            for part in [m.below(dir), m.below(dir).join("to")] {
+                fs::set_permissions(part, Permissions::from_mode(0o1777)).unwrap();
+            }
+            for (name, owner) in [("its", 100_005), ("roots", 0), ("nobodys", NOBODY)] {
+                let path = m.below(dir).join(name);
+                put(&path, "text", owner, 0o666);
+                File::open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+            }
+        }
+        let said = [m.at("on"), m.below("beside")].map(|dir| container.says(&dir, SCRIPT));
+        assert_eq!(said[0], said[1]);
+        assert!(said[0].contains("its mv -t to 0") && said[0].contains("roots chmod 4711 1"), "{}", said[0]);
     });
 }
 
