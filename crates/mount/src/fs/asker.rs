@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use fuser::Request;
 use rustix::fs::{Mode, Statx};
@@ -11,6 +12,7 @@ use rustix::process::{geteuid, umask};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::again;
+use crate::below::at;
 use crate::rights::{self, Proof};
 
 /// Who asks.
@@ -44,14 +46,22 @@ impl Asker {
         self.uid != 0 && geteuid().is_root()
     }
 
-    /// Does `act` with the asker's ids and umask.
+    /// Does `act`, which makes something in a directory, with the asker's ids and umask. `mode` is what was asked for, and the umask.
     ///
     /// # Errors
     /// What `act` answers; EPERM if the ids cannot be taken.
-    pub fn makes<T>(&self, mask: u32, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub fn makes<T>(
+        &self,
+        dir: &OwnedFd,
+        (mode, mask): (u32, u32),
+        act: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         own_umask()?;
         umask(Mode::from_raw_mode(mask & 0o777));
-        self.acts(act)
+        // The group of what is made may be the directory's.
+        let set_gid = mode & libc::S_ISGID != 0;
+        let more = if set_gid { self.leaves_set_gid(&at::stat(dir)?) } else { NOTHING };
+        self.acts_with(more, act)
     }
 
     /// Does `act` with the asker's ids and rights: root's, or a user's.

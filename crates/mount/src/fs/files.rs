@@ -263,7 +263,7 @@ fn create(asker: &Asker, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i
         let all = (0..tries).map(|_| openat(dir, name, how, bits));
         all.into_iter().find(|made| !matches!(made, Err(Errno::EXIST))).unwrap_or(Err(Errno::EXIST))
     };
-    let made = asker.makes(mode.1, || Ok(make()?));
+    let made = asker.makes(dir, mode, || Ok(make()?));
     match made {
         Err(e) if e.raw_os_error() == Some(libc::EEXIST) => match made_before(asker, dir, name, flags) {
             Some(fd) => Ok(fd),

@@ -11,9 +11,8 @@
 //! fsync(2) goes to (`handles`).
 //!
 //! # Limits
-//! - Supplementary groups of who asks are not known (FUSE sends one group). The kernel has checked permissions with all of
-//!   them; only `S_ISGID` on what is made may be lost for a group that is a supplementary one. With which rights the worker
-//!   acts is in [`crate::rights`].
+//! - FUSE sends one group of who asks. The kernel has checked permissions with all of them; where the others matter below, proc(5)
+//!   is asked for them ([`crate::rights`]).
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
 
 mod again;

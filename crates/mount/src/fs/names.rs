@@ -76,7 +76,8 @@ impl Fs {
     ) -> io::Result<Found> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
-        let made = asker.makes(umask, || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
+        let made =
+            asker.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
         if !(asker.again && again::is(&made, Errno::EXIST) && is_made(asker, &dir, name, kind)) {
             made?;
         }

@@ -64,7 +64,8 @@ impl Fs {
     ) -> io::Result<()> {
         let path = self.path(number)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        let set = change(asker, &path, name, || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
+        let set =
+            change(asker, &path, (name, false), || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
         let is_set = || self.getxattr(asker, number, name, 0).is_ok_and(|v| v == value);
         if asker.again && again::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
@@ -75,17 +76,18 @@ impl Fs {
     /// What removexattr(2) answers; EOPNOTSUPP for what only root sets.
     pub fn removexattr(&self, asker: &Asker, number: u64, name: &OsStr) -> io::Result<()> {
         let path = self.path(number)?;
-        let removed = change(asker, &path, name, || Ok(removexattr(at::link(path.as_fd()), name)?));
+        let removed = change(asker, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
         if asker.again && again::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }
 
 /// Changes an attribute as the asker. Of `system.*` the kernel checks ACLs and leaves the others to the file system, and that one
-/// would see the worker's rights: so a user has none but ACLs.
+/// would see the worker's rights: so a user has none but ACLs. Where a user writes to a file with capabilities, the kernel removes
+/// these in that one's name; it refuses a user who asks for it.
 fn change(
     asker: &Asker,
     path: &OwnedFd,
-    name: &OsStr,
+    (name, removes): (&OsStr, bool),
     act: impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
     let (bytes, statx) = (name.as_bytes(), at::stat(path)?);
@@ -96,7 +98,7 @@ fn change(
     let set_gid = u32::from(statx.stx_mode) & libc::S_ISGID != 0;
     let more = if acl && set_gid {
         asker.leaves_set_gid(&statx)
-    } else if bytes == CAPABILITY && asker.is_other() && asker.holds(CapabilitySet::SETFCAP, &[statx]) {
+    } else if bytes == CAPABILITY && (removes || asker.holds(CapabilitySet::SETFCAP, &[statx])) {
         CapabilitySet::SETFCAP
     } else {
         CapabilitySet::empty()

@@ -8,19 +8,13 @@ use super::op::{Op, Step, Xattr};
 use super::perform::Answered;
 
 /// What is asked instead, so that the trees stay the same.
-pub fn asked(who: usize, op: &Op) -> Op {
-    const SET_GROUP: u32 = 0o2000;
+pub fn asked(op: &Op) -> Op {
     let mut op = op.clone();
     if let Op::Open { flags, .. } = &mut op {
         // where it writes is not known, so neither is whether that is aligned
         if *flags & OFlags::APPEND.bits() != 0 {
             *flags &= !OFlags::DIRECT.bits();
         }
-    }
-    match &mut op {
-        // FUSE tells one group of who asks: for a supplementary one what is made loses S_ISGID
-        Op::Open { mode, .. } | Op::Mknod { mode, .. } if who != 0 => *mode &= !SET_GROUP,
-        _ => {}
     }
     op
 }

@@ -119,7 +119,7 @@ fn live(who: usize, orders: &Receiver<Order>, answers: &Sender<Both>) {
                 trees = Some([roots.mounted, roots.below, roots.plain].map(|r| Tree::new(root(r))));
                 (Ok(Answer::Done), None)
             }
-            Order::Do(step) => both(trees.as_mut().unwrap(), who, &step),
+            Order::Do(step) => both(trees.as_mut().unwrap(), &step),
             Order::End => {
                 trees = None;
                 (Ok(Answer::Done), None)
@@ -136,8 +136,8 @@ fn root(path: PathBuf) -> OwnedFd {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn both([mounted, below, plain]: &mut [Tree; 3], who: usize, step: &Step) -> Both {
-    let op = allowed::asked(who, &step.op);
+fn both([mounted, below, plain]: &mut [Tree; 3], step: &Step) -> Both {
+    let op = allowed::asked(&step.op);
     let answered = perform(if step.via == Via::Mount { mounted } else { below }, &op);
     if step.via == Via::Mount && allowed::refused(&op, &answered) {
         plain.forget(&op);

@@ -29,6 +29,8 @@ use super::mounted::{Mounted, each_for, is_root};
 pub const NOBODY: u32 = 65534;
 const GROUP: u32 = 1234;
 const ROOT: u64 = 1;
+/// `CAP_CHOWN`, permitted and effective.
+const CAPABILITY: &[u8] = b"\x01\0\0\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 /// So long that the kernel believes what it was told until the test's end.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -278,7 +280,7 @@ impl Drop for Container {
 fn a_containers_root_owns_the_files_of_the_containers_users_alone() {
     const NAME: &str = "a_containers_root_owns_the_files_of_the_containers_users_alone";
     const SCRIPT: &str = "for f in its roots nobodys; do for act in 'chmod 4711' 'chown 7:7' 'touch -d @9' 'mv -t to'; do \
-        $act $f 2>/dev/null; echo $f $act $?; done; done; stat -c '%n %u %g %a %Y' * to/*";
+        $act $f 2>/dev/null; echo $f $act $?; done; done; stat -c '%n %u %g %a' * to/*; stat -c %Y to/its roots";
     if let Some(why) = no_program(&["unshare", "nsenter"]) {
         return skip(NAME, &why);
     }
@@ -332,10 +334,12 @@ fn a_write_to_a_set_user_id_program_leaves_nobody_its_owners_rights() {
                 String::from_utf8(ran.stdout).unwrap()
             };
             assert!(id().contains("=0(root)"), "the mount has set-user-id programs");
+            setxattr(&program, "security.capability", CAPABILITY, XattrFlags::empty()).unwrap();
             as_nobody(|| OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap());
             // The attributes are what they were for a minute, as far as the kernel was told.
             assert!(!id().contains("=0(root)"), "{bits:o} {way:?}: {}", id());
             assert_eq!((mode(&program), mode(&path)), (0o777, 0o777), "{way:?}");
+            assert_eq!(getxattr(&program, "security.capability", &mut [0; 64][..]), Err(Errno::NODATA));
             fs::remove_file(&path).unwrap();
         }
         if let Some(why) = m.no_passthrough() {
@@ -362,13 +366,12 @@ fn users_attributes_are_those_that_they_have_without_the_mount() {
     }
     // user::rw-, group::---, other::---
     let acl = b"\x02\0\0\0\x01\0\x06\0\xff\xff\xff\xff\x04\0\0\0\xff\xff\xff\xff\x20\0\0\0\xff\xff\xff\xff";
-    let capability = b"\x01\0\0\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     let names: [(&str, &[u8]); 9] = [
         ("user.own", b"value"),
         ("trusted.own", b"value"),
         ("trusted.roots", b"value"),
         ("security.own", b"value"),
-        ("security.capability", capability),
+        ("security.capability", CAPABILITY),
         ("system.own", b"value"),
         ("system.posix_acl_access", acl),
         ("system.posix_acl_default", acl),
