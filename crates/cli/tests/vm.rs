@@ -31,7 +31,8 @@ fn binaries() -> &'static [PathBuf] {
     static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        build_static(workspace, &["eke", "eke-agent", "eke-hog"]).expect("the static binaries build")
+        build_static(workspace, &["eke", "eke-agent", "eke-hog", "eke-cache"])
+            .expect("the static binaries build")
     })
 }
 
@@ -227,6 +228,46 @@ sleep 2
 ! grep -q zram /proc/swaps || die "still there after disable"
 "#,
     );
+}
+
+/// The kernel's NFS, server and client in one machine: another client changes a file, that is, the server does. The client believes
+/// what it knows of an open file for ten minutes. nfsd asks no program who may mount what: its caches are filled by hand.
+#[test]
+fn an_open_of_an_open_file_asks_the_nfs_server() {
+    let Some(lab) = Lab::new() else { return };
+    let image = lab.place.path().join("root");
+    let mut userland = Userland { binaries: binaries().to_vec(), ..Userland::default() };
+    userland.modules.extend(["fuse", "nfsd", "nfsv4"].map(str::to_owned));
+    make_root(&lab.kit, &image, 96 << 20, &userland).expect("a root disk");
+    lab.run(&image, vec![], r#"
+for m in fuse nfsd nfsv4; do modprobe $m || die "modprobe $m"; done
+ifconfig lo 127.0.0.1 up
+mkdir -p /export /nfs /fast
+mount -t tmpfs export /export; mount -t nfsd nfsd /proc/fs/nfsd
+# a client with a delegation is told of changes
+echo 0 > /proc/sys/fs/leases-enable
+always=2147483647
+echo "nfsd 127.0.0.1 $always all" > /proc/net/rpc/auth.unix.ip/channel
+# NFSEXP_FSID | NFSEXP_NOSUBTREECHECK | NFSEXP_INSECURE_PORT
+echo "all /export $always $((0x2402)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel
+printf 'all 1 \\x00000000 %s /export\n' $always > /proc/net/rpc/nfsd.fh/channel
+echo 10 > /proc/fs/nfsd/nfsv4leasetime; echo 10 > /proc/fs/nfsd/nfsv4gracetime
+echo "-3 +4 +4.1 +4.2" > /proc/fs/nfsd/versions
+echo "tcp 2049" > /proc/fs/nfsd/portlist 2>/dev/null
+echo 2 > /proc/fs/nfsd/threads
+fill() { yes $1 | head -c 200000 > /tmp/content; dd if=/tmp/content of=/export/file conv=notrunc bs=64k 2>/dev/null; }
+fill old
+# noatime: else a read makes the client ask for the time of that
+mount -i -t nfs4 -o noatime,vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,actimeo=600 127.0.0.1:/ /nfs || die "mount"
+echo '{"dir":"/nfs","place":"/fast","memory":{"bytes":16777216},"compress":"sync","others":true,"straight":"never","watch":false}' | eke-cache serve &
+waits "the mount" 'grep -q " /fast " /proc/mounts'
+sleep 1000 < /fast/file & reader=$!
+[ "$(tail -c 4 /fast/file)" = old ] || die "it reads $(tail -c 4 /fast/file)"
+sleep 1; fill new
+[ "$(stat -c %y /nfs/file)" != "$(stat -c %y /export/file)" ] || die "the client asks by itself: this shows nothing"
+[ "$(head -c 3 /fast/file) $(tail -c 4 /fast/file)" = "new new" ] || die "stale: $(head -c 3 /fast/file) $(tail -c 4 /fast/file)"
+kill $reader; umount /fast
+"#);
 }
 
 /// Two pages, each a black bar at another place.
