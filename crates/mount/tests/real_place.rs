@@ -10,16 +10,26 @@
 
 mod served;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use eke_mount::registry::{mounts, unmount};
 use eke_mount::status::Response;
-use eke_testkit::real::{lacking, skip};
+use eke_testkit::real::{lacking, no_program, skip};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use served::Served;
+
+/// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 const NEEDS: [&str; 1] = ["/dev/fuse"];
 const ROUNDS: usize = 30;
@@ -51,6 +61,7 @@ fn a_link_put_into_the_path_leads_no_mount_elsewhere() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let [victim, theirs, link] = ["victim", "theirs", "link"].map(|name| dir.path().join(name));
     for (dir, text) in [(&victim, "root's"), (&theirs, "a user's")] {
@@ -82,6 +93,7 @@ fn a_renamed_directory_makes_no_other_mount_go() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     for name in ["theirs/here", "victim/here"] {
@@ -119,6 +131,7 @@ fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let below = dir.path().join("below");
     std::fs::create_dir(&below).unwrap();
@@ -132,4 +145,26 @@ fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
         let _ = rustix::mount::unmount(&below, UnmountFlags::DETACH);
         assert_eq!((answer, free), (Response::Done, Ok(())), "round {round}");
     }
+}
+
+/// A process with mounts of its own has a copy of the mount: it is named, instead of the directory being said to be free.
+#[test]
+fn who_has_a_copy_of_the_mount_is_named() {
+    let name = "who_has_a_copy_of_the_mount_is_named";
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["unshare"])) {
+        return skip(name, &why);
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Served::start(dir.path(), dir.path(), &[]).unwrap();
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-m", "--propagation", "private", "sh", "-c", "echo there; read end"]);
+    let mut other = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let answer = mount.umount();
+    assert_eq!(places(dir.path()), Vec::<std::path::PathBuf>::new());
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    let Response::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert!(refusal.what.contains(&format!("sh ({})", other.id())), "{refusal}");
 }

@@ -15,12 +15,20 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use eke_mount::registry::mounts;
 use eke_mount::status::{Kind, Response};
 use eke_testkit::real::{lacking, no_program, skip};
 use served::Served;
+
+/// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 const NEEDS: [&str; 1] = ["/dev/fuse"];
 /// Each round somebody comes so much later: from before the look to after the mount.
@@ -69,6 +77,7 @@ fn a_directory_with_an_open_database_is_not_covered() {
     if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["sqlite3"])) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let (_dir, data) = ground();
     let mut sqlite = Command::new("sqlite3");
     let sqlite = sqlite.arg(data.join("base")).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -98,6 +107,7 @@ fn a_lock_a_pipe_and_another_mount_of_the_directory_count_and_reading_does_not()
     if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["flock", "unshare", "mkfifo"])) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let (dir, data) = ground();
     fs::write(data.join("file"), "text").unwrap();
     fs::create_dir(dir.path().join("elsewhere")).unwrap();
@@ -128,6 +138,7 @@ fn a_file_that_is_mapped_for_writing_counts() {
     if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["python3"])) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let (_dir, data) = ground();
     fs::write(data.join("file"), "text").unwrap();
     let script = "exec python3 -c 'import ctypes,os,sys\nf=os.open(os.environ[\"DIR\"]+\"/file\",os.O_RDWR)\n\
@@ -144,6 +155,7 @@ fn a_shell_in_the_directory_is_told_of() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let (_dir, data) = ground();
     let holder = Holder::new("cd \"$DIR\"", &data);
     let mount = Served::start(&data, &data, &[]).unwrap();
@@ -160,6 +172,7 @@ fn who_opens_a_file_meanwhile_is_seen() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
+    let _alone = alone();
     let (_dir, data) = ground();
     fs::write(data.join("file"), "text").unwrap();
     let below = fs::metadata(&data).unwrap().dev();

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use eke_testkit::real::lacking;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +15,12 @@ use crate::common::{Ran, build_cache};
 /// Nobody (and nogroup), which only root can become.
 pub const NOBODY: u32 = 65534;
 
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A directory with `eke`, an `eke-cache` beside it, and a directory `data` with files, of the user who is to mount.
 pub struct Ground {
+    /// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
+    _alone: MutexGuard<'static, ()>,
     dir: tempfile::TempDir,
     nobody: bool,
     /// A process with mounts of its own, where all is run.
@@ -42,7 +47,8 @@ impl Ground {
 
     pub fn new(nobody: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let ground = Self { dir, nobody, inside: None };
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let ground = Self { _alone, dir, nobody, inside: None };
         for name in ["bin", "run", "data", "data/sub", "fast"] {
             std::fs::create_dir(ground.path(name)).unwrap();
         }

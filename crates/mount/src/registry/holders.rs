@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::{Device, Mount};
+use super::{Device, Mount, mounts};
 
 /// A process that keeps a mount busy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,11 +28,39 @@ pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     found
 }
 
+/// One process of each other mount namespace that has a copy of the mount: that keeps its server, and so the directory below. Those of
+/// other users are seen by root only.
+pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
+    let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
+    let mut seen: Vec<_> = space("self").into_iter().collect();
+    let entries = read_dir(proc).into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<Holder> = pids
+        .filter_map(|pid| {
+            let space = space(&pid.to_string()).filter(|space| !seen.contains(space))?;
+            seen.push(space);
+            let dir = proc.join(pid.to_string());
+            let mounts = mounts::parse(&std::fs::read(dir.join("mountinfo")).ok()?);
+            mounts.iter().any(|m| m.device == mount.device).then(|| Holder {
+                pid,
+                name: name(&dir),
+                how: "has it in mounts of its own",
+            })
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn name(process: &Path) -> String {
+    let name = std::fs::read(process.join("comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii()).into_owned()
+}
+
 fn holder(proc: &Path, pid: u32, mount: &Mount) -> Option<Holder> {
     let dir = proc.join(pid.to_string());
     let how = how(&dir, mount)?;
-    let name = std::fs::read(dir.join("comm")).unwrap_or_default();
-    Some(Holder { pid, name: String::from_utf8_lossy(name.trim_ascii()).into_owned(), how })
+    Some(Holder { pid, name: name(&dir), how })
 }
 
 fn how(process: &Path, mount: &Mount) -> Option<&'static str> {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statx};
 use rustix::io::Errno;
@@ -13,12 +14,33 @@ use rustix::mount::{UnmountFlags, unmount as umount2};
 use super::{Mount, mounts};
 use crate::below::at;
 
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(25);
+
 /// Unmounts: root by umount2(2), others through `fusermount3`, which is set-user-ID. `lazy`: also while it is busy. One that is gone
 /// already is no error.
 ///
 /// # Errors
 /// What the kernel answers, or what `fusermount3` says.
 pub fn unmount(mount: &Mount, lazy: bool) -> io::Result<()> {
+    patiently(|| at_once(mount, lazy))
+}
+
+/// Who only looks through /proc (lsof, another `eke cache mount`) keeps a mount busy for a moment.
+///
+/// # Errors
+/// What `unmount` answers in the end.
+pub fn patiently(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..TRIES {
+        match unmount() {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    unmount()
+}
+
+fn at_once(mount: &Mount, lazy: bool) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return detach(mount, if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() });
     }

@@ -1,17 +1,13 @@
 //! Unmounting. Blocks, perhaps until a worker answers: the supervisor does it in a process of its own.
 
 use std::io;
-use std::time::Duration;
 
 use rustix::mount::UnmountFlags;
 
 use super::{By, by_fusermount};
-use crate::registry::unmount::{detach, now};
+use crate::registry::unmount::{detach, now, patiently};
 use crate::registry::{self, Mount};
 use crate::status::{Kind, Refusal};
-
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(25);
 
 /// How urgent it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,24 +32,13 @@ pub fn unmount(shown: &Mount, by: By, how: How) -> Result<(), Refusal> {
             let _ = detach(shown, UnmountFlags::FORCE);
             detach(shown, UnmountFlags::DETACH)
         }
-        (By::Root, how) => patiently(|| registry::unmount(shown, how == How::Lazily)),
+        (By::Root, how) => registry::unmount(shown, how == How::Lazily),
         (By::Fusermount, how) => patiently(|| by_now(shown, how != How::IfUnused)),
     };
     done.map_err(|e| {
         let kind = if e.kind() == io::ErrorKind::ResourceBusy { Kind::Busy } else { Kind::Failed };
         Refusal { what: format!("cannot unmount {:?}: {e}", shown.place), kind }
     })
-}
-
-/// Who only looks through /proc (lsof, another `eke cache mount`) keeps a mount busy for a moment.
-fn patiently(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    for _ in 0..TRIES {
-        match unmount() {
-            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
-            done => return done,
-        }
-    }
-    unmount()
 }
 
 fn by_now(shown: &Mount, lazy: bool) -> io::Result<()> {

@@ -14,7 +14,7 @@ use super::guard::is_there;
 use super::leave::Leaving;
 use super::talk::{Ask, Say, hear, tell};
 use super::{Ended, Supervisor, Worker, flags, raw};
-use crate::registry::holders::holders;
+use crate::registry::holders::{elsewhere, holders};
 use crate::serve::log::say;
 use crate::serve::mount::{By, How};
 use crate::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a worker may take to come up. Building the store is a matter of milliseconds.
 const START: Duration = Duration::from_secs(30);
 /// How long workers may take to end after the mount has; what reads below has to come back first.
-const LET_GO: Duration = Duration::from_secs(8);
+const LET_GO: Duration = Duration::from_secs(5);
 /// The same of the guard, which waits for nothing then.
 const GUARD_ENDS: Duration = Duration::from_secs(2);
 /// A fork that fails for lack of memory or processes is tried again so often.
@@ -94,7 +94,12 @@ impl Supervisor {
         if !now.unmounted {
             return;
         }
-        let held = || held(&shown.place, "its guard (eke-cache-guard)".to_owned());
+        let held = || {
+            held(
+                &shown.place,
+                "its guard (eke-cache-guard) still holds the directory below; it ends by itself",
+            )
+        };
         answer_unmount(&mut now.clients, &if guard { Response::Done } else { held() });
     }
 
@@ -310,6 +315,29 @@ impl Supervisor {
         None
     }
 
+    /// Why the directory below is not free though the mount is gone.
+    fn still_held(&self) -> Response {
+        let others = elsewhere(Path::new("/proc"), &self.shown);
+        if others.is_empty() {
+            let worker = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
+            return held(
+                &self.shown.place,
+                &format!(
+                    "its worker ({worker}) still holds the directory below, perhaps because the disk does not answer; it ends when that does"
+                ),
+            );
+        }
+        let names: Vec<_> =
+            others.iter().take(MOST_NAMES).map(|h| format!("{} ({})", h.name, h.pid)).collect();
+        let names = names.join(", ");
+        held(
+            &self.shown.place,
+            &format!(
+                "these have a copy of it in a mount namespace of their own: {names}. It serves them, and holds the directory below, until they end or unmount it"
+            ),
+        )
+    }
+
     /// Who keeps it busy, if that can be told.
     fn with_holders(&self, mut refusal: Refusal) -> Refusal {
         if refusal.kind == Kind::Busy {
@@ -376,8 +404,7 @@ impl Supervisor {
         }
         if self.now.let_go_by.is_some_and(|by| by <= at) {
             self.now.let_go_by = None;
-            let worker = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
-            self.answer_unmount(&held(&self.shown.place, format!("its worker ({worker})")));
+            self.answer_unmount(&self.still_held());
         }
         let status = Response::Status(Box::new(self.status(None)));
         let late = |c: &&mut Client| matches!(c.waits, Waits::Figures(_, until) if until <= at);
@@ -406,11 +433,8 @@ fn answer_unmount(clients: &mut [Client], response: &Response) {
 }
 
 /// The answer where the end takes long.
-fn held(place: &Path, by: String) -> Response {
-    let place = place.display();
-    let what = format!(
-        "{place} is unmounted, but {by} still holds the directory below, perhaps because its disk does not answer; it ends when that does"
-    );
+fn held(place: &Path, why: &str) -> Response {
+    let what = format!("{} is unmounted, but {why}", place.display());
     Response::Refused(Refusal { what, kind: Kind::Failed })
 }
 
