@@ -1,5 +1,5 @@
 //! FUSE requests on a worker's session, over a pair of sockets in the place of the device. What the kernel promises holds: names
-//! have no slash and are not `..`, and devices are not made. All else is foreign: opcodes, nodes, lengths, flags, users.
+//! have no slash and are not `..`, devices are not made, and a write has as many bytes as it says. All else is foreign: opcodes, nodes, lengths, flags, users.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +21,10 @@ use crate::scratch;
 
 const HEADER: usize = 40;
 const MKNOD: u32 = 8;
+const WRITE: u32 = 16;
+/// `fuse_write_in`, and where its size is.
+const WRITE_BYTES: usize = 40;
+const WRITE_SIZE: usize = 16;
 
 /// First what an earlier worker noted: how many, then node, parent and name of each. Then requests: opcode, node, user, length of
 /// what follows the header, and that. The session must answer or leave each out, and end when the device does.
@@ -115,10 +119,15 @@ fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
         let kind = if mode & 0o170_000 == 0o140_000 { 0o140_000 } else { 0o100_000 };
         body.splice(..body.len().min(8), [(mode & 0o7777 | kind).to_ne_bytes(), [0; 4]].concat());
     }
+    // fuser ends its process where these differ
+    let written = body.len().checked_sub(WRITE_BYTES).filter(|_| opcode == WRITE);
+    if let Some(size) = written {
+        body[WRITE_SIZE..WRITE_SIZE + 4].copy_from_slice(&(size as u32).to_ne_bytes());
+    }
     let mut bytes = request(unique, opcode, node, &body);
     bytes[24..28].copy_from_slice(&user.to_ne_bytes());
     bytes[28..32].copy_from_slice(&user.to_ne_bytes());
-    if is_odd == 1 {
+    if is_odd == 1 && written.is_none() {
         bytes[..4].copy_from_slice(&u32::from(input.u16()).to_ne_bytes());
     }
     bytes
