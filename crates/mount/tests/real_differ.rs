@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use differ::choose::Below;
 use differ::run::{Variant, run};
-use eke_mount::settings::{Compress, Straight};
+use eke_core::units::Bytes;
+use eke_mount::settings::{Compress, Memory, Straight};
 use eke_testkit::real::{lacking, skip};
 use model::mount::{InMemory, Mount, NEEDS, scratch};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
@@ -111,7 +112,8 @@ fn as_a_plain_directory_with_few_descriptors() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
-    let mount = Mount::with_words(&ASKED, Some(FEW), |_| {});
+    let mount =
+        Mount::with_words(&ASKED, Some(FEW), |settings| settings.memory = Memory::Bytes(Bytes::mib(4)));
     let others = Others::fill(&mount);
     beside(
         || others.use_one(),
@@ -150,7 +152,7 @@ fn as_a_plain_directory_while_workers_are_killed() {
             below: may,
             straight: false,
             fine_times: true,
-            cases: 24,
+            cases: 12,
         })
     });
 }

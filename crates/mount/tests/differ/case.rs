@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, open, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, StatxFlags, open, statat, statx};
 use serde::{Deserialize, Serialize};
 
 use super::allowed;
@@ -182,7 +182,10 @@ impl<'a> Run<'a> {
     fn settle(&self, op: &Op) {
         for at in op.names() {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let _ = open(self.roots.mounted.join(at.path()), flags, Mode::empty());
+            if let Ok(file) = open(self.roots.mounted.join(at.path()), flags, Mode::empty()) {
+                // copy_file_range(2) goes by the size that the kernel knows, and does not ask.
+                let _ = statx(file, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC, StatxFlags::SIZE);
+            }
         }
     }
 

@@ -219,6 +219,11 @@ fn content() -> BoxedStrategy<Op> {
     ])
 }
 
+/// Root's, so that it is not refused; then reads come from the store or from below.
+fn drops_pages() -> impl Strategy<Value = Step> {
+    at().prop_map(|at| Step { by: 0, via: Via::Mount, op: Op::DropPages { at } })
+}
+
 fn slot() -> std::ops::Range<u8> {
     0..2
 }
@@ -332,7 +337,7 @@ fn step(may: Below) -> impl Strategy<Value = Step> {
     ]);
     let above = (who(), op).prop_map(move |(by, op)| Step { by, via: Via::Mount, op: outliving(op, may) });
     let beneath = (who(), below(may)).prop_map(|(by, op)| Step { by, via: Via::Below, op });
-    prop_oneof![8 => above, 1 => beneath]
+    prop_oneof![16 => above, 2 => beneath, 1 => drops_pages()]
 }
 
 /// What is sent again after a worker's death must not be done twice: fs/again.rs says what cannot be known.

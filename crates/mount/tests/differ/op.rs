@@ -255,6 +255,10 @@ pub enum Op {
     Get {
         at: At,
     },
+    /// Has the kernel drop its pages, so that the next read asks who serves the file.
+    DropPages {
+        at: At,
+    },
     Read {
         slot: u8,
         part: Part,

@@ -57,6 +57,7 @@ fn rest(op: &Op, f: &mut Formatter<'_>) -> Result {
         Op::SetAcl { at, default, list } => write!(f, "setacl {at:?} default {default} list {list}"),
         Op::Put { at, part, seed } => write!(f, "put {at:?} {part:?} of {seed}"),
         Op::PutMapped { at, part, seed } => write!(f, "put-mapped {at:?} {part:?} of {seed}"),
+        Op::DropPages { at } => write!(f, "drop-pages {at:?}"),
         Op::Get { at } => write!(f, "get {at:?}"),
         _ => of_slot(op, f),
     }

@@ -3,8 +3,9 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{
-    FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags, SeekFrom, Uid, copy_file_range, fallocate,
-    fchmod, fchown, fcntl_getfl, fdatasync, flock, fstat, fsync, ftruncate, futimens, openat, seek,
+    Advice, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags, SeekFrom, Uid, copy_file_range,
+    fadvise, fallocate, fchmod, fchown, fcntl_getfl, fdatasync, flock, fstat, fsync, ftruncate, futimens,
+    openat, seek,
 };
 use rustix::io::{Errno, pread, pwrite, read, write};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
@@ -28,6 +29,10 @@ pub fn perform(tree: &Tree, op: &Op) -> Option<Answered> {
         Op::Get { at } => {
             open(tree, *at, OFlags::RDONLY).and_then(|f| read_part(&f, Part { at: 0, len: MOST }))
         }
+        Op::DropPages { at } => done(open(tree, *at, OFlags::RDONLY).and_then(|f| {
+            fdatasync(&f)?;
+            fadvise(&f, 0, None, Advice::DontNeed)
+        })),
         Op::Read { slot, part } => tree.slot(*slot).and_then(|f| read_part(f, *part)),
         Op::Write { slot, part, seed } => tree.slot(*slot).and_then(|f| write_part(f, *part, *seed)),
         Op::ReadNext { slot, len } => tree.slot(*slot).and_then(|f| read_next(f, *len)),
