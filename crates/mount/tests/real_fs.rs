@@ -13,5 +13,7 @@ mod names;
 mod rights;
 #[path = "real_fs/room.rs"]
 mod room;
+#[path = "real_fs/times.rs"]
+mod times;
 #[path = "real_fs/users.rs"]
 mod users;

@@ -145,14 +145,14 @@ impl File {
         let near = self.last_end.load(Ordering::Relaxed).abs_diff(offset) <= NEAR;
         let mut done = 0;
         while done < out.len() {
-            match self.read_once(&mut out[done..], offset + done as u64, near) {
+            match self.read_once(&mut out[done..], offset.saturating_add(done as u64), near) {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
         }
-        self.last_end.store(offset + done as u64, Ordering::Relaxed);
+        self.last_end.store(offset.saturating_add(done as u64), Ordering::Relaxed);
         Ok(done)
     }
 

@@ -40,7 +40,7 @@ pub(super) fn removed(result: io::Result<()>, asker: &Asker) -> io::Result<()> {
 
 /// Is the data the end of the file already?
 pub(super) fn appended(file: &File, offset: u64, data: &[u8]) -> io::Result<bool> {
-    if file.stamp()?.size != offset + data.len() as u64 {
+    if file.stamp()?.size != offset.saturating_add(data.len() as u64) {
         return Ok(false);
     }
     let mut there = vec![0; data.len()];

@@ -37,13 +37,17 @@ impl From<TimeOrNow> for Time {
         let TimeOrNow::SpecificTime(time) = time else { return Self::Now };
         match time.duration_since(UNIX_EPOCH) {
             Ok(after) => Self::At { seconds: whole(after), nanos: after.subsec_nanos() },
-            Err(e) => Self::At { seconds: -whole(e.duration()), nanos: e.duration().subsec_nanos() },
+            Err(e) => Self::At { seconds: before(e.duration()), nanos: e.duration().subsec_nanos() },
         }
     }
 }
 
 fn whole(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn before(duration: Duration) -> i64 {
+    0i64.checked_sub_unsigned(duration.as_secs()).unwrap_or(i64::MIN)
 }
 
 /// What is to be changed (`FUSE_SETATTR`).
@@ -235,5 +239,7 @@ mod tests {
         // What fuser makes of seconds -2 and 800,000,000 nanoseconds.
         let sent = UNIX_EPOCH - Duration::new(2, 800_000_000);
         assert_eq!(Time::from(TimeOrNow::SpecificTime(sent)), Time::At { seconds: -2, nanos: 800_000_000 });
+        let earliest = UNIX_EPOCH - Duration::from_secs(1 << 63);
+        assert_eq!(Time::from(TimeOrNow::SpecificTime(earliest)), Time::At { seconds: i64::MIN, nanos: 0 });
     }
 }

@@ -181,7 +181,7 @@ impl Fs {
             asker.changes(kills, put)?
         };
         if appends {
-            self.check_end(&node, &file, offset + written as u64)?;
+            self.check_end(&node, &file, offset.saturating_add(written as u64))?;
         }
         Ok(count(written))
     }

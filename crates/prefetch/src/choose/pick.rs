@@ -67,7 +67,7 @@ pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Li
     let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
     let verdicts = verdicts.collect();
     let (mut wishes, numbers) = wishes(&taken);
-    let left = limits.budget_bytes - bytes(&wishes);
+    let left = limits.budget_bytes.saturating_sub(bytes(&wishes));
     holes::fill(&mut wishes, &numbers, &looked.holes, left);
     Choice { verdicts, bytes: bytes(&wishes), saved_s: wishes.iter().map(|wish| wish.saved_s).sum(), wishes }
 }

@@ -79,9 +79,11 @@ impl Run {
         if self.want != next.want {
             return None;
         }
-        let hole = next.span.first.checked_sub(self.span.end)? * PAGE_BYTES;
+        let hole = next.span.first.checked_sub(self.span.end)?.checked_mul(PAGE_BYTES)?;
         match (self.place, next.place) {
-            (Some(here), Some(there)) => (here + self.span.bytes() + hole == there).then_some(hole),
+            (Some(here), Some(there)) => {
+                (here.checked_add(self.span.bytes())?.checked_add(hole)? == there).then_some(hole)
+            }
             // What lies between may have a place, and be read there.
             (None, None) => (hole == 0).then_some(hole),
             _ => None,

@@ -58,7 +58,7 @@ impl Nodes {
     }
 
     fn release(&mut self, node: u64) {
-        let left = self.open.get(&node).map_or(0, |open| open - 1);
+        let left = self.open.get(&node).map_or(0, |open| open.saturating_sub(1));
         if left == 0 {
             self.open.remove(&node);
         } else {
