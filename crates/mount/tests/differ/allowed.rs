@@ -19,10 +19,18 @@ pub fn asked(op: &Op) -> Op {
     op
 }
 
-/// Who does it, where files may go straight through: there root's writes take set-id bits away too.
-pub fn who_writes(by: u8, op: &Op) -> u8 {
-    let writes = matches!(op, Op::Write { .. } | Op::WriteNext { .. } | Op::Put { .. });
-    if writes { by.max(1) } else { by }
+/// The step instead, where files may go straight through: there root's writes take set-id bits away too, and a write takes
+/// `S_ISGID` away also where the group may not execute.
+pub fn straight(step: &Step) -> Step {
+    let mut step = step.clone();
+    match &mut step.op {
+        Op::Write { .. } | Op::WriteNext { .. } | Op::Put { .. } => step.by = step.by.max(1),
+        Op::Open { mode, .. } | Op::Mknod { mode, .. } | Op::Chmod { mode, .. } | Op::Fchmod { mode, .. } => {
+            *mode &= !0o2000;
+        }
+        _ => {}
+    }
+    step
 }
 
 /// Steps that a case may have together. What is stored through a mapping of the mount is written below later, by write(2),

@@ -157,6 +157,10 @@ fn read_next(file: &OwnedFd, len: usize) -> Answered {
 }
 
 fn go_to(file: &OwnedFd, whence: i32, to: i64) -> Answered {
+    // Where a directory stands is its file system's own number.
+    if FileType::from_raw_mode(fstat(file)?.st_mode).is_dir() {
+        return Err(Errno::ISDIR);
+    }
     let from = match whence % 3 {
         0 => SeekFrom::Start(to as u64),
         1 => SeekFrom::Current(to),
