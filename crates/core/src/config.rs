@@ -212,7 +212,7 @@ fn parse(source: &Source<'_>) -> Result<Partial, ConfigError> {
     toml::from_str(source.text).map_err(|e| ConfigError {
         name: source.name.to_owned(),
         line: line_of(source.text, e.span().map_or(0, |s| s.start)),
-        message: e.message().replace(char::is_control, " "),
+        message: e.message().replace('\n', " "),
     })
 }
 

@@ -1,7 +1,6 @@
 //! A machine in a directory, with one of its files foreign: every reader of `/proc` and `/sys` that takes a root.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use eke_core::model::Model;
 use eke_kernel::{Root, cgroup, headroom, read, zram};
@@ -51,30 +50,21 @@ const FILES: [(&str, &str); 30] = [
     ("sys/devices/system/cpu/online", "0-3\n"),
 ];
 
-thread_local! {
-    /// Made once: it is many files.
-    static MACHINE: Arc<FakeKernel> = {
-        let machine = FakeKernel::new();
-        FILES.iter().for_each(|(path, text)| machine.put(path, text));
-        machine
-    };
-}
-
-/// The first byte says which file has the rest of the bytes for its text; the second which others are missing.
+/// The first byte says which file has the rest of the bytes for its text; the second how many others are missing.
 pub fn machine(data: &[u8]) {
-    let machine = MACHINE.with(Arc::clone);
+    let machine = FakeKernel::new();
     let mut input = Input(data);
     let (which, missing) = (usize::from(input.u8()) % FILES.len(), input.u8());
-    let file = |n: usize| machine.dir().join(FILES[n].0);
-    let is_missing = |n: &usize| missing & 0x80 != 0 && n % 8 == usize::from(missing % 8);
-    let gone = || (0..FILES.len()).filter(is_missing);
-    gone().for_each(|n| drop(std::fs::remove_file(file(n))));
-    std::fs::write(file(which), input.0).expect("a file");
-    asked(&machine);
-    gone().chain([which]).for_each(|n| std::fs::write(file(n), FILES[n].1).expect("a file"));
-}
-
-fn asked(machine: &Arc<FakeKernel>) {
+    for (n, (path, text)) in FILES.iter().enumerate() {
+        let is_missing = missing & 0x80 != 0 && n % 8 == usize::from(missing % 8);
+        if n == which {
+            let file = machine.dir().join(path);
+            machine.put(path, "");
+            std::fs::write(file, input.0).expect("a file");
+        } else if !is_missing {
+            machine.put(path, text);
+        }
+    }
     let root = machine.root();
     kernel(&root);
     let _ = eke_swap::probe::probe(&root);

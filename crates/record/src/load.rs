@@ -158,8 +158,7 @@ fn marks(connection: &Connection) -> rusqlite::Result<Vec<Mark>> {
 fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     let why = match error {
         rusqlite::Error::QueryReturnedNoRows => "a table is missing".to_owned(),
-        // names of tables are the file's
-        other => other.to_string().replace(char::is_control, " "),
+        other => other.to_string(),
     };
     Error::Damaged { path: path.to_owned(), why }
 }

@@ -34,7 +34,7 @@ fn line(line: &str) -> Option<Map> {
 
 /// How many, and their bytes; each once, whoever has it.
 pub fn size(maps: &BTreeSet<Map>) -> (usize, u64) {
-    (maps.len(), maps.iter().fold(0, |sum, m| sum.saturating_add(m.length)))
+    (maps.len(), maps.iter().map(|m| m.length).sum())
 }
 
 #[cfg(test)]

@@ -221,11 +221,7 @@ impl HistoryFile {
             let most = stored(span.keep_s / span.step_s + 1);
             let mut statement = self.connection.prepare(&select)?;
             let points = statement.query_map((level as i64, from, stored(now_s), most), point)?;
-            let mut points: Vec<Point> = points.collect::<rusqlite::Result<_>>()?;
-            // a damaged tree gives them in any order, also where SQLite sees no damage
-            points.sort_by_key(|point| point.at_s);
-            points.dedup_by_key(|point| point.at_s);
-            history.restore(level, points);
+            history.restore(level, points.collect::<rusqlite::Result<_>>()?);
         }
         Ok(history)
     }

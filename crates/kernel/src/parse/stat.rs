@@ -5,8 +5,8 @@ pub fn machine(text: &str) -> (u64, u64) {
     let line = text.lines().find_map(|l| l.strip_prefix("cpu ")).unwrap_or_default();
     // guest times are already in user and nice
     let ticks: Vec<u64> = line.split_whitespace().take(8).map(|n| n.parse().unwrap_or(0)).collect();
-    let sum = |ticks: &[u64]| ticks.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-    (sum(&ticks), sum(ticks.get(3..).map_or(&[], |rest| &rest[..rest.len().min(2)])))
+    let idle = ticks.iter().skip(3).take(2).sum();
+    (ticks.iter().sum(), idle)
 }
 
 /// A process's name and its own user and system ticks.

