@@ -53,6 +53,9 @@ fn nobody_notices_that_workers_are_killed() {
     assert!(deaths.iter().all(|line| line.contains("SIGKILL")), "{said}");
 }
 
+/// The sets of capabilities in `status` of proc(5).
+const SETS: [&str; 5] = ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"];
+
 /// A line of `status` in proc(5).
 fn status_of(pid: u32, key: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).unwrap();
@@ -68,10 +71,14 @@ fn a_worker_has_no_capabilities_and_groups_but_those_it_needs() {
     kill(mount.worker(), Signal::KILL);
     let kept = eke_mount::rights::KEPT.bits();
     assert_eq!(kept.count_ones(), 11);
+    let bits = |pid, key: &str| u64::from_str_radix(&status_of(pid, key), 16).unwrap();
+    let supervisors = eke_mount::rights::SUPERVISORS.bits();
+    for key in SETS {
+        assert_eq!(bits(mount.supervisor(), key) & !supervisors, 0, "the supervisor's {key}");
+    }
     // A worker that has just come up may not have dropped them yet.
     until("a worker with few capabilities", || {
-        let bits = |key| u64::from_str_radix(&status_of(mount.worker(), key), 16).unwrap();
-        let more = ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"].map(bits);
+        let more = SETS.map(|key| bits(mount.worker(), key));
         (more.iter().all(|set| set & !kept == 0) && status_of(mount.worker(), "Groups:").is_empty())
             .then_some(())
     });

@@ -62,21 +62,38 @@ pub const KEPT: CapabilitySet = USERS
     .union(CapabilitySet::SYS_ADMIN)
     .union(CapabilitySet::SYS_RESOURCE);
 
+/// What the supervisor and the guard of a root's mount have: besides a worker's rights the one to see which files other users'
+/// processes have open (`CAP_SYS_PTRACE`), to name who keeps the mount busy, and the one by which each worker drops what it
+/// does not need (`CAP_SETPCAP`).
+pub const SUPERVISORS: CapabilitySet = KEPT.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::SETPCAP);
+
 /// Takes from this process all that a worker never needs, for good. To be called before it has threads.
 ///
 /// # Errors
 /// What prctl(2), capset(2) or setgroups(2) answers.
 pub fn settle() -> io::Result<()> {
+    keep_only(KEPT)
+}
+
+/// The same for the supervisor, once the mount is made. Workers and the guard are forks of it.
+///
+/// # Errors
+/// As of [`settle`].
+pub fn settle_supervisor() -> io::Result<()> {
+    keep_only(SUPERVISORS)
+}
+
+fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }
     thread::keep_over_ids()?;
     set_thread_groups(&[])?;
-    for capability in CapabilitySet::all().difference(KEPT).iter() {
+    for capability in CapabilitySet::all().difference(kept).iter() {
         // Those that this kernel does not have are EINVAL.
         let _ = remove_capability_from_bounding_set(capability);
     }
-    let permitted = capabilities(None)?.permitted.intersection(KEPT);
+    let permitted = capabilities(None)?.permitted.intersection(kept);
     let inheritable = CapabilitySet::empty();
     Ok(set_capabilities(None, CapabilitySets { effective: permitted, permitted, inheritable })?)
 }

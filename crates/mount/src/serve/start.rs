@@ -20,6 +20,7 @@ use super::mount::{self, By, Checked, Error, How, Mounted};
 use super::supervisor::{Ended, Now, Supervisor};
 use super::{device, worker};
 use crate::registry::{Device, Dirs, Socket};
+use crate::rights;
 use crate::settings::Settings;
 use crate::status::{Refusal, Start};
 
@@ -59,7 +60,12 @@ pub struct Tests {
 pub fn serve(settings: Settings, options: Options) -> ExitCode {
     worker::raise_open_files();
     let supervisor = match prepare(settings, &options) {
-        Ok(prepared) => prepared.supervisor(options),
+        Ok(prepared) => {
+            if let Err(e) = rights::settle_supervisor() {
+                say(&format!("the supervisor keeps all of root's capabilities: {e}"));
+            }
+            prepared.supervisor(options)
+        }
         Err(refusal) => {
             say(&refusal.what);
             tell(&options.report, &Start::Error(refusal));
