@@ -11,7 +11,7 @@
 mod served;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,22 @@ fn alone() -> MutexGuard<'static, ()> {
 
 const NEEDS: [&str; 1] = ["/dev/fuse"];
 const ROUNDS: usize = 30;
+
+/// A file system that goes when it is dropped, if it is still there.
+struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    fn new(at: PathBuf) -> Self {
+        rustix::mount::mount("none", &at, "tmpfs", MountFlags::empty(), None).unwrap();
+        Self(at)
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
 
 /// Exchanges two names until it is dropped: what a user may do with a directory of their own.
 fn exchanging<T>(one: &Path, other: &Path, test: impl FnOnce() -> T) -> T {
@@ -99,8 +115,7 @@ fn a_renamed_directory_makes_no_other_mount_go() {
     for name in ["theirs/here", "victim/here"] {
         std::fs::create_dir_all(path(name)).unwrap();
     }
-    let tmpfs = || rustix::mount::mount("none", path("victim/here"), "tmpfs", MountFlags::empty(), None);
-    tmpfs().unwrap();
+    let _victim = Tmpfs::new(path("victim/here"));
     for asked in [true, false] {
         let mount = Served::start(&path("theirs/here"), &path("theirs/here"), &[]).unwrap();
         std::fs::rename(path("theirs"), path("moved")).unwrap();
@@ -115,10 +130,9 @@ fn a_renamed_directory_makes_no_other_mount_go() {
         std::fs::rename(path("moved"), path("theirs")).unwrap();
         assert_eq!(left, [path("victim/here")]);
     }
-    rustix::mount::unmount(path("victim/here"), UnmountFlags::DETACH).unwrap();
 }
 
-fn places(below: &Path) -> Vec<std::path::PathBuf> {
+fn places(below: &Path) -> Vec<PathBuf> {
     let text = std::fs::read("/proc/self/mountinfo").unwrap();
     let all = eke_kernel::parse::mountinfo::parse(&text).into_iter().map(|m| m.place);
     all.filter(|place| place.starts_with(below)).collect()
@@ -136,13 +150,12 @@ fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
     let below = dir.path().join("below");
     std::fs::create_dir(&below).unwrap();
     for round in 0..5 {
-        rustix::mount::mount("none", &below, "tmpfs", MountFlags::empty(), None).unwrap();
+        let _tmpfs = Tmpfs::new(below.clone());
         std::fs::write(below.join("file"), vec![7; 3 << 20]).unwrap();
         let mount = Served::start(&below, &below, &[]).unwrap();
         assert_eq!(std::fs::read(below.join("file")).unwrap().len(), 3 << 20);
         let answer = mount.umount();
         let free = rustix::mount::unmount(&below, UnmountFlags::empty());
-        let _ = rustix::mount::unmount(&below, UnmountFlags::DETACH);
         assert_eq!((answer, free), (Response::Done, Ok(())), "round {round}");
     }
 }
@@ -162,7 +175,7 @@ fn who_has_a_copy_of_the_mount_is_named() {
     let mut other = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let answer = mount.umount();
-    assert_eq!(places(dir.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(places(dir.path()), Vec::<PathBuf>::new());
     drop(other.stdin.take());
     other.wait().unwrap();
     let Response::Refused(refusal) = answer else { panic!("{answer:?}") };
