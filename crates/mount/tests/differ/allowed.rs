@@ -41,6 +41,8 @@ pub fn together(mut steps: Vec<Step>) -> Vec<Step> {
         for step in &mut steps {
             match &mut step.op {
                 Op::Map { store, .. } => *store = None,
+                // The kernel takes them away before it asks; tmpfs refuses first.
+                Op::Fallocate { mode, .. } => *mode &= !FallocateFlags::ZERO_RANGE.bits(),
                 Op::PutMapped { at, part, seed } => step.op = Op::Put { at: *at, part: *part, seed: *seed },
                 _ => {}
             }

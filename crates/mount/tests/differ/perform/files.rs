@@ -178,8 +178,12 @@ fn data_or_hole(file: &OwnedFd, hole: bool, from: u64) -> Answered {
     let back = seek(file, SeekFrom::Current(0))?;
     let found = seek(file, if hole { SeekFrom::Hole(from) } else { SeekFrom::Data(from) });
     seek(file, SeekFrom::Start(back))?;
-    let found = found?;
     let size = fstat(file)?.st_size as u64;
+    let found = match found {
+        // tmpfs calls a page of a hole data once it was mapped
+        Err(Errno::NXIO) if from < size => size,
+        found => found?,
+    };
     let (start, end) = if hole { (found, found + 1) } else { (from, found) };
     let end = end.min(size).min(start + MOST as u64);
     let mut bytes = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
