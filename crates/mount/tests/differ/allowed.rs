@@ -16,8 +16,20 @@ pub fn asked(op: &Op) -> Op {
             *flags &= !OFlags::DIRECT.bits();
         }
     }
+    match &mut op {
+        // A user who is in the file's group by a supplementary one takes S_ISGID away by a change of content, if the group may not
+        // execute the file. So it may always.
+        Op::Open { mode, .. } | Op::Mknod { mode, .. } | Op::Chmod { mode, .. } | Op::Fchmod { mode, .. } => {
+            *mode |= (*mode & SET_GROUP) >> 7;
+        }
+        Op::Umask { mode } => *mode &= !GROUP_EXECUTES,
+        _ => {}
+    }
     op
 }
+
+const SET_GROUP: u32 = 0o2000;
+const GROUP_EXECUTES: u32 = SET_GROUP >> 7;
 
 /// The step instead, where files may go straight through: there root's writes take set-id bits away too, and a write takes
 /// `S_ISGID` away also where the group may not execute.

@@ -32,7 +32,7 @@ pub const SHARED: [u32; 2] = [20_001, 20_002];
 pub const USERS: [Ids; 4] = [
     Ids { uid: 0, gid: 0, groups: &[], umask: 0o022 },
     Ids { uid: 12_345, gid: 12_345, groups: &SHARED, umask: 0o002 },
-    Ids { uid: 12_346, gid: 12_346, groups: &[SHARED[0]], umask: 0o077 },
+    Ids { uid: 12_346, gid: 12_346, groups: &[SHARED[0]], umask: 0o067 },
     Ids { uid: 12_347, gid: 12_345, groups: &[SHARED[1]], umask: 0 },
 ];
 
