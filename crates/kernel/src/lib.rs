@@ -13,6 +13,7 @@
 //! - [`zram`], [`swap_area`], [`areas`], [`headroom`]: devices, areas, which device an area is, and whether there is room to swap one off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of lasting files (boot loader and the like), with a journal of their own
+//! - [`page_cache`]: which pages of a file are in memory, and which are dirty
 //! - [`programs`]: what holds the memory, by program
 //! - [`lock`]: one process for a thing; [`end`]: when a process ends; [`log`]: what it says meanwhile
 //! - [`state`]: small files that eke leaves for itself
@@ -35,6 +36,7 @@ pub mod journal;
 pub mod knob;
 pub mod lock;
 pub mod log;
+pub mod page_cache;
 pub mod parse;
 pub mod programs;
 pub mod read;

@@ -7,41 +7,15 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use eke_kernel::page_cache;
 use rustix::fs::fcntl_get_seals;
-
-/// `__NR_cachestat`, the same on all architectures that came after the common table (arch/*/tools/syscall.tbl).
-const CACHESTAT: libc::c_long = 451;
-
-/// struct cachestat_range, include/uapi/linux/mman.h.
-#[repr(C)]
-struct Range {
-    off: u64,
-    len: u64,
-}
-
-/// struct cachestat, ibidem.
-#[repr(C)]
-#[derive(Default)]
-struct Counts {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
 
 /// Has the page cache dirty pages in this range? Pages under writeback are write-protected already. cachestat(2), Linux 6.5.
 ///
 /// # Errors
 /// The kernel's answer: ENOSYS from an older one, EPERM if this user may not write the file and does not own it (Linux 6.14).
 pub(super) fn has_dirty(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<bool> {
-    let range = Range { off: offset, len: bytes };
-    let mut counts = Counts::default();
-    #[expect(unsafe_code, reason = "cachestat(2) has no safe wrapper")]
-    // SAFETY: the descriptor is open while it is borrowed; the kernel reads one range and writes one set of counts, whose layouts
-    // are its own.
-    let answer = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0) };
-    if answer == 0 { Ok(counts.dirty > 0) } else { Err(io::Error::last_os_error()) }
+    Ok(page_cache::counts(file, offset, bytes)?.dirty > 0)
 }
 
 /// Writes dirty pages of this range back and waits for it. Costs little where the file has none. The descriptor must be one that

@@ -1,33 +1,12 @@
 //! Which pages are in the page cache already.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use eke_core::units::PageSize;
+use eke_kernel::page_cache;
 
 use crate::pages::PAGE_BYTES;
-
-/// `__NR_cachestat`, the same on all architectures that came after the common table (arch/*/tools/syscall.tbl); libc has it only
-/// for some.
-const CACHESTAT: libc::c_long = 451;
-
-/// struct cachestat_range, include/uapi/linux/mman.h.
-#[repr(C)]
-struct Range {
-    off: u64,
-    len: u64,
-}
-
-/// struct cachestat, ibidem.
-#[repr(C)]
-#[derive(Default)]
-struct Counts {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
 
 /// How many bytes of this range are not in memory, of a file that has `size` bytes, in whole pages of 4 KiB. `page` is the size of the
 /// machine's pages, in which the kernel counts: where they are larger, what lies in one with a missing byte is missing.
@@ -81,13 +60,7 @@ impl Asked {
 }
 
 fn by_cachestat(file: BorrowedFd<'_>, asked: &Asked) -> io::Result<u64> {
-    let range = Range { off: asked.first, len: asked.page.of(asked.pages).0 };
-    let mut counts = Counts::default();
-    #[expect(unsafe_code, reason = "cachestat(2) has no safe wrapper")]
-    // SAFETY: the descriptor is open while it is borrowed; the kernel reads one range and writes one set of counts, whose layouts
-    // are its own.
-    let answer = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0) };
-    if answer == 0 { Ok(counts.cached) } else { Err(io::Error::last_os_error()) }
+    Ok(page_cache::counts(file, asked.first, asked.page.of(asked.pages).0)?.cached)
 }
 
 /// A mapping without any access to it, gone when dropped.
