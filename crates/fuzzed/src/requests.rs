@@ -1,5 +1,6 @@
 //! FUSE requests on a worker's session, over a pair of sockets in the place of the device. What the kernel promises holds: names
-//! have no slash and are not `..`, devices are not made, and a write has as many bytes as it says. All else is foreign: opcodes, nodes, lengths, flags, users.
+//! have no slash and are not `..`, devices are not made, a write has as many bytes as it says, and no request is shorter than its
+//! header. All else is foreign: opcodes, nodes, lengths, flags, users.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -128,7 +129,7 @@ fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
     bytes[24..28].copy_from_slice(&user.to_ne_bytes());
     bytes[28..32].copy_from_slice(&user.to_ne_bytes());
     if is_odd == 1 && written.is_none() {
-        bytes[..4].copy_from_slice(&u32::from(input.u16()).to_ne_bytes());
+        bytes[..4].copy_from_slice(&u32::from(input.u16()).max(HEADER as u32).to_ne_bytes());
     }
     bytes
 }
