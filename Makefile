@@ -22,7 +22,7 @@ setup-test:
 	@./scripts/setup test
 
 build: setup ## the programs, optimised
-	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-mount
+	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cachefs
 	$(CARGO) build --release -p eke-prefetch -p eke-io $$(./scripts/features)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
@@ -45,7 +45,7 @@ fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), 
 
 differ: setup ## random operations on a mount and on a plain directory, as root, each variant TIME seconds (60); what differs goes to target/differ.txt
 	@EKE_TESTS=require EKE_DIFFER_SECONDS=$(TIME) EKE_DIFFER_FOUND=$(CURDIR)/target/differ.txt \
-	  $(CARGO) test -p eke-mount --test real_differ -- --nocapture --test-threads=1
+	  $(CARGO) test -p eke-cachefs --test real_differ -- --nocapture --test-threads=1
 
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check
@@ -76,7 +76,7 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	install -Dm755 $(BIN)/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-prefetch
 	install -Dm755 $(BIN)/eke-io $(DESTDIR)$(PREFIX)/bin/eke-io
 	install -Dm644 docs/eke.1 $(DESTDIR)$(PREFIX)/share/man/man1/eke.1
-	install -Dm644 crates/core/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
+	install -Dm644 crates/model/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
 	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
 	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish

@@ -1,11 +1,11 @@
 //! What an earlier `eke up` applied and is still in force. Adopting changes nothing.
 
-use eke_core::config::SwapSettings;
-use eke_core::snapshot::Applied;
-use eke_core::step::Prediction;
 use eke_kernel::Root;
 use eke_kernel::journal;
 use eke_kernel::state;
+use eke_model::config::SwapSettings;
+use eke_model::snapshot::Applied;
+use eke_model::step::Prediction;
 
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,7 +55,7 @@ pub fn adopt(root: &Root) -> Adopted {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::snapshot::Bounds;
+    use eke_model::snapshot::Bounds;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! The plan's prediction beside what happens.
 
-use eke_core::model::Model;
-use eke_core::step::Prediction;
-use eke_core::units::Bytes;
+use eke_model::model::Model;
+use eke_model::step::Prediction;
+use eke_model::units::Bytes;
 
 /// Below this the ratio is that of a few pages, not of the machine's.
 pub const HELD_AT_LEAST: Bytes = Bytes::mib(16);

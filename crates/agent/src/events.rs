@@ -1,6 +1,6 @@
 //! What the agent did or noticed: the newest few, for every client alike.
 
-use eke_core::snapshot::{EVENTS_KEPT, Event};
+use eke_model::snapshot::{EVENTS_KEPT, Event};
 
 /// The newest events, oldest first.
 #[derive(Debug, Default)]

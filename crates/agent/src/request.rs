@@ -1,6 +1,6 @@
 //! One line of a client: what it asks, and whether it may.
 
-use eke_core::snapshot::{Request, Response};
+use eke_model::snapshot::{Request, Response};
 
 /// The longest request in bytes, its end of line not counted.
 pub const LONGEST: usize = 4096;

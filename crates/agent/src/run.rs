@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use eke_core::config::Settings;
-use eke_core::snapshot::{Request, Response};
 use eke_kernel::Root;
 use eke_kernel::settings::SettingsError;
+use eke_model::config::Settings;
+use eke_model::snapshot::{Request, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

@@ -1,14 +1,14 @@
 //! What a tick does: sample, model, live decisions, snapshot.
 
-use eke_core::config::Settings;
-use eke_core::model::Model;
-use eke_core::sample::{Sample, SwapArea};
-use eke_core::snapshot::{AgentState, IoState, Machine, PrefetchState, Response, Snapshot};
-use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::knob::Codec;
 use eke_kernel::read;
 use eke_kernel::state;
+use eke_model::config::Settings;
+use eke_model::model::Model;
+use eke_model::sample::{Sample, SwapArea};
+use eke_model::snapshot::{AgentState, IoState, Machine, PrefetchState, Response, Snapshot};
+use eke_model::units::Bytes;
 use eke_swap::live::{Live, Moment};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -258,8 +258,8 @@ fn backend(root: &Root, sample: &Sample) -> String {
 mod tests {
     use std::cell::Cell;
 
-    use eke_core::snapshot::{Applied, IoLatency};
-    use eke_core::step::{Plan, Prediction};
+    use eke_model::snapshot::{Applied, IoLatency};
+    use eke_model::step::{Plan, Prediction};
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
@@ -364,7 +364,7 @@ mod tests {
         let mut watch = Watch::new(&root, &clock, governs, companions);
         watch.tick();
         let pid = watch.companions.io.pid().unwrap();
-        let mut reads = eke_core::histogram::Histogram::default();
+        let mut reads = eke_model::histogram::Histogram::default();
         reads.record(90_000);
         let kind = IoLatency { operation: "read".into(), all: reads, late: reads };
         let said = IoState { pid, latencies: vec![kind], late_ms: 10_000, ..IoState::default() };

@@ -6,14 +6,14 @@ mod writes_back;
 
 use std::sync::Arc;
 
-use eke_core::config::{Settings, Source};
-use eke_core::model::Model;
-use eke_core::sample::Sample;
-use eke_core::step::{Plan, Reason, Step, ZramSpec};
-use eke_core::units::Bytes;
 use eke_kernel::apply::Session;
 use eke_kernel::journal::Journal;
 use eke_kernel::{Root, read, revert, state};
+use eke_model::config::{Settings, Source};
+use eke_model::model::Model;
+use eke_model::sample::Sample;
+use eke_model::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::units::Bytes;
 use eke_swap::live::act::{self, Outcome};
 use eke_swap::live::action::{Action, Kind};
 use eke_swap::live::ledger::Ledger;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use common::{Process, connect, spawn, until};
 use eke_agent::socket;
-use eke_core::snapshot::Applied;
-use eke_core::step::{Plan, Reason, Step};
 use eke_kernel::apply::Session;
 use eke_kernel::{journal, state};
+use eke_model::snapshot::Applied;
+use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 use rustix::process::{Pid, Signal, kill_process};
 

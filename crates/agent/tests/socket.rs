@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use common::{Agent, RELOAD, STATUS, STOP, connect, until};
 use eke_agent::Ended;
 use eke_agent::clients::MOST;
-use eke_core::snapshot::{Applied, Response};
-use eke_core::step::Plan;
 use eke_kernel::state;
+use eke_model::snapshot::{Applied, Response};
+use eke_model::step::Plan;
 use eke_testkit::real::skip;
 
 const SOCKET_OF_CLIENT: &str = "EKE_TEST_SOCKET";

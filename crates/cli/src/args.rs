@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
 pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
@@ -251,7 +251,7 @@ pub enum Lab {
 #[derive(Debug, ClapArgs)]
 pub struct SlowDisk {
     /// Which disk
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_lab::slow_disk::Profile::NAMES))]
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_slow_disk::Profile::NAMES))]
     pub profile: String,
     /// Its size
     #[arg(long, value_name = "SIZE", default_value = "1G")]

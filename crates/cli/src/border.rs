@@ -1,11 +1,11 @@
 //! The border to the terminal. Names of programs, files, disks and mounts are whoever's made them, and a terminal obeys what is in
 //! them; so all that a verb prints goes through here, and nothing that a terminal obeys comes out. A verb that draws on the terminal
-//! itself (`run`, `top`, progress) hands foreign text to `eke_core::text` first.
+//! itself (`run`, `top`, progress) hands foreign text to `eke_model::text` first.
 
 use std::fmt::Arguments;
 use std::io::Write;
 
-use eke_core::text::{harmless, one_line};
+use eke_model::text::{harmless, one_line};
 use serde_json::Value;
 
 /// Prints to standard output. A reader that is gone (`eke plan | head`, a closed terminal) is no reason to stop half-way.

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use crate::border::indented;
-use eke_core::config::ConfigError;
 use eke_kernel::settings::SettingsError;
+use eke_model::config::ConfigError;
 
 /// The exit statuses, as documented in the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("down", schema_for!(documents::Down)),
         ("doctor", schema_for!(documents::Doctor)),
         ("advise", schema_for!(documents::Advise)),
-        ("cache-mount", schema_for!(eke_mount::status::Ready)),
+        ("cache-mount", schema_for!(eke_cachefs::status::Ready)),
         ("cache-status", schema_for!(documents::CacheStatus)),
         ("cache-umount", schema_for!(documents::CacheUmount)),
         ("prefetch-list", schema_for!(prefetch::List)),
@@ -30,11 +30,11 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("link-undo", schema_for!(link::Undo)),
         ("io-watch", schema_for!(io::Watch)),
         ("io-compare", schema_for!(eke_io::compare::Outcome)),
-        ("box", schema_for!(eke_lab::pen::Report)),
+        ("box", schema_for!(eke_sandbox::pen::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
         ("record", schema_for!(eke_record::recording::Ended)),
         ("report", schema_for!(eke_record::steps::Document)),
-        ("demo", schema_for!(eke_lab::demo::DemoReport)),
+        ("demo", schema_for!(eke_sandbox::demo::DemoReport)),
     ])
 }
 

@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Ran, build_cache, command, eke};
-use eke_core::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
-use eke_core::step::{Plan, Reason, Step};
 use eke_io::figures::{Device, Who, Window};
+use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
+use eke_model::step::{Plan, Reason, Step};
 use eke_prefetch::keep::Keep;
 use eke_prefetch::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
 use eke_testkit::fake_kernel::FakeKernel;
@@ -284,7 +284,7 @@ fn io_watch(ground: &Ground) -> Outputs {
         device: EVIL.into(),
         operation: eke_io::class::Operation::Read,
         count: 3,
-        bytes: eke_core::units::Bytes(9),
+        bytes: eke_model::units::Bytes(9),
         sum_ns: 9,
         most_ns: 9,
     };

@@ -117,8 +117,8 @@ fn decide(keep: &mut Keep) {
     let mib = |n: u64| n << 20;
     let chosen = Verdict::Chosen { bytes: mib(89), of_bytes: mib(101), saved_s: 12.1, of_s: 14.6 };
     let short = Limit::Memory {
-        available: eke_core::units::Bytes::mib(90),
-        reserve: eke_core::units::Bytes::mib(100),
+        available: eke_model::units::Bytes::mib(90),
+        reserve: eke_model::units::Bytes::mib(100),
     };
     let no_room = Verdict::NoRoom { of_bytes: mib(101), of_s: 14.6, budget_bytes: mib(20) };
     let ids = keep

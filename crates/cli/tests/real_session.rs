@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use common::pdf::two_documents;
 use eke_bench::desktop::{needs, viewers};
 use eke_bench::session::{Act, Ballast, End, Event, Spec};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use eke_testkit::real;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -9,7 +9,10 @@ fn repository() -> &'static Path {
 /// The names in backquotes that are tests: `crates/…/file.rs::name`.
 fn named(document: &str) -> Vec<(&str, &str)> {
     let quoted = document.split('`').skip(1).step_by(2);
-    quoted.filter(|name| name.starts_with("crates/")).filter_map(|name| name.split_once("::")).collect()
+    quoted
+        .filter(|name| (name.starts_with("crates/") || name.starts_with("experiments/")))
+        .filter_map(|name| name.split_once("::"))
+        .collect()
 }
 
 /// Is there a test of this name? The attribute may be some lines before it.

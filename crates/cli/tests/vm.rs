@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use eke_bench::guest::{self, GuestRun, Peer};
 use eke_bench::session::{Act, Ballast, End, Event, Spec};
-use eke_core::units::Bytes;
-use eke_lab::machine::{
+use eke_model::units::Bytes;
+use eke_vm::{
     Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
 };
 

@@ -1,9 +1,9 @@
 //! What the page is told, and where that comes from. It names nothing of a user's but the history's own file, where that is
 //! broken: on a machine with several users each of them can ask a port of 127.0.0.1.
 
-use eke_core::snapshot::{Applied, Snapshot};
-use eke_core::step::Prediction;
-use eke_core::units::Bytes;
+use eke_model::snapshot::{Applied, Snapshot};
+use eke_model::step::Prediction;
+use eke_model::units::Bytes;
 use serde::Serialize;
 
 /// The machine at one instant, and what eke does there.
@@ -81,7 +81,7 @@ pub struct StepView {
 
 impl From<&Applied> for AppliedView {
     fn from(applied: &Applied) -> Self {
-        let plan = |plan: &eke_core::step::Plan| PlanView {
+        let plan = |plan: &eke_model::step::Plan| PlanView {
             remedy: plan.remedy.clone(),
             steps: plan
                 .steps

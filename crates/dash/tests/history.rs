@@ -5,16 +5,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use eke_core::model::Model;
-use eke_core::sample::{Memory, Pressure};
-use eke_core::snapshot::{Machine, PrefetchState, Snapshot};
-use eke_core::units::Bytes;
 use eke_dash::Error;
 use eke_dash::history::file::{self, HistoryFile, MOST_BYTES};
 use eke_dash::history::series::SERIES;
 use eke_dash::history::{History, SPANS};
 use eke_dash::recorder::{Moment, Recorder, SAVE_EVERY_S};
 use eke_dash::view::{Caches, View};
+use eke_model::model::Model;
+use eke_model::sample::{Memory, Pressure};
+use eke_model::snapshot::{Machine, PrefetchState, Snapshot};
+use eke_model::units::Bytes;
 use rusqlite::Connection;
 
 const START_S: u64 = 1_700_000_000;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, Operation};

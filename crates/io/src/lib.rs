@@ -18,7 +18,7 @@ pub mod sense;
 pub mod target;
 pub mod verdict;
 
-pub use eke_core::histogram::{self, Histogram};
+pub use eke_model::histogram::{self, Histogram};
 
 pub use class::{Class, Mode, Operation};
 pub use figures::{Device, Latency, Window};

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use eke_core::text::harmless;
 use eke_io::live::{self, Options, Said};
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows, cost, devices};
 use eke_kernel::log::Log;
 use eke_kernel::{Root, end, settings};
+use eke_model::text::harmless;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-io measures disk latencies by class, and holds writers back when reads starve.

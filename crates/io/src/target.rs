@@ -1,7 +1,7 @@
 //! How fast reads should be answered.
 
-use eke_core::units::Nanos;
 use eke_kernel::Root;
+use eke_model::units::Nanos;
 
 use crate::sense::devices::directory;
 

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Direct, missing, name, slow_disk};
-use eke_core::snapshot::{Applied, Bounds, IoState};
-use eke_core::units::Bytes;
 use eke_kernel::{Root, journal, state};
-use eke_lab::slow_disk::Profile;
+use eke_model::snapshot::{Applied, Bounds, IoState};
+use eke_model::units::Bytes;
+use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
 
 const LEVERS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];

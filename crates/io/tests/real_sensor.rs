@@ -6,13 +6,13 @@ mod common;
 use std::process::Command;
 
 use common::{Direct, Loop, missing, name, slow_disk, without_bpf};
-use eke_core::units::Bytes;
 use eke_io::histogram::bucket_of;
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows};
 use eke_io::{Class, Mode, Operation};
 use eke_kernel::Root;
-use eke_lab::slow_disk::Profile;
+use eke_model::units::Bytes;
+use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
 
 /// fio's completion latencies in nanoseconds: the half and 99 of 100 are below.

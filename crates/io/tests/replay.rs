@@ -1,9 +1,9 @@
 //! The governor on recorded traces: a line for each second, what was seen of a disk; and what it did.
 
-use eke_core::units::Nanos;
 use eke_io::Histogram;
 use eke_io::governor::{Change, Governor, Lever, Observation, Rules, Why};
 use eke_io::histogram::{BUCKETS, bucket_of};
+use eke_model::units::Nanos;
 
 /// `seconds,waits,read_bytes,written_bytes,buckets`, these as `from_ns:count` with spaces between.
 fn parse(text: &str) -> Vec<Observation> {

@@ -1,6 +1,6 @@
 //! Steps to effects, each written down before it is done.
 
-use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
+use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
 use crate::cgroup::name;
 use crate::discard;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use eke_core::sample::SwapArea;
-use eke_core::units::Bytes;
+use eke_model::sample::SwapArea;
+use eke_model::units::Bytes;
 
 use crate::root::Root;
 

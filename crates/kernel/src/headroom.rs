@@ -1,8 +1,8 @@
 //! Is there room to swap an area off? swapoff(2) brings every page back into RAM and into the groups that own it;
 //! without room the OOM killer makes some.
 
-use eke_core::sample::{Memory, SwapArea};
-use eke_core::units::{Bytes, MIB};
+use eke_model::sample::{Memory, SwapArea};
+use eke_model::units::{Bytes, MIB};
 
 use crate::error::Result;
 use crate::parse;

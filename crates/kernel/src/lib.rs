@@ -6,7 +6,7 @@
 //! - [`knob`]: the table of every setting that eke can change
 //! - [`write`]: the one function that writes a setting
 //! - [`parse`]: text to data, one file for each kernel file
-//! - [`read`]: a [`eke_core::sample::Sample`] from the machine
+//! - [`read`]: a [`eke_model::sample::Sample`] from the machine
 //! - [`journal`]: what was changed, from what, to what and why, before it is changed
 //! - [`apply`] and [`revert`]: steps to effects, and back; [`script`]: the way back as a shell script
 //! - [`discard`]: with which discard option an area is swapped on

@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, TryLockError};
 
-use eke_core::repeats::Repeats;
-use eke_core::text::one_line;
+use eke_model::repeats::Repeats;
+use eke_model::text::one_line;
 use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
 
 use crate::read::monotonic_ms;

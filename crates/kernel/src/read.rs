@@ -1,7 +1,7 @@
 //! A [`Sample`] from the machine.
 
-use eke_core::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
-use eke_core::units::{Bytes, PageSize};
+use eke_model::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
+use eke_model::units::{Bytes, PageSize};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::areas;

@@ -1,7 +1,7 @@
 //! Back to how it was: the journal read backwards, with the agent alive or dead.
 
-use eke_core::step::Step;
-use eke_core::units::{Bytes, PageSize};
+use eke_model::step::Step;
+use eke_model::units::{Bytes, PageSize};
 
 use crate::discard::Discard;
 use crate::error::{Error, Result};

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 
 use crate::error::{Error, Result};
 use crate::sys::{FilesOnly, Host, Sys};

@@ -73,7 +73,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::step::Step;
+    use eke_model::step::Step;
 
     use crate::journal::record::Intent;
 

@@ -1,6 +1,6 @@
 //! The user's configuration files.
 
-use eke_core::config::{ConfigError, Settings, Source};
+use eke_model::config::{ConfigError, Settings, Source};
 
 use crate::error::{Error, Result};
 use crate::root::Root;

@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::root::Root;
 
-/// The plan as applied ([`eke_core::snapshot::Applied`]): for the agent and `status`, gone with the boot.
+/// The plan as applied ([`eke_model::snapshot::Applied`]): for the agent and `status`, gone with the boot.
 pub const APPLIED: &str = "run/eke/applied.json";
-/// What `eke-prefetch` says of itself ([`eke_core::snapshot::PrefetchState`]), gone with the boot.
+/// What `eke-prefetch` says of itself ([`eke_model::snapshot::PrefetchState`]), gone with the boot.
 pub const PREFETCH: &str = "run/eke/prefetch.json";
-/// What `eke-io` says of itself ([`eke_core::snapshot::IoState`]), gone with the boot.
+/// What `eke-io` says of itself ([`eke_model::snapshot::IoState`]), gone with the boot.
 pub const IO: &str = "run/eke/io.json";
 /// The figures of the last measurement, for the next boot.
 pub const MEASURED: &str = "var/lib/eke/measured.json";

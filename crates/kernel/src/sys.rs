@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt}
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 
 use crate::discard::Discard;
 

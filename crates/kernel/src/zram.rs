@@ -1,6 +1,6 @@
 //! A zram device's life: asked for, set up, removed.
 
-use eke_core::step::ZramSpec;
+use eke_model::step::ZramSpec;
 
 use crate::discard::Discard;
 use crate::error::{Error, Result};

@@ -1,10 +1,10 @@
 //! Settings of disks and writeback on a fake root: each comes back, with what changes beside it.
 
-use eke_core::step::{PlannedStep, Reason, Step};
 use eke_kernel::apply::{Applied, Session};
 use eke_kernel::journal::Journal;
 use eke_kernel::revert;
 use eke_kernel::{Root, journal};
+use eke_model::step::{PlannedStep, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 #[expect(clippy::unwrap_used, reason = "test code")]

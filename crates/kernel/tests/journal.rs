@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
-use eke_core::step::{Plan, Reason, Step, ZramSpec};
-use eke_core::units::Bytes;
 use eke_kernel::apply::{Applied, Session};
 use eke_kernel::discard::Discard;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome};
 use eke_kernel::script;
 use eke_kernel::{Error, read};
+use eke_model::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::units::Bytes;
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use proptest::prelude::*;
 

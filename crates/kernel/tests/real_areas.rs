@@ -5,10 +5,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use eke_core::step::{Reason, ZramSpec};
-use eke_core::units::Bytes;
 use eke_kernel::apply::Session;
 use eke_kernel::{Root, read};
+use eke_model::step::{Reason, ZramSpec};
+use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 
 /// The device that the helper swaps on.

@@ -1,6 +1,6 @@
 //! A histogram as samples, as Prometheus and OpenMetrics have it: cumulative counts up to each bound, the last one infinite.
 
-use eke_core::histogram::{BUCKETS, Histogram, begins_ns, sum};
+use eke_model::histogram::{BUCKETS, Histogram, begins_ns, sum};
 
 use crate::metric::Sample;
 

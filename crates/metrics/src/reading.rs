@@ -1,8 +1,8 @@
 //! What the metrics are about.
 
-use eke_core::sample::Memory;
-use eke_core::snapshot::Snapshot;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::sample::Memory;
+use eke_model::snapshot::Snapshot;
+use eke_model::units::{Bytes, Nanos};
 
 /// The machine at one instant, as an unprivileged client sees it.
 #[derive(Debug, Clone, PartialEq, Default)]

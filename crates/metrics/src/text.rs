@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use eke_core::text::harmless;
+use eke_model::text::harmless;
 
 use crate::metric::{Kind, Metric, Sample};
 use crate::reading::Reading;
@@ -97,12 +97,12 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use eke_core::histogram::Histogram;
-    use eke_core::model::Model;
-    use eke_core::sample::{Memory, Pressure, VmCounters};
-    use eke_core::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
-    use eke_core::step::Prediction;
-    use eke_core::units::{Bytes, Nanos};
+    use eke_model::histogram::Histogram;
+    use eke_model::model::Model;
+    use eke_model::sample::{Memory, Pressure, VmCounters};
+    use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
+    use eke_model::step::Prediction;
+    use eke_model::units::{Bytes, Nanos};
 
     use super::*;
     use crate::reading::Cache;

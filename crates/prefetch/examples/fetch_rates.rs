@@ -14,15 +14,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_core::units::Nanos;
 use eke_kernel::Root;
 use eke_kernel::parse::mountinfo::{self, mount_of};
-use eke_lab::slow_disk::Profile;
+use eke_model::units::Nanos;
 use eke_prefetch::disk::{Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::order::{Piece, by_use};
 use eke_prefetch::fetch::read::Sink;
 use eke_prefetch::fetch::resident::missing_bytes;
 use eke_prefetch::fetch::{Fetcher, Haste, Limits, Want};
+use eke_slow_disk::Profile;
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use stage::{Stage, pages, run, until, wait, want, whole};

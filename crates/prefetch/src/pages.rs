@@ -1,6 +1,6 @@
 //! Sets of pages of a file.
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 use serde::{Deserialize, Serialize};
 
 /// The unit of all that is learned, kept, chosen and read: 4 KiB, whatever the machine's pages are. What is kept on one kernel is read on

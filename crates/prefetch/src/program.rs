@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 

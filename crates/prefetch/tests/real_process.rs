@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
-use eke_lab::slow_disk::Profile;
 use eke_prefetch::fetch::resident::missing_bytes;
+use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;
 use stage::Stage;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use crate::date::utc;
 use crate::figures::{Figure, figures};

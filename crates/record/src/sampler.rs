@@ -3,9 +3,9 @@
 //! `eke_kernel::read::sample` opens, reads and closes every file and lists `/sys/block`: fine for a tick of seconds. Here
 //! the files stay open; the text is decoded by the same parsers (figures in `docs/recording.md`).
 
-use eke_core::model::Model;
-use eke_core::sample::{Sample, SwapArea, ZramStat};
 use eke_kernel::{Error as KernelError, Root, areas, parse};
+use eke_model::model::Model;
+use eke_model::sample::{Sample, SwapArea, ZramStat};
 
 use crate::error::Result;
 use crate::hot_file::HotFile;

@@ -149,7 +149,7 @@ pub fn time(from_s: f64, to_s: f64, wanted: usize) -> Axis {
 /// A value with its unit, for tables and hovering.
 pub fn shown(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Bytes => eke_core::units::Bytes(value.max(0.0) as u64).to_string(),
+        Unit::Bytes => eke_model::units::Bytes(value.max(0.0) as u64).to_string(),
         Unit::PerSecond => format!("{value:.0} /s"),
         Unit::Percent => format!("{value:.1} %"),
     }

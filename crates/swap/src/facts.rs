@@ -1,7 +1,7 @@
 //! What a machine has and lacks for compressed swap, as data.
 
-use eke_core::sample::{SwapArea, ZramStat};
-use eke_core::units::Bytes;
+use eke_model::sample::{SwapArea, ZramStat};
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Everything that the plan must know beside the measurements.

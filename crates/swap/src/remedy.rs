@@ -1,12 +1,12 @@
 //! The stages of the swap remedy in one place.
 
-use eke_core::model::Model;
-use eke_core::remedy::Remedy;
-use eke_core::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
-use eke_core::units::Bytes;
 use eke_kernel::Root;
 use eke_kernel::apply::Session;
 use eke_kernel::zram;
+use eke_model::model::Model;
+use eke_model::remedy::Remedy;
+use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::steps::NO_DEVICES;

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use eke_core::units::Bytes;
 use eke_kernel::Root;
+use eke_model::units::Bytes;
 use eke_swap::facts::{DiskKind, Facts};
 use eke_swap::probe::probe;
 

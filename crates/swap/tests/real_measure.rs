@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use eke_core::step::ZramSpec;
-use eke_core::units::Bytes;
 use eke_kernel::{Error, Root, zram};
+use eke_model::step::ZramSpec;
+use eke_model::units::Bytes;
 use eke_swap::facts::Facts;
 use eke_swap::measure::{About, Limits, Measured, NoScratch, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
@@ -249,7 +249,7 @@ fn a_swap_area_is_read_past_the_page_cache() {
     (0..8).for_each(|i| file.write_all(&[i; 1 << 20]).unwrap());
     file.as_file().sync_all().unwrap();
     let path = file.path().display().to_string();
-    let area = eke_core::sample::SwapArea {
+    let area = eke_model::sample::SwapArea {
         path: path.clone(),
         kind: "file".into(),
         size: Bytes::mib(8),

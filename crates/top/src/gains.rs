@@ -1,7 +1,7 @@
 //! What each remedy gained and what it costs.
 
-use eke_core::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
-use eke_core::units::{Bytes, MIB, Nanos};
+use eke_model::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
+use eke_model::units::{Bytes, MIB, Nanos};
 
 use crate::look::{Cache, CacheFigures, Look};
 use crate::words::percent;
@@ -176,7 +176,7 @@ pub fn holds_something(s: &Snapshot) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::model::Model;
+    use eke_model::model::Model;
 
     use super::*;
 
@@ -219,7 +219,7 @@ mod tests {
         let model = Model { kswapd_cpu_share: 0.021, pages_in_per_s: 1_000.0, ..Model::default() };
         let mut s = Snapshot { model, ..Snapshot::default() };
         assert_eq!(swap_cost(&s), "kswapd 2.1 % of a CPU");
-        s.prediction = Some(eke_core::step::Prediction { load_p50_ns: 5_000, ..Default::default() });
+        s.prediction = Some(eke_model::step::Prediction { load_p50_ns: 5_000, ..Default::default() });
         assert_eq!(swap_cost(&s), "kswapd 2.1 %, loads 0.5 %");
     }
 
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn prediction_stands_beside_fact() {
-        let prediction = eke_core::step::Prediction { ratio: 3.1, ..Default::default() };
+        let prediction = eke_model::step::Prediction { ratio: 3.1, ..Default::default() };
         let model = Model {
             ram: Bytes::mib(100),
             saved: Bytes::mib(50),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use eke_core::sample::Pressure;
+use eke_model::sample::Pressure;
 
 use crate::look::{CacheFigures, Look};
 use crate::words::percent;
@@ -55,7 +55,7 @@ impl Unit {
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Share => percent(value),
-            Self::Bytes => eke_core::units::Bytes(value as u64).to_string(),
+            Self::Bytes => eke_model::units::Bytes(value as u64).to_string(),
             Self::PerSecond => format!("{value:.0}/s"),
         }
     }

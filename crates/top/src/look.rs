@@ -1,7 +1,7 @@
 //! What one refresh brings.
 
-use eke_core::snapshot::Snapshot;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::snapshot::Snapshot;
+use eke_model::units::{Bytes, Nanos};
 
 /// The machine, the agent and what the user's own mounts say, at one time.
 #[derive(Debug, Clone, PartialEq, Default)]

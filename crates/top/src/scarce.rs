@@ -1,7 +1,7 @@
 //! What tasks wait for, as words: pressure-stall information (Documentation/accounting/psi.rst, Linux 4.20).
 
-use eke_core::sample::Pressure;
-use eke_core::snapshot::Snapshot;
+use eke_model::sample::Pressure;
+use eke_model::snapshot::Snapshot;
 
 /// How much they wait. The bounds are eke's own: below 1 % of the time nobody notices; where some task waits two fifths of the time, or
 /// all wait a tenth of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
@@ -127,9 +127,9 @@ fn is_nearly_full(s: &Snapshot) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::model::Model;
-    use eke_core::snapshot::Machine;
-    use eke_core::units::Bytes;
+    use eke_model::model::Model;
+    use eke_model::snapshot::Machine;
+    use eke_model::units::Bytes;
 
     use super::*;
 

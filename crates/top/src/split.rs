@@ -1,7 +1,7 @@
 //! How RAM is split.
 
-use eke_core::snapshot::Snapshot;
-use eke_core::units::Bytes;
+use eke_model::snapshot::Snapshot;
+use eke_model::units::Bytes;
 
 /// A part of RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +35,9 @@ pub fn parts(s: &Snapshot) -> [Part; 5] {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::model::Model;
-    use eke_core::sample::Memory;
-    use eke_core::snapshot::Machine;
+    use eke_model::model::Model;
+    use eke_model::sample::Memory;
+    use eke_model::snapshot::Machine;
 
     use super::*;
 

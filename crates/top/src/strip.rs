@@ -1,8 +1,8 @@
 //! Histograms of latencies, a strip of a line each.
 
-use eke_core::histogram::{BUCKETS, Histogram, begins_ns};
-use eke_core::snapshot::IoState;
-use eke_core::units::Nanos;
+use eke_model::histogram::{BUCKETS, Histogram, begins_ns};
+use eke_model::snapshot::IoState;
+use eke_model::units::Nanos;
 
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -32,7 +32,7 @@ fn strip(buckets: &[u64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::snapshot::IoLatency;
+    use eke_model::snapshot::IoLatency;
 
     use super::*;
 

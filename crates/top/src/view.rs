@@ -1,6 +1,6 @@
 //! All that is drawn: folded from looks, keys and the time.
 
-use eke_core::snapshot::Event;
+use eke_model::snapshot::Event;
 
 use crate::history::{History, Point};
 use crate::look::Look;
@@ -184,7 +184,7 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::snapshot::{AgentState, Snapshot};
+    use eke_model::snapshot::{AgentState, Snapshot};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Figures as short words that do not change their width more than needed.
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 
 /// A share (0 to 1) in percent, with one digit.
 pub fn percent(share: f64) -> String {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use common::{look, view};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use eke_top::Look;
 use eke_top::view::Means;
 use ratatui::backend::CrosstermBackend;

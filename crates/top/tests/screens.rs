@@ -5,7 +5,7 @@
 mod common;
 
 use common::{PLAIN, disks, look, view};
-use eke_core::snapshot::Snapshot;
+use eke_model::snapshot::Snapshot;
 use eke_top::look::Look;
 use eke_top::view::{Key, Means, View};
 use ratatui::Terminal;
@@ -120,7 +120,7 @@ fn tasks_that_wait_for_their_groups_memory_are_not_taken_for_a_full_machine() {
     let mut view = view(PLAIN, 1);
     assert!(!text(&view, 80, 24).contains("in a group"));
     let mut plenty = look(1);
-    plenty.snapshot.model.available = eke_core::units::Bytes::mib(3_000);
+    plenty.snapshot.model.available = eke_model::units::Bytes::mib(3_000);
     view.seen(Ok(plenty), 1_000);
     assert!(
         text(&view, 80, 24).contains("2.9 GiB of 3.8 GiB available; who waits is in a group with a limit")

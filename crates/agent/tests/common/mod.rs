@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use eke_agent::clock::{Clock, SystemClock};
 use eke_agent::companion::Companion;
 use eke_agent::{Ended, run, socket};
-use eke_core::snapshot::{Response, Snapshot};
 use eke_kernel::settings;
+use eke_model::snapshot::{Response, Snapshot};
 use eke_testkit::fake_kernel::FakeKernel;
 
 /// An agent in a thread.

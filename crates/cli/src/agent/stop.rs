@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_core::snapshot::Request;
 use eke_kernel::{Root, read};
+use eke_model::snapshot::Request;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 

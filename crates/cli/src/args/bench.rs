@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use eke_core::units::Bytes;
-use eke_lab::slow_disk::Profile;
+use eke_model::units::Bytes;
+use eke_slow_disk::Profile;
 
 use super::bench_cache::{ReadsBench, StoreBench, TraceBench};
 use super::bench_io::IoBench;

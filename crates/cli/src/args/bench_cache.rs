@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::bench::Files;
 

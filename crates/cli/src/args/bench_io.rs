@@ -2,7 +2,7 @@
 
 use clap::Args;
 use eke_bench::io::plan::{Variant, Writer};
-use eke_lab::slow_disk::Profile;
+use eke_slow_disk::Profile;
 
 use super::Files;
 use super::bench_web::named;

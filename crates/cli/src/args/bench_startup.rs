@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use eke_bench::startup::plan::Variant;
 use eke_bench::startup::programs::{PROGRAMS, Program};
-use eke_lab::slow_disk::Profile;
+use eke_slow_disk::Profile;
 
 use super::Files;
 use super::bench_web::named;

@@ -6,8 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use eke_bench::web::Requests;
 use eke_bench::web::plan::{Axis, Variant};
-use eke_core::units::Bytes;
-use eke_lab::slow_disk::Profile;
+use eke_model::units::Bytes;
+use eke_slow_disk::Profile;
 
 use super::Files;
 

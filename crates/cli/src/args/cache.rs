@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use eke_core::units::Bytes;
-use eke_mount::settings;
-use eke_mount::settings::Memory;
+use eke_cachefs::settings;
+use eke_cachefs::settings::Memory;
+use eke_model::units::Bytes;
 
 /// The least that is worth a process.
 const LEAST: Bytes = Bytes::mib(8);

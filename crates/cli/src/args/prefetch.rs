@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::Files;
 

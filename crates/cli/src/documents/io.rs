@@ -1,8 +1,8 @@
 //! What `io ... --json` prints.
 
-use eke_core::units::Nanos;
 use eke_io::figures::Window;
 use eke_io::verdict::{Since, Verdict};
+use eke_model::units::Nanos;
 use serde::Serialize;
 
 /// `io watch`: one object a line for each time.

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::verbs::quoted;
-use eke_core::text::one_line;
-use eke_core::units::Nanos;
-use eke_mount::registry::holders::Holder;
-use eke_mount::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
+use eke_cachefs::registry::holders::Holder;
+use eke_cachefs::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
+use eke_model::text::one_line;
+use eke_model::units::Nanos;
 
 use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
 
@@ -254,9 +254,9 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::units::Bytes;
-    use eke_mount::settings::{Compress, Memory, Settings, Straight};
-    use eke_mount::status::{FilesFigures, NotServed, SizeFigures};
+    use eke_cachefs::settings::{Compress, Memory, Settings, Straight};
+    use eke_cachefs::status::{FilesFigures, NotServed, SizeFigures};
+    use eke_model::units::Bytes;
 
     use super::*;
 

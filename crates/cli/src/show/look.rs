@@ -1,6 +1,6 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
-use eke_mount::status::Figures;
+use eke_cachefs::status::Figures;
 use eke_top::look::{Cache as Mount, CacheFigures, Look, Reads};
 
 use crate::documents::{Cache, Status};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_core::snapshot::Snapshot;
+use eke_model::snapshot::Snapshot;
 use eke_top::scarce;
 
 use super::status::{decided, memory, remedies, row};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use eke_core::step::{Plan, PlannedStep, Step};
-use eke_core::text::one_line;
+use eke_model::step::{Plan, PlannedStep, Step};
+use eke_model::text::one_line;
 use eke_swap::decide::algorithm::Verdict;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
@@ -135,7 +135,7 @@ fn alike(a: &Step, b: &Step) -> bool {
 fn prediction(plan: &Plan) -> String {
     let mut out = String::new();
     if let Some(p) = &plan.prediction {
-        let (p50, p99) = (eke_core::units::Nanos(p.load_p50_ns), eke_core::units::Nanos(p.load_p99_ns));
+        let (p50, p99) = (eke_model::units::Nanos(p.load_p50_ns), eke_model::units::Nanos(p.load_p99_ns));
         let _ = writeln!(
             out,
             "\nPrediction: this machine will hold about {:.1} times its RAM; a page comes back in {p50}, p99 {p99}.",

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use eke_core::text::one_line;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::text::one_line;
+use eke_model::units::{Bytes, Nanos};
 use eke_prefetch::choose::{Limit, Verdict};
 use eke_prefetch::program::shown;
 

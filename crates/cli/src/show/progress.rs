@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use eke_bench::progress::Progress;
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The second line is what is done just now.

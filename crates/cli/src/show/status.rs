@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use eke_core::snapshot::{Event, Snapshot};
-use eke_core::text::one_line;
-use eke_core::units::Nanos;
+use eke_model::snapshot::{Event, Snapshot};
+use eke_model::text::one_line;
+use eke_model::units::Nanos;
 use eke_prefetch::trace::Way;
 use eke_top::gains::{self, Remedy};
 use eke_top::scarce::{self, Resource};
@@ -141,8 +141,8 @@ pub fn live_header() -> String {
 }
 
 /// The swap header and the allocator's first pages are not worth a word.
-fn held(bytes: eke_core::units::Bytes) -> String {
-    if bytes.0 < eke_core::units::MIB { "-".into() } else { bytes.to_string() }
+fn held(bytes: eke_model::units::Bytes) -> String {
+    if bytes.0 < eke_model::units::MIB { "-".into() } else { bytes.to_string() }
 }
 
 /// One line of `eke run`.
@@ -162,11 +162,11 @@ pub fn live_line(s: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::model::Model;
-    use eke_core::sample::{Memory, Pressure};
-    use eke_core::snapshot::{AgentState, Machine, PrefetchState};
-    use eke_core::step::Prediction;
-    use eke_core::units::Bytes;
+    use eke_model::model::Model;
+    use eke_model::sample::{Memory, Pressure};
+    use eke_model::snapshot::{AgentState, Machine, PrefetchState};
+    use eke_model::step::Prediction;
+    use eke_model::units::Bytes;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 
 /// Rows of cells under a header.
 #[derive(Debug, Clone, Default)]

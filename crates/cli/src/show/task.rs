@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::progress::time;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use eke_bench::{reads, store, trace};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use crate::exit::{Failure, Status};
 

@@ -1,11 +1,11 @@
 //! `eke swap boot-config`: the same zswap from the kernel's command line on.
 
-use eke_core::remedy::Remedy;
-use eke_core::snapshot::Applied;
-use eke_core::step::Step;
 use eke_kernel::boot::{self, BootPlan, ZswapBoot};
 use eke_kernel::files::{self as kernel_files, Change, Content};
 use eke_kernel::state;
+use eke_model::remedy::Remedy;
+use eke_model::snapshot::Applied;
+use eke_model::step::Step;
 use eke_swap::Swap;
 use eke_swap::decide::knobs;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use eke_core::step::{Plan, PlannedStep, Reason, Step};
 use eke_kernel::apply::Session;
-use eke_lab::demo::{self, Arrange, DemoSpec, disk_file, text};
+use eke_model::step::{Plan, PlannedStep, Reason, Step};
+use eke_sandbox::demo::{self, Arrange, DemoSpec, disk_file, text};
 
 use super::{Context, plan, up};
 use crate::exit::{Failure, Outcome, Status};

@@ -1,7 +1,7 @@
 //! `eke doctor`: what this kernel can and cannot do for eke, each line with its reason.
 
-use eke_core::remedy::Remedy;
 use eke_kernel::knob;
+use eke_model::remedy::Remedy;
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
 

@@ -4,7 +4,7 @@ use eke_bench::stage;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, read, script, state};
-use eke_lab::demo::disk_file;
+use eke_sandbox::demo::disk_file;
 
 use super::{Context, up};
 use crate::agent::{self, Hung, Stopped};

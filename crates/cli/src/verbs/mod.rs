@@ -36,8 +36,8 @@ mod top;
 mod up;
 
 pub use bench_line::quoted;
-use eke_core::config::Settings;
 use eke_kernel::{Root, settings};
+use eke_model::config::Settings;
 use serde::Serialize;
 
 use crate::args::{Args, Lab, Swap, Verb};
@@ -142,6 +142,6 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
         Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
-        Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_lab::hog::program(&spec))),
+        Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_sandbox::hog::program(&spec))),
     }
 }

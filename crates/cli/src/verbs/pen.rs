@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use eke_core::units::Bytes;
-use eke_lab::pen::{self, Output, PenSpec, Report};
+use eke_model::units::Bytes;
+use eke_sandbox::pen::{self, Output, PenSpec, Report};
 
 use super::Context;
 use crate::exit::{Failure, Outcome, Status};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use eke_core::remedy::Remedy;
-use eke_core::step::Plan;
 use eke_kernel::{journal, state};
+use eke_model::remedy::Remedy;
+use eke_model::step::Plan;
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::facts::Manager;
@@ -46,7 +46,7 @@ fn closing(plan: &Plan) -> &'static str {
 
 /// The settings with what the command line says for this once.
 pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
-    use eke_core::config::BackendChoice;
+    use eke_model::config::BackendChoice;
     let mut settings = context.settings.swap.clone();
     if let Some(percent) = wish.pool_percent {
         settings.pool_percent = percent;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 use eke_record::marks;
 use eke_record::output::free_name;
 use eke_record::recording::{Ended, Spec, record};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 use eke_record::load::Recording;
 use eke_record::steps::{Document, Step};
 use eke_record::{Error, csv, figures, html, output, svg};
@@ -80,7 +80,7 @@ fn show(document: &Document, written: &[PathBuf]) {
 }
 
 fn cells(step: &Step) -> [String; 9] {
-    let shown = |bytes: Option<eke_core::units::Bytes>| bytes.map_or("-".into(), |b| b.to_string());
+    let shown = |bytes: Option<eke_model::units::Bytes>| bytes.map_or("-".into(), |b| b.to_string());
     [
         plain(&step.name),
         format!("{:.1} s", step.to_s - step.from_s),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_core::text::one_line;
+use eke_model::text::one_line;
 
 use super::{Context, down, up};
 use crate::agent;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use eke_lab::slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, accuracy};
+use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, accuracy};
 use serde::Serialize;
 
 use super::Context;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use eke_core::model::Model;
-use eke_core::sample::Sample;
-use eke_core::snapshot::{Applied, Machine, Snapshot};
 use eke_kernel::{Root, read, state};
+use eke_model::model::Model;
+use eke_model::sample::Sample;
+use eke_model::snapshot::{Applied, Machine, Snapshot};
 
 use super::Context;
 use crate::agent;

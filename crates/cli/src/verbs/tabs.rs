@@ -9,7 +9,7 @@ use std::time::Duration;
 use eke_bench::desktop::place;
 use eke_bench::session::{End, Event};
 use eke_bench::tabs::{self, Server, Spec, documents};
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::Context;
 use crate::exit::{Failure, Outcome, Status};

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_core::remedy::Remedy;
-use eke_core::snapshot::{Applied, Bounds, Request};
 use eke_kernel::apply::Session;
 use eke_kernel::cgroup::name;
 use eke_kernel::journal::{self, replay::Entry};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::state;
+use eke_model::remedy::Remedy;
+use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::{self, figures::Measured};

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use eke_core::histogram::Histogram;
-use eke_core::snapshot::{AgentState, IoLatency, IoState, Response, Snapshot};
-use eke_core::units::Nanos;
+use eke_model::histogram::Histogram;
+use eke_model::snapshot::{AgentState, IoLatency, IoState, Response, Snapshot};
+use eke_model::units::Nanos;
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::tree;
 

@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use eke_core::snapshot::Applied;
-use eke_core::step::{Plan, Prediction, Reason, Step};
-use eke_core::units::Nanos;
 use eke_kernel::apply::Session;
 use eke_kernel::state;
+use eke_model::snapshot::Applied;
+use eke_model::step::{Plan, Prediction, Reason, Step};
+use eke_model::units::Nanos;
 use eke_swap::measure::figures::{AlgorithmFigures, Measured};
 use eke_testkit::fake_kernel::FakeKernel;
 

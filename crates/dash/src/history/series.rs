@@ -1,8 +1,8 @@
 //! The table of what is remembered of a reading.
 
-use eke_core::sample::Pressure;
-use eke_core::units::Bytes;
 use eke_metrics::reading::other_ram;
+use eke_model::sample::Pressure;
+use eke_model::units::Bytes;
 
 use crate::view::View;
 
@@ -93,8 +93,8 @@ fn by_minute(per_second: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::sample::Memory;
-    use eke_core::snapshot::{Machine, PrefetchState, Snapshot};
+    use eke_model::sample::Memory;
+    use eke_model::snapshot::{Machine, PrefetchState, Snapshot};
 
     use super::*;
     use crate::view::Caches;

@@ -1,12 +1,12 @@
 //! Sets a setting, and brings it back.
 
-use eke_core::step::{PlannedStep, Reason, Step};
 use eke_kernel::Root;
 use eke_kernel::apply::Session;
 use eke_kernel::cgroup::name;
 use eke_kernel::journal::{self, replay::Entry};
 use eke_kernel::knob::Knob;
 use eke_kernel::write::read_value;
+use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::{Error, OWNER};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use eke_core::units::{Bytes, Nanos};
+use eke_model::units::{Bytes, Nanos};
 
 use super::lever::Lever;
 use super::observe::{Observation, Quality};

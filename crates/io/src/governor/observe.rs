@@ -1,6 +1,6 @@
 //! What the governor goes by.
 
-use eke_core::units::Nanos;
+use eke_model::units::Nanos;
 
 use super::rules::Rules;
 use crate::class::Operation;

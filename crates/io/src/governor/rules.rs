@@ -1,6 +1,6 @@
 //! The governor's figures.
 
-use eke_core::units::Nanos;
+use eke_model::units::Nanos;
 
 /// By what it goes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use eke_core::step::{PlannedStep, Reason, Step};
 use eke_kernel::Root;
 use eke_kernel::apply::{Applied, Session};
 use eke_kernel::write::read_value;
+use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::OWNER;
 use crate::governor::Lever;

@@ -1,7 +1,7 @@
 //! How long requests took, by kind: since the process began, and since it was told last. Pure.
 
-use eke_core::histogram::Histogram;
-use eke_core::snapshot::IoLatency;
+use eke_model::histogram::Histogram;
+use eke_model::snapshot::IoLatency;
 
 use crate::class::Operation;
 use crate::figures::Device;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use eke_core::config::IoSettings;
-use eke_core::snapshot::{IoDisk, IoState};
-use eke_core::units::Nanos;
 use eke_kernel::{Root, state};
+use eke_model::config::IoSettings;
+use eke_model::snapshot::{IoDisk, IoState};
+use eke_model::units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use eke_core::units::Bytes;
 use eke_kernel::Root;
+use eke_model::units::Bytes;
 
 use super::devices;
 use super::{Refused, Sense};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::Refused;
 use crate::class::{Class, Mode, Operation};

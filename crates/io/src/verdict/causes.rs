@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use eke_core::units::Bytes;
 use eke_kernel::{Root, read};
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::programs::{self, Caused};

@@ -1,6 +1,6 @@
 //! The verdict on a disk, from a window's figures. Pure.
 
-use eke_core::units::{Bytes, Nanos};
+use eke_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::causes::{Program, Since};

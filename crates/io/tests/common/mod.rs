@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eke_core::units::Bytes;
 use eke_io::sense::local::{Local, Wanted};
 use eke_kernel::Root;
-use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
+use eke_model::units::Bytes;
+use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{lacking, no_program};
 
 /// Why slow disks and programs cannot be had here.

@@ -1,7 +1,7 @@
 //! What a group uses (Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst).
 
-use eke_core::sample::Pressure;
-use eke_core::units::Bytes;
+use eke_model::sample::Pressure;
+use eke_model::units::Bytes;
 
 use super::{Hierarchy, Located};
 use crate::error::{Error, Result};

@@ -25,7 +25,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::time::Duration;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::{Group, Hierarchy, Place, name, sweep};
 use crate::Root;

@@ -1,6 +1,6 @@
 //! What stands in the journal: one JSON object a line.
 
-use eke_core::step::Step;
+use eke_model::step::Step;
 use serde::{Deserialize, Serialize};
 
 use crate::discard::Discard;

@@ -45,7 +45,7 @@ pub fn in_force(records: &[Record]) -> Vec<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::step::Step;
+    use eke_model::step::Step;
 
     use super::super::record::Undo;
     use super::*;

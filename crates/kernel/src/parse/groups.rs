@@ -1,6 +1,6 @@
 //! Groups of processes (cgroup v1 and v2): their control files (`name value` a line, or one number), and which ones a process is in.
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 
 /// The value of `key` in a flat keyed file such as `memory.stat` or `memory.events`.
 pub fn keyed(text: &str, key: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! `/proc/meminfo` (proc_meminfo(5)). Its "kB" are KiB.
 
-use eke_core::sample::Memory;
-use eke_core::units::Bytes;
+use eke_model::sample::Memory;
+use eke_model::units::Bytes;
 
 /// The figures that eke uses; a line that is missing is zero, or `None` where the type says so.
 pub fn parse(text: &str) -> Memory {

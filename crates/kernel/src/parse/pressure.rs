@@ -1,6 +1,6 @@
 //! `/proc/pressure/*` (Documentation/accounting/psi.rst, Linux 4.20).
 
-use eke_core::sample::Pressure;
+use eke_model::sample::Pressure;
 
 /// Both lines; `None` if there is no `some` line.
 pub fn parse(text: &str) -> Option<Pressure> {

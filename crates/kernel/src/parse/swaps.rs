@@ -1,7 +1,7 @@
 //! `/proc/swaps`: a header, then path, kind, size and used in KiB, priority.
 
-use eke_core::sample::SwapArea;
-use eke_core::units::Bytes;
+use eke_model::sample::SwapArea;
+use eke_model::units::Bytes;
 
 use super::escape::unescape;
 

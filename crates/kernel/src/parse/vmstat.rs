@@ -1,6 +1,6 @@
 //! `/proc/vmstat`: a name and a count a line.
 
-use eke_core::sample::VmCounters;
+use eke_model::sample::VmCounters;
 
 /// The counters that eke uses; absent ones are 0.
 pub fn parse(text: &str) -> VmCounters {

@@ -1,7 +1,7 @@
 //! `/sys/block/zramN/*` (Documentation/admin-guide/blockdev/zram.rst).
 
-use eke_core::sample::ZramStat;
-use eke_core::units::Bytes;
+use eke_model::sample::ZramStat;
+use eke_model::units::Bytes;
 
 /// `mm_stat` (Linux 4.1): orig_data_size compr_data_size mem_used_total mem_limit mem_used_max same_pages
 /// pages_compacted huge_pages (4.20) huge_pages_since (5.7). What an older kernel lacks is 0.

@@ -1,6 +1,6 @@
 //! The agent, and the program that prints this.
 
-use eke_core::snapshot::AgentState;
+use eke_model::snapshot::AgentState;
 
 use crate::metric::{Kind, Metric, Sample, maybe, one};
 use crate::reading::Reading;

@@ -1,6 +1,6 @@
 //! The mounted caches of which the asking user may know: one's own, and for root all. Absent where there are none.
 
-use eke_core::units::Nanos;
+use eke_model::units::Nanos;
 
 use crate::metric::{Metric, Sample};
 use crate::reading::{Cache, Reading};

@@ -1,6 +1,6 @@
 //! How long requests of disks took, and what is turned for them. Absent where `eke-io` does not run.
 
-use eke_core::snapshot::IoState;
+use eke_model::snapshot::IoState;
 
 use crate::histogram;
 use crate::metric::{Kind, Metric, Sample, maybe};

@@ -1,8 +1,8 @@
 //! What the machine has, and how its tasks wait.
 
-use eke_core::sample::Pressure;
-use eke_core::snapshot::Machine;
-use eke_core::units::Bytes;
+use eke_model::sample::Pressure;
+use eke_model::snapshot::Machine;
+use eke_model::units::Bytes;
 
 use crate::metric::{Metric, Sample, maybe, one};
 use crate::reading::{Reading, other_ram};

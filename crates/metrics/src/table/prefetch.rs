@@ -1,6 +1,6 @@
 //! What is learned of launches and read before them. Absent where nothing does that.
 
-use eke_core::snapshot::PrefetchState;
+use eke_model::snapshot::PrefetchState;
 
 use crate::metric::{Metric, Sample, maybe};
 use crate::reading::Reading;

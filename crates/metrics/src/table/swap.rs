@@ -1,6 +1,6 @@
 //! Compressed swap: what it holds and costs, what was predicted, what goes through it.
 
-use eke_core::step::Prediction;
+use eke_model::step::Prediction;
 
 use super::machine::bytes;
 use crate::metric::{Kind, Metric, Sample, maybe, one};

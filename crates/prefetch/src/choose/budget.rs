@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 /// Why something is read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What kind of disk it is, and how it is best read, of what was measured.
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 use serde::{Deserialize, Serialize};
 
 use super::DiskKind;

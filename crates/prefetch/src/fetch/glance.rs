@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use eke_core::units::PageSize;
 use eke_kernel::Root;
+use eke_model::units::PageSize;
 use rustix::fd::OwnedFd;
 
 use super::open::{Opened, open, top};

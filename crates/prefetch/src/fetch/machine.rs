@@ -1,8 +1,8 @@
 //! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
 
-use eke_core::units::PageSize;
 use eke_kernel::Root;
 use eke_kernel::parse::{meminfo, vmstat};
+use eke_model::units::PageSize;
 
 /// Counters of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

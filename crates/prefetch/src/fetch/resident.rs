@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use eke_core::units::PageSize;
 use eke_kernel::page_cache;
+use eke_model::units::PageSize;
 
 use crate::pages::PAGE_BYTES;
 

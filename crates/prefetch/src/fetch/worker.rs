@@ -4,7 +4,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use eke_core::units::PageSize;
+use eke_model::units::PageSize;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 
 use super::extents::extents;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::disks::Disks;
 use super::library::Library;

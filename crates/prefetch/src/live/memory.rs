@@ -1,9 +1,9 @@
 //! What the machine's memory is like now.
 
-use eke_core::config::PrefetchSettings;
-use eke_core::units::Bytes;
 use eke_kernel::parse::{meminfo, vmstat};
 use eke_kernel::{Root, read};
+use eke_model::config::PrefetchSettings;
+use eke_model::units::Bytes;
 
 use crate::choose::{Allowance, Memory, Occasion, Rules, allowance};
 use crate::learn::Now;

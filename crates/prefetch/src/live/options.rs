@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_core::config::PrefetchSettings;
+use eke_model::config::PrefetchSettings;
 
 /// The settings, and what the command line said.
 #[derive(Debug, Clone)]

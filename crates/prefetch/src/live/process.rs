@@ -6,10 +6,10 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_core::snapshot::PrefetchState;
-use eke_core::units::Bytes;
 use eke_kernel::lock::{self, Lock, Refused};
 use eke_kernel::{Root, state};
+use eke_model::snapshot::PrefetchState;
+use eke_model::units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

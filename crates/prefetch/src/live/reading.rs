@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::ahead::{self, Going, Weighed};
 use super::at_exec::Cold;

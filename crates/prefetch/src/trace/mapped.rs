@@ -6,9 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use eke_core::units::PageSize;
 use eke_kernel::Root;
 use eke_kernel::parse::file_system::is_on_disk;
+use eke_model::units::PageSize;
 
 use super::maps::{self, Mapping};
 use super::mounts::Mounts;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use eke_kernel::Root;
 use eke_kernel::parse::mountinfo::{self, mount_of};
-use eke_lab::slow_disk::Profile;
 use eke_prefetch::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::{Ended, Fetcher, Haste, Limits, Want};
 use eke_prefetch::{Kind, PAGE_BYTES, Pages, Span, Stamp};
+use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, lock_machine, skip};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use eke_core::units::Bytes;
 use eke_kernel::Root;
-use eke_lab::slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
+use eke_model::units::Bytes;
 use eke_prefetch::fetch::resident::missing_bytes;
 use eke_prefetch::fetch::{Fetch, Want};
 use eke_prefetch::{Kind, PAGE_BYTES, Pages, Span, Stamp};
+use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use rustix::fs::{Mode, OFlags, open};
 use tempfile::TempDir;

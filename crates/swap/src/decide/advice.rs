@@ -1,6 +1,6 @@
 //! What eke does not do, but the user may want to; and which wishes stay without effect.
 
-use eke_core::step::{Reason, Step};
+use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, lasts};
 use super::{Decision, Given, steps, writeback};

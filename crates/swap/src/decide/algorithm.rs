@@ -1,8 +1,8 @@
 //! The algorithm: the most memory freed within a budget for the way back and a budget of CPU.
 
-use eke_core::config::SwapSettings;
-use eke_core::step::Reason;
-use eke_core::units::Nanos;
+use eke_model::config::SwapSettings;
+use eke_model::step::Reason;
+use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::BadWish;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn settings() -> SwapSettings {
-        eke_core::config::Settings::from_sources(&[]).unwrap().swap
+        eke_model::config::Settings::from_sources(&[]).unwrap().swap
     }
 
     fn chosen(measured: &Measured, cpus: usize, settings: &SwapSettings) -> String {

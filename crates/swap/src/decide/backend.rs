@@ -1,8 +1,8 @@
 //! Which compressed swap: one back end, never both.
 
-use eke_core::config::{BackendChoice, SwapSettings};
-use eke_core::step::Reason;
-use eke_core::units::Bytes;
+use eke_model::config::{BackendChoice, SwapSettings};
+use eke_model::step::Reason;
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{BadWish, existing};

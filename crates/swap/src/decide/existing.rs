@@ -1,7 +1,7 @@
 //! Compressed swap that is there already: kept, left alone, or replaced.
 
-use eke_core::config::{BackendChoice, ExistingChoice, SwapSettings};
-use eke_core::step::Reason;
+use eke_model::config::{BackendChoice, ExistingChoice, SwapSettings};
+use eke_model::step::Reason;
 
 use super::BadWish;
 use super::backend::{Backend, first_area, nothing};

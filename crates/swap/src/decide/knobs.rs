@@ -1,6 +1,6 @@
 //! Knobs from measured costs, not from folklore.
 
-use eke_core::units::Nanos;
+use eke_model::units::Nanos;
 
 /// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap
 /// costs 1/k of a page from a file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal. The ends are left out:

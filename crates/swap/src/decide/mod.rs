@@ -17,8 +17,8 @@ pub mod size;
 pub(crate) mod steps;
 mod writeback;
 
-use eke_core::config::{BackendChoice, SwapSettings};
-use eke_core::step::{Plan, Reason};
+use eke_model::config::{BackendChoice, SwapSettings};
+use eke_model::step::{Plan, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, ZramFeatures};
@@ -59,7 +59,7 @@ pub struct Wish {
     /// From the configuration.
     pub settings: SwapSettings,
     /// A declared size of zram instead of the computed one.
-    pub size: Option<eke_core::units::Bytes>,
+    pub size: Option<eke_model::units::Bytes>,
 }
 
 impl Wish {

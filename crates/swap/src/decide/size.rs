@@ -1,6 +1,6 @@
 //! How much to declare, and what that will hold.
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::{BadWish, Wish};
 use crate::facts::Facts;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn wish(pool_percent: u32, size: Option<Bytes>) -> Wish {
-        let mut settings = eke_core::config::Settings::from_sources(&[]).unwrap().swap;
+        let mut settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         settings.pool_percent = pool_percent;
         Wish { settings, size }
     }
@@ -136,7 +136,7 @@ mod tests {
     /// in two viewers compressed 4.3 to 1, at least 3.9.
     #[test]
     fn a_small_machine_with_documents_gets_more_than_a_formula_gives() {
-        let settings = eke_core::config::Settings::from_sources(&[]).unwrap().swap;
+        let settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         let small = Facts { ram: Bytes::mib(124), ..Facts::default() };
         let s = size(&small, &figures(4.3, 3.9), &Wish { settings, size: None }, true).unwrap();
         assert_eq!(s.holds, Bytes::mib(372));

@@ -1,6 +1,6 @@
 //! The user's own block device for pages that do not compress, if it may be had: zram overwrites it.
 
-use eke_core::step::Reason;
+use eke_model::step::Reason;
 
 use super::{BadWish, Given};
 

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use eke_core::step::{PlannedStep, Step, ZramSpec};
-use eke_core::units::Bytes;
 use eke_kernel::apply::{Applied, Session, trigger};
 use eke_kernel::{Error, Root, journal, read, state};
+use eke_model::step::{PlannedStep, Step, ZramSpec};
+use eke_model::units::Bytes;
 use rustix::io::Errno;
 
 use super::action::{Action, Age};

@@ -1,11 +1,11 @@
 //! The devices and the machine's mood, as data.
 
-use eke_core::config::SwapSettings;
-use eke_core::model::Model;
-use eke_core::sample::{Sample, ZramStat};
-use eke_core::step::ZramSpec;
-use eke_core::units::Bytes;
 use eke_kernel::{Root, read};
+use eke_model::config::SwapSettings;
+use eke_model::model::Model;
+use eke_model::sample::{Sample, ZramStat};
+use eke_model::step::ZramSpec;
+use eke_model::units::Bytes;
 
 /// One zram device that is swap.
 #[derive(Debug, Clone, PartialEq, Default)]

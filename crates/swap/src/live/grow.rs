@@ -1,8 +1,8 @@
 //! Whether a further zram device is worth its memory. A disksize cannot be changed while the device is in use.
 
-use eke_core::model::Model;
-use eke_core::step::{PlannedStep, Reason, Step, ZramSpec};
-use eke_core::units::{Bytes, MIB};
+use eke_model::model::Model;
+use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
+use eke_model::units::{Bytes, MIB};
 
 use super::facts::{Device, Facts};
 

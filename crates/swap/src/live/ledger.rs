@@ -3,7 +3,7 @@
 //! A round is entered before it is made, with the most that it may write, and corrected afterwards: a crash in between
 //! counts too much, never too little.
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// What one page of a zram limit is: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).

@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use super::act::Outcome;
 use super::action::{Action, Age, Kind};

@@ -20,11 +20,11 @@ pub mod grow;
 pub mod ledger;
 pub mod maintain;
 
-use eke_core::config::SwapSettings;
-use eke_core::model::Model;
-use eke_core::sample::{Sample, SwapArea};
-use eke_core::step::ZramSpec;
 use eke_kernel::Root;
+use eke_model::config::SwapSettings;
+use eke_model::model::Model;
+use eke_model::sample::{Sample, SwapArea};
+use eke_model::step::ZramSpec;
 
 use act::Outcome;
 use action::Action;

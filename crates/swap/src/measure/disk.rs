@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use eke_core::sample::SwapArea;
 use eke_kernel::Root;
+use eke_model::sample::SwapArea;
 use rustix::fs::{Advice, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 

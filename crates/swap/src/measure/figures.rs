@@ -1,6 +1,6 @@
 //! What was measured, as data.
 
-use eke_core::units::Nanos;
+use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Missing, ZramFeatures};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 /// The sample takes at most this part of the available memory. Its compressed copies on the scratch devices come on
 /// top: on a machine of 124 MB a quarter made every program's text come back from the disk, and measuring took 40 s.

@@ -1,7 +1,7 @@
 //! zram devices for the length of a measurement.
 
-use eke_core::step::ZramSpec;
 use eke_kernel::{Root, zram};
+use eke_model::step::ZramSpec;
 
 use crate::error::{Error, Result};
 
@@ -145,7 +145,7 @@ mod tests {
             params: None,
             recompress_with: None,
             backing_dev: None,
-            disksize: eke_core::units::Bytes::mib(1),
+            disksize: eke_model::units::Bytes::mib(1),
             swap_priority: None,
         }
     }

@@ -5,9 +5,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use eke_core::step::ZramSpec;
-use eke_core::units::{Bytes, Nanos, quantile};
 use eke_kernel::{Root, parse};
+use eke_model::step::ZramSpec;
+use eke_model::units::{Bytes, Nanos, quantile};
 use rustix::fs::OFlags;
 
 use super::buffer::Buffer;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use eke_core::sample::SwapArea;
 use eke_kernel::Root;
 use eke_kernel::parse::file_system::{Nature, nature};
 use eke_kernel::parse::mountinfo::{self, Mount, mount_of};
+use eke_model::sample::SwapArea;
 
 use crate::facts::{DiskArea, DiskKind, Hibernation};
 

@@ -1,9 +1,9 @@
 //! What this kernel's zram and zswap can do.
 
-use eke_core::sample::ZramStat;
 use eke_kernel::error::Result;
 use eke_kernel::knob::Codec;
 use eke_kernel::{Root, parse as kernel_parse, read, zram};
+use eke_model::sample::ZramStat;
 
 use super::parse;
 use crate::facts::{Missing, ZramFacts, ZramFeatures, ZswapFacts};

@@ -1,7 +1,7 @@
 //! What the user may want to do.
 
-use eke_core::config::ExistingChoice;
-use eke_core::units::Bytes;
+use eke_model::config::ExistingChoice;
+use eke_model::units::Bytes;
 use eke_swap::facts::DiskKind;
 
 use crate::machine::{Case, Machine, notes, shown};

@@ -1,7 +1,7 @@
 //! Which algorithm, how much of it, and whether it is worth it.
 
-use eke_core::config::BackendChoice;
-use eke_core::units::Bytes;
+use eke_model::config::BackendChoice;
+use eke_model::units::Bytes;
 use eke_swap::decide::algorithm::Verdict;
 use eke_swap::decide::backend::Backend;
 use eke_swap::facts::{DiskKind, Missing};

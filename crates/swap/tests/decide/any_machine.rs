@@ -1,8 +1,8 @@
 //! What holds for any machine.
 
-use eke_core::config::{BackendChoice, ExistingChoice};
-use eke_core::step::Step;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::config::{BackendChoice, ExistingChoice};
+use eke_model::step::Step;
+use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, decide};
 use eke_swap::facts::{DiskKind, GroupSwappiness, ZswapFacts};
 use eke_swap::measure::figures::AlgorithmFigures;

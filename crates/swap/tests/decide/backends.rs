@@ -1,7 +1,7 @@
 //! zram, zswap, or nothing: by the machine, and by what was asked for.
 
-use eke_core::config::BackendChoice;
-use eke_core::units::Bytes;
+use eke_model::config::BackendChoice;
+use eke_model::units::Bytes;
 use eke_swap::decide::backend::Backend;
 use eke_swap::facts::{DiskKind, Hibernation};
 

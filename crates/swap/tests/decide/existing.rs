@@ -1,7 +1,7 @@
 //! Compressed swap that is there already.
 
-use eke_core::config::{BackendChoice, ExistingChoice};
-use eke_core::units::Bytes;
+use eke_model::config::{BackendChoice, ExistingChoice};
+use eke_model::units::Bytes;
 use eke_swap::decide::backend::Backend;
 use eke_swap::facts::DiskKind;
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use eke_core::config::{BackendChoice, ExistingChoice, Settings};
-use eke_core::sample::{SwapArea, ZramStat};
-use eke_core::step::{Step, ZramSpec};
-use eke_core::units::{Bytes, Nanos};
+use eke_model::config::{BackendChoice, ExistingChoice, Settings};
+use eke_model::sample::{SwapArea, ZramStat};
+use eke_model::step::{Step, ZramSpec};
+use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, Wish, decide};
 use eke_swap::facts::{DiskArea, DiskKind, Facts, Manager, Missing, ZramFacts, ZramFeatures, ZswapFacts};
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};

@@ -1,7 +1,7 @@
 //! The kernel's settings: each from a figure, or not at all.
 
-use eke_core::step::Step;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::step::Step;
+use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::Decision;
 use eke_swap::facts::{DiskKind, GroupSwappiness};
 

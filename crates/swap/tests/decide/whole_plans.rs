@@ -1,7 +1,7 @@
 //! Four machines and everything that is said to them.
 
-use eke_core::config::ExistingChoice;
-use eke_core::units::Bytes;
+use eke_model::config::ExistingChoice;
+use eke_model::units::Bytes;
 use eke_swap::facts::{DiskKind, GroupSwappiness, Hibernation};
 
 use crate::machine::{Machine, estimated, reads, row, shown};

@@ -1,6 +1,6 @@
 //! What the agent did and noticed, newest first, with the reasons that are in its sentences.
 
-use eke_core::snapshot::Event;
+use eke_model::snapshot::Event;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;

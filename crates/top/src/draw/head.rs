@@ -1,6 +1,6 @@
 //! The first line: who answers, or what is wrong with that.
 
-use eke_core::snapshot::AgentState;
+use eke_model::snapshot::AgentState;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

@@ -1,11 +1,11 @@
 //! A busy machine, as the screen's tests show it.
 
-use eke_core::histogram::Histogram;
-use eke_core::model::Model;
-use eke_core::sample::{Memory, Pressure};
-use eke_core::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
-use eke_core::step::Prediction;
-use eke_core::units::{Bytes, Nanos};
+use eke_model::histogram::Histogram;
+use eke_model::model::Model;
+use eke_model::sample::{Memory, Pressure};
+use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
+use eke_model::step::Prediction;
+use eke_model::units::{Bytes, Nanos};
 use eke_top::look::{Cache, CacheFigures, Look, Reads};
 use eke_top::view::{Means, View};
 

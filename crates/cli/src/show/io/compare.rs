@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use eke_core::units::Bytes;
 use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
 use eke_io::{Class, Histogram};
+use eke_model::units::Bytes;
 
 use super::histogram::{time, two};
 use crate::show::table::Table;

@@ -41,8 +41,8 @@ fn row(unix_s: u64, seconds: f64, device: &str, figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_core::units::Bytes;
     use eke_io::{Class, Latency, Mode, Operation};
+    use eke_model::units::Bytes;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use eke_core::units::Nanos;
 use eke_io::Histogram;
+use eke_model::units::Nanos;
 
 const WIDTH: usize = 40;
 

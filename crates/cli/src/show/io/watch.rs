@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use eke_core::text::one_line;
-use eke_core::units::{Bytes, Nanos};
 use eke_io::figures::{Device, Figures, Who, Window};
+use eke_model::text::one_line;
+use eke_model::units::{Bytes, Nanos};
 
 use super::histogram::{one, time};
 use crate::documents::io::{Judged, Watch};

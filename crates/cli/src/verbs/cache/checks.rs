@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use eke_core::units::Bytes;
+use eke_cachefs::registry::{Mount, mounts};
+use eke_cachefs::settings::{Memory, Settings};
 use eke_kernel::Root;
 use eke_kernel::parse::meminfo;
-use eke_mount::registry::{Mount, mounts};
-use eke_mount::settings::{Memory, Settings};
+use eke_model::units::Bytes;
 use rustix::fs::{Access, access};
 
 use super::fuse::Fuse;

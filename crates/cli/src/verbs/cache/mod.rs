@@ -39,8 +39,8 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
 }
 
 /// With the status that belongs to the kind.
-fn refused(refusal: &eke_mount::status::Refusal) -> Failure {
-    use eke_mount::status::Kind;
+fn refused(refusal: &eke_cachefs::status::Refusal) -> Failure {
+    use eke_cachefs::status::Kind;
     let status = match refusal.kind {
         Kind::Failed | Kind::Busy => Status::Failed,
         Kind::Usage => Status::Usage,

@@ -1,9 +1,9 @@
 //! `eke cache mount`.
 
-use eke_core::text::one_line;
-use eke_mount::registry::{Dirs, Mount, ask};
-use eke_mount::settings::{Compress, Settings};
-use eke_mount::status::{Kind, Ready, Request, Response};
+use eke_cachefs::registry::{Dirs, Mount, ask};
+use eke_cachefs::settings::{Compress, Settings};
+use eke_cachefs::status::{Kind, Ready, Request, Response};
+use eke_model::text::one_line;
 
 use super::start::{Started, start, umount_command, wait};
 use super::{UMOUNT_WITHIN, checks, place, refused};

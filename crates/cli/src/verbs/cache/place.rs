@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use eke_mount::registry::{Mount, mounts};
+use eke_cachefs::registry::{Mount, mounts};
 
 use crate::exit::{Failure, Outcome, Status};
 

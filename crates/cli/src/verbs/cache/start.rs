@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_mount::registry::line::{ANSWER_MOST, Line, LineError, parse};
-use eke_mount::registry::{Dirs, mounts, unmount};
-use eke_mount::settings::Settings;
-use eke_mount::status::{Ready, Start};
+use eke_cachefs::registry::line::{ANSWER_MOST, Line, LineError, parse};
+use eke_cachefs::registry::{Dirs, mounts, unmount};
+use eke_cachefs::settings::Settings;
+use eke_cachefs::status::{Ready, Start};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::agent;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use eke_cachefs::registry::{Asked, Dirs, Mount, ask_all};
+use eke_cachefs::status::{Request, Response};
 use eke_kernel::Root;
-use eke_mount::registry::{Asked, Dirs, Mount, ask_all};
-use eke_mount::status::{Request, Response};
 
 use super::{ANSWER_WITHIN, place};
 use crate::documents::{Cache, CacheState, CacheStatus};

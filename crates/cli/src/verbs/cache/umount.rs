@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use eke_mount::registry::holders::holders;
-use eke_mount::registry::{Dirs, Mount, ask, mounts, remove_dead, unmount};
-use eke_mount::status::{Kind, Refusal, Request, Response};
+use eke_cachefs::registry::holders::holders;
+use eke_cachefs::registry::{Dirs, Mount, ask, mounts, remove_dead, unmount};
+use eke_cachefs::status::{Kind, Refusal, Request, Response};
 
 use super::start::umount_command;
 use super::{UMOUNT_WITHIN, place, refused};
@@ -70,7 +70,7 @@ fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
     }
 }
 
-fn silent(mount: &Mount, error: &eke_mount::registry::AskError) -> Failure {
+fn silent(mount: &Mount, error: &eke_cachefs::registry::AskError) -> Failure {
     Failure::new(Status::Failed, format!("cannot unmount {}: {error}", mount.place.display()))
         .hint(format!("{} --lazy: without it", umount_command(&mount.place)))
 }

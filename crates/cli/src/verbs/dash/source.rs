@@ -1,11 +1,11 @@
 //! What the page is told: the agent's snapshot or one's own, and what `eke up` left for everybody to read.
 
-use eke_core::snapshot::Applied;
-use eke_core::step::Step;
 use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
 use eke_kernel::journal::replay::Entry;
 use eke_kernel::{Root, journal, script, state};
 use eke_metrics::Cache;
+use eke_model::snapshot::Applied;
+use eke_model::step::Step;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
 use crate::verbs::{Context, metrics};

@@ -3,11 +3,11 @@
 use eke_bench::io::compared;
 use eke_bench::page::page;
 use eke_bench::progress::Progress;
-use eke_core::text::one_line;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
 use eke_io::sense::local::Wanted;
+use eke_model::text::one_line;
 use eke_record::output;
 
 use super::{Context, device, sensor};

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use eke_core::text::one_line;
-use eke_core::units::Nanos;
 use eke_io::figures::{Device, Window};
 use eke_io::sense::local::Wanted;
 use eke_io::sense::{self, Windows};
 use eke_io::target;
 use eke_io::verdict::{Causes, Facts, Since, decide};
+use eke_model::text::one_line;
+use eke_model::units::Nanos;
 
 use super::{Context, device, failure, sensor};
 use crate::args::{IoBy, IoWatch};

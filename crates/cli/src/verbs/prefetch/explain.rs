@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use eke_prefetch::ProgramId;
 use eke_prefetch::choose::{Occasion, Verdict};
 use eke_prefetch::keep::{Access, Decision, Keep};

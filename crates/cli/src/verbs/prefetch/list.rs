@@ -1,6 +1,6 @@
 //! `eke prefetch list`.
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use eke_prefetch::keep::{Access, Error, Keep, NAME};
 
 use super::{Store, failure};

@@ -120,9 +120,9 @@ impl From<Record> for documents::Program {
             learned: record.learned,
             last_seen_s: record.last_seen_s,
             took_ms: ms(record.took),
-            cold: eke_core::units::Bytes(record.cold_bytes),
+            cold: eke_model::units::Bytes(record.cold_bytes),
             coldest_took_ms: ms(record.coldest.0),
-            coldest: eke_core::units::Bytes(record.coldest.1),
+            coldest: eke_model::units::Bytes(record.coldest.1),
             weight: record.weight,
         }
     }

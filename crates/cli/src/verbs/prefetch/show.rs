@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 use eke_prefetch::Touched;
 use eke_prefetch::keep::Access;
 

@@ -1,6 +1,6 @@
 //! Values of the maps of `bpf/latency.bpf.c` (`bpf/latency.h` has the same layouts). Pure.
 
-use eke_core::units::Bytes;
+use eke_model::units::Bytes;
 
 use crate::class::{Class, Mode, Operation};
 use crate::figures::{Latency, WhoCount};

@@ -1,8 +1,8 @@
 //! From the compiled object to programs that the kernel took.
 
 use eke_bpf::load;
-use eke_core::units::PageSize;
 use eke_kernel::Root;
+use eke_model::units::PageSize;
 use libbpf_rs::{Link, Object, OpenObject};
 
 use super::super::tracer::Refused;

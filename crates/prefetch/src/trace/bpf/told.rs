@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_core::units::PageSize;
 use eke_kernel::Root;
+use eke_model::units::PageSize;
 
 use super::super::mounts::Mounts;
 use super::super::places::{Device, inside};

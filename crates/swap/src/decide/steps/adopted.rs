@@ -1,7 +1,7 @@
 //! Only the settings around somebody else's device.
 
-use eke_core::step::{Plan, Reason, Step};
-use eke_core::units::Bytes;
+use eke_model::step::{Plan, Reason, Step};
+use eke_model::units::Bytes;
 
 use super::shared::{SwapIn, page_cluster, prediction, swappiness, zswap_off};
 use crate::decide::Given;

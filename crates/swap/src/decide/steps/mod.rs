@@ -5,7 +5,7 @@ mod shared;
 mod zram;
 mod zswap;
 
-use eke_core::step::Plan;
+use eke_model::step::Plan;
 
 pub(super) use adopted::around_adopted;
 pub use zram::NO_DEVICES;

@@ -1,7 +1,7 @@
 //! Steps that more than one back end needs.
 
-use eke_core::step::{Plan, Prediction, Reason, Step};
-use eke_core::units::Nanos;
+use eke_model::step::{Plan, Prediction, Reason, Step};
+use eke_model::units::Nanos;
 
 use crate::decide::{Given, knobs};
 use crate::facts::Facts;

@@ -1,6 +1,6 @@
 //! A new zram device, and what belongs around it.
 
-use eke_core::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::step::{Plan, Reason, Step, ZramSpec};
 
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, page_cluster, prediction, swappiness, zswap_off};

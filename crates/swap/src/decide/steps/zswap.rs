@@ -1,7 +1,7 @@
 //! zswap in front of a swap area.
 
-use eke_core::step::{Plan, Reason, Step};
-use eke_core::units::{Bytes, Nanos};
+use eke_model::step::{Plan, Reason, Step};
+use eke_model::units::{Bytes, Nanos};
 
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, prediction, swappiness};

@@ -1,0 +1,67 @@
+//! The heart of the compressed page cache: the block store, a library that knows no files, no clock and no threads of its own.
+//!
+//! # Layout
+//! - [`store`]: the store: lookups, admissions, drops, resizing; which locks are taken when
+//! - [`work`]: workers that pack what waits, and pack again what stays
+//! - [`epoch`](Ticket): how a block that changed on its way in is kept out
+//! - `shard`: a share of the blocks: plain data under one lock; `pin`: a block that is read without it
+//! - `arena`: memory from the kernel, and back to it
+//! - [`policy`]: which block goes; [`trace`]: how policies compare on traces
+//! - [`codec`]: compression in batches
+//! - `queue`: blocks that wait; `verdict`: files that do not compress; `sync`: the locks, or shuttle's
+//!
+//! # Invariants
+//! - A hit is, to the byte, what was admitted last for the key by a ticket that no drop has voided since.
+//! - No lock is held while bytes are packed, unpacked, summed or copied into a queue.
+//! - Memory held never exceeds the limit once a call has returned, but for what is being read at that moment.
+//! - Lack of memory drops blocks. Nothing here aborts the process or fails a read for it.
+//!
+//! # Example
+//! ```
+//! use eke_cache_store::{FileId, Key, Lookup, S3Fifo, Store, StoreSpec};
+//! use eke_model::units::Bytes;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Store::<S3Fifo>::new(StoreSpec::for_cpus(Bytes::mib(64), 2))?;
+//! let (mut scratch, mut block) = (store.scratch()?, vec![0; 64 << 10]);
+//! let key = Key::new(FileId(12), 0);
+//! if let Lookup::Miss(ticket) = store.get(&mut scratch, key, &mut block) {
+//!     let read = b"what the disk has ".repeat(1000);
+//!     store.admit(&mut scratch, ticket, &read);
+//! }
+//! assert_eq!(store.get(&mut scratch, key, &mut block), Lookup::Hit(18_000));
+//! # Ok(())
+//! # }
+//! ```
+
+mod arena;
+mod block;
+pub mod codec;
+mod epoch;
+mod error;
+mod key;
+mod pin;
+pub mod policy;
+mod queue;
+mod scratch;
+mod shard;
+mod spec;
+mod stats;
+pub mod store;
+mod sync;
+pub mod trace;
+mod verdict;
+pub mod work;
+
+pub use epoch::Ticket;
+pub use error::{Error, OutOfMemory};
+pub use key::{FileId, Key};
+pub use policy::{Lru, Policy, S3Fifo, Sieve};
+pub use scratch::Scratch;
+pub use spec::{Incompressible, StoreSpec};
+pub use stats::Stats;
+pub use store::{Admitted, Lookup, Store};
+pub use work::{Did, Worker};
+
+#[cfg(test)]
+mod schedules;

@@ -1,0 +1,256 @@
+//! The lock protocols under shuttle: whole stores, thousands of random schedules. In this build every lock and atomic of
+//! the crate is shuttle's (see `sync`). Tests with real threads are in `tests/work.rs`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+
+use std::sync::Arc;
+
+use eke_model::units::Bytes;
+use shuttle::thread;
+
+use crate::codec::{Codec, Engine, Packed, Unreadable};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::{Admitted, Did, FileId, Key, Lookup, Lru, OutOfMemory, Store, StoreSpec};
+
+const BLOCK: usize = 4096;
+const FILE: FileId = FileId(1);
+
+/// Packs a block of one repeated byte into so many of it, with a mask.
+#[derive(Clone, Copy)]
+struct Repeats(usize, u8);
+
+impl Codec for Repeats {
+    fn name(&self) -> &'static str {
+        "repeats"
+    }
+
+    fn bound(&self, len: usize) -> usize {
+        len
+    }
+
+    fn gives_up_early(&self) -> bool {
+        true
+    }
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OutOfMemory> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Engine for Repeats {
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed) {
+        for block in blocks {
+            out.push_with(self.0, |room| {
+                room.fill(block[0] ^ self.1);
+                Some(room.len())
+            });
+        }
+    }
+
+    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+        // A schedule's chance to do harm while the bytes are being read.
+        thread::yield_now();
+        out.fill(packed[0] ^ self.1);
+        if packed.iter().all(|&byte| byte == packed[0]) { Ok(()) } else { Err(Unreadable) }
+    }
+}
+
+fn store(limit: Bytes) -> Store<Lru> {
+    let (fast, dense) = (Arc::new(Repeats(2048, 0)), Arc::new(Repeats(512, 0x55)));
+    let usual = StoreSpec::for_cpus(limit, 1);
+    let spec = StoreSpec {
+        block_size: BLOCK,
+        shards: 1,
+        queue_depth: 2,
+        batch: 2,
+        fast,
+        dense: Some(dense),
+        ..usual
+    };
+    Store::new(spec).unwrap()
+}
+
+fn check(schedules: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(scenario, schedules);
+    shuttle::check_pct(scenario, schedules, 3);
+}
+
+/// A file of one block below: its only byte, repeated.
+struct Below(AtomicU64);
+
+impl Below {
+    fn read(&self) -> Vec<u8> {
+        vec![self.0.load(Ordering::SeqCst) as u8; BLOCK]
+    }
+}
+
+fn key(block: u64) -> Key {
+    Key::new(FILE, block)
+}
+
+/// What a hit is; `None` for a miss.
+fn get(store: &Store<Lru>, key: Key) -> Option<u8> {
+    let mut out = vec![0; BLOCK];
+    match store.get(&mut store.scratch().unwrap(), key, &mut out) {
+        Lookup::Hit(_) => Some(out[0]),
+        Lookup::Miss(_) => None,
+        Lookup::Corrupted(_) => panic!("a block was moved or written while it was read"),
+    }
+}
+
+/// Reads through the cache as the file system does.
+fn read_through(store: &Store<Lru>, below: &Below, queued: bool) {
+    let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; BLOCK]);
+    if let Lookup::Miss(ticket) = store.get(&mut scratch, key(0), &mut out) {
+        let block = below.read();
+        thread::yield_now();
+        if queued {
+            store.submit(0, ticket, &block);
+        } else {
+            store.admit(&mut scratch, ticket, &block);
+        }
+    }
+}
+
+/// Readers, one writer, a worker: once a write is acknowledged, no hit is older.
+fn write_while_others_read(drop_block: fn(&Store<Lru>)) {
+    let store = Arc::new(store(Bytes::mib(2)));
+    let below = Arc::new(Below(AtomicU64::new(1)));
+    let readers = [false, true].map(|queued| {
+        let (store, below) = (store.clone(), below.clone());
+        thread::spawn(move || {
+            read_through(&store, &below, queued);
+            store.worker(0).unwrap().step();
+        })
+    });
+    below.0.store(2, Ordering::SeqCst);
+    drop_block(&store);
+    assert_ne!(get(&store, key(0)), Some(1), "older than an acknowledged write");
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    assert_ne!(get(&store, key(0)), Some(1), "older than an acknowledged write");
+    assert_eq!(store.check(), Ok(()));
+}
+
+#[test]
+fn no_hit_is_older_than_a_write_that_dropped_the_block() {
+    check(700, || write_while_others_read(|store| _ = store.drop_block(key(0))));
+}
+
+#[test]
+fn no_hit_is_older_than_a_write_that_dropped_the_file() {
+    check(700, || write_while_others_read(|store| _ = store.drop_file(FILE)));
+}
+
+#[test]
+fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
+    check(700, || {
+        let store = Arc::new(store(Bytes::mib(2)));
+        let below = Arc::new(Below(AtomicU64::new(1)));
+        let writers = [2, 3].map(|value| {
+            let (store, below) = (store.clone(), below.clone());
+            thread::spawn(move || {
+                let mut scratch = store.scratch().unwrap();
+                let ticket = store.drop_block(key(0));
+                below.0.store(value, Ordering::SeqCst);
+                if store.admit(&mut scratch, ticket, &[value as u8; BLOCK]) == Admitted::Stale {
+                    let _ = store.drop_block(key(0));
+                }
+            })
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let hit = get(&store, key(0));
+        assert!(hit.is_none_or(|byte| u64::from(byte) == below.0.load(Ordering::SeqCst)), "{hit:?}");
+    });
+}
+
+#[test]
+fn what_is_read_stays_in_place_while_all_around_it_goes() {
+    check(150, || {
+        let store = Arc::new(store(Bytes::mib(3)));
+        let mut scratch = store.scratch().unwrap();
+        for block in 0..8 {
+            store.admit(&mut scratch, store.ticket(key(block)), &[block as u8 + 1; BLOCK]);
+            // Asked for once, it stays, and is packed again.
+            let _ = get(&store, key(block));
+        }
+        let reader = spawn(&store, |store| {
+            for block in [0, 7] {
+                assert!(get(store, key(block)).is_none_or(|byte| u64::from(byte) == block + 1));
+            }
+        });
+        let denser = spawn(&store, |store| {
+            store.begin_round();
+            let mut worker = store.worker(0).unwrap();
+            while worker.step() != Did::Nothing {}
+        });
+        let dropper = spawn(&store, |store| {
+            let _ = store.drop_block(key(0));
+            let mut scratch = store.scratch().unwrap();
+            store.admit(&mut scratch, store.ticket(key(9)), &[10; BLOCK]);
+        });
+        store.resize(Bytes(0));
+        store.resize(Bytes::mib(3));
+        [reader, denser, dropper].into_iter().for_each(|thread| thread.join().unwrap());
+        store.resize(Bytes::mib(2));
+        assert_eq!(store.check(), Ok(()));
+    });
+}
+
+#[test]
+fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
+    check(300, || {
+        let store = Arc::new(store(Bytes::mib(3)));
+        let mut scratch = store.scratch().unwrap();
+        store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
+        assert_eq!(get(&store, key(0)), Some(7));
+        store.begin_round();
+        let reader = spawn(&store, |store| assert_eq!(get(store, key(0)), Some(7)));
+        let mut worker = store.worker(0).unwrap();
+        while worker.step() != Did::Nothing {}
+        reader.join().unwrap();
+        store.begin_round();
+        while worker.step() != Did::Nothing {}
+        assert_eq!((get(&store, key(0)), store.stats().dense), (Some(7), 1));
+    });
+}
+
+#[test]
+fn what_is_queued_before_the_last_step_is_packed_and_closing_ends_all_workers() {
+    check(300, || {
+        let store = Arc::new(store(Bytes::mib(2)));
+        let workers = [0, 1].map(|cpu| spawn(&store, move |store| store.worker(cpu).unwrap().run()));
+        let blocks = 0..4;
+        let submitters = blocks.map(|block| {
+            spawn(&store, move |store| {
+                let submitted = store.submit(0, store.ticket(key(block)), &[1; BLOCK]);
+                assert!(matches!(submitted, Admitted::Queued | Admitted::Overrun), "{submitted:?}");
+            })
+        });
+        submitters.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        store.close();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        let mut last = store.worker(0).unwrap();
+        while last.step() != Did::Nothing {}
+        assert_eq!(store.stats().insertions + store.stats().overrun, 4);
+    });
+}
+
+#[test]
+fn a_sleeping_worker_hears_every_bell() {
+    check(300, || {
+        let store = Arc::new(store(Bytes::mib(2)));
+        let worker = spawn(&store, |store| store.worker(0).unwrap().run());
+        let _ = store.submit(0, store.ticket(key(0)), &[1; BLOCK]);
+        // Without a bell that is heard, nobody packs it and this never ends: shuttle says so.
+        while !store.contains(key(0)) {
+            thread::yield_now();
+        }
+        store.close();
+        worker.join().unwrap();
+    });
+}
+
+fn spawn(store: &Arc<Store<Lru>>, run: impl FnOnce(&Store<Lru>) + Send + 'static) -> thread::JoinHandle<()> {
+    let store = store.clone();
+    thread::spawn(move || run(&store))
+}

@@ -1,0 +1,187 @@
+//! Room: how a shard stays within its budget, which is memory as the kernel counts it.
+
+use super::Shard;
+use super::slots::{Entry, Slots, State};
+use crate::arena::{Drained, Owners, Place, SLAB};
+use crate::error::OutOfMemory;
+use crate::policy::{Policy, Slot};
+use eke_model::units::Bytes;
+
+/// Slots grow by a quarter, and by this many at least.
+const MORE_SLOTS: usize = 64;
+
+/// With this share of the slabs free (one in so many), blocks are pushed together before others are evicted for room.
+const HOLES_ONE_IN: usize = 20;
+
+/// Clusters that one step of a shrink evicts.
+const EVICT_AT_ONCE: usize = 8;
+
+/// What draining a slab leaves free of the others, one in so many: without it every block would need a compaction.
+const SLACK_ONE_IN: usize = 32;
+
+impl<P: Policy> Shard<P> {
+    /// The memory that it takes, bytes.
+    pub fn held(&self) -> usize {
+        self.arena.held() + self.table_bytes()
+    }
+
+    /// Of that, the tables.
+    pub fn table_bytes(&self) -> usize {
+        self.slots.held_bytes() + self.index.held_bytes() + self.policy.held().0 as usize
+    }
+
+    /// From now on; [`Shard::shrink_step`] brings it about.
+    pub fn set_budget(&mut self, budget: usize) {
+        self.budget = budget;
+        self.policy.set_capacity(Bytes(budget as u64));
+    }
+
+    /// Evicts one cluster; false if there is none.
+    pub fn evict(&mut self) -> bool {
+        let victim = self.policy.evict();
+        if let Some(leader) = victim {
+            self.counts.evictions += self.disband(leader);
+        }
+        victim.is_some()
+    }
+
+    /// A free slot, and room in the tables for its key. Without memory for more, one is made free. `None`: no room.
+    pub(super) fn make_slot(&mut self) -> Result<Option<Slot>, OutOfMemory> {
+        self.index.reserve(1, &self.slots)?;
+        if !self.slots.has_free() && self.grow_slots() != Ok(true) && !self.evict() {
+            return Ok(None);
+        }
+        Ok(self.slots.take())
+    }
+
+    /// More slots, if the budget allows.
+    fn grow_slots(&mut self) -> Result<bool, OutOfMemory> {
+        let more = MORE_SLOTS.max(self.slots.len() / 4);
+        let all = self.slots.len() + more;
+        // The other tables may double. To find that out afterwards would mean to throw out what has just come in.
+        let others = self.index.held_bytes() + self.policy.held().0 as usize + more * 32;
+        if self.held() + more * size_of::<Entry>() + others > self.budget {
+            return Ok(false);
+        }
+        self.policy.reserve(all)?;
+        self.index.reserve(all - self.slots.used(), &self.slots)?;
+        self.slots.grow(more)?;
+        Ok(true)
+    }
+
+    /// A place for `len` bytes. `None`: everything is evicted or being read. If the kernel gives no memory, what is held
+    /// makes room, as if the limit were reached.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory and nothing is held.
+    pub(super) fn make_place(&mut self, len: usize, slot: Slot) -> Result<Option<Place>, OutOfMemory> {
+        let mut lacking = false;
+        loop {
+            if let Some(place) = self.arena.take(len, slot.0) {
+                return Ok(Some(place));
+            }
+            if !lacking && self.held() + self.arena.growth() <= self.budget {
+                lacking = self.arena.grow().is_err();
+                continue;
+            }
+            let compacted = self.has_holes() && self.compact(len);
+            if !compacted && !self.evict() {
+                return if lacking { Err(OutOfMemory) } else { Ok(None) };
+            }
+        }
+    }
+
+    fn has_holes(&self) -> bool {
+        self.arena.free() > self.arena.resident() * SLAB / HOLES_ONE_IN
+    }
+
+    fn compact(&mut self, len: usize) -> bool {
+        self.arena.compact(len, &mut self.slots)
+    }
+
+    /// Back within the budget, after tables grew.
+    pub(super) fn settle(&mut self) {
+        while self.held() > self.budget && self.shrink_step() {}
+    }
+
+    /// A bounded step towards the budget. False: it is reached, or what is left is being read.
+    pub fn shrink_step(&mut self) -> bool {
+        if self.held() <= self.budget {
+            return false;
+        }
+        if self.trim_tables() || self.evict_some() {
+            return true;
+        }
+        match self.arena.drain(&mut self.slots) {
+            Drained::Slab => true,
+            Drained::Left(owner) => self.evict_slot(Slot(owner)),
+            Drained::Pinned => false,
+        }
+    }
+
+    /// Evicts while there is more than would fit after the shrink, some clusters at a time.
+    fn evict_some(&mut self) -> bool {
+        let slabs = self.budget.saturating_sub(self.table_bytes()) / SLAB;
+        let room = slabs * (SLAB - SLAB / SLACK_ONE_IN);
+        let too_many = |shard: &Self| shard.arena.taken() > room || shard.arena.resident() == 0;
+        let evicted = (0..EVICT_AT_ONCE).take_while(|_| too_many(self) && self.evict()).count();
+        evicted > 0
+    }
+
+    fn evict_slot(&mut self, slot: Slot) -> bool {
+        self.leave(slot);
+        self.retire(slot);
+        self.counts.evictions += 1;
+        true
+    }
+
+    /// Makes the tables smaller if less than half of the slots are used: moves blocks to low slots. False: nothing done.
+    fn trim_tables(&mut self) -> bool {
+        let before = self.table_bytes();
+        if self.slots.len() <= 2 * self.slots.used() + MORE_SLOTS {
+            return false;
+        }
+        self.fill_low_slots();
+        self.slots.truncate();
+        self.policy.shrink(self.slots.len());
+        self.index.shrink(&self.slots);
+        self.table_bytes() < before
+    }
+
+    fn fill_low_slots(&mut self) {
+        let (mut low, mut high) = (0, self.slots.len());
+        while let Some((to, from)) = self.slots.misplaced(low, high) {
+            (low, high) = (to.index() + 1, from.index());
+            self.renumber(from, to);
+        }
+    }
+
+    fn renumber(&mut self, from: Slot, to: Slot) {
+        self.slots.renumber(from, to);
+        self.index.renumber(from, to, &mut self.slots);
+        self.renumber_leader(from, to);
+        if let Some(place) = self.slots[to].place {
+            self.arena.rename(place, to.0);
+        }
+    }
+}
+
+impl Owners for Slots {
+    fn is_pinned(&self, owner: u32) -> bool {
+        self[Slot(owner)].pins > 0
+    }
+
+    fn moved(&mut self, owner: u32, place: Place) {
+        self[Slot(owner)].place = Some(place);
+    }
+}
+
+impl Slots {
+    /// A free slot and the last block that could move there, between `low` and `high`; `None`: no block is above a free slot.
+    fn misplaced(&self, low: usize, high: usize) -> Option<(Slot, Slot)> {
+        let to = (low..high).map(|i| Slot(i as u32)).find(|&s| self[s].state == State::Free)?;
+        let movable = |entry: &Entry| entry.state == State::Held && entry.pins == 0;
+        let from = (to.index()..high).rev().map(|i| Slot(i as u32)).find(|&s| movable(&self[s]))?;
+        Some((to, from))
+    }
+}

@@ -1,0 +1,67 @@
+//! What a mount was asked to be. Goes to the supervisor and its workers as JSON.
+
+use std::path::PathBuf;
+
+use eke_model::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// A mount as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Settings {
+    /// The directory below, absolute.
+    #[serde(with = "crate::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub dir: PathBuf,
+    /// Where it is served; the same as `dir` to serve it over itself.
+    #[serde(with = "crate::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub place: PathBuf,
+    /// The most memory that the store may have.
+    pub memory: Memory,
+    /// When blocks are packed.
+    pub compress: Compress,
+    /// May other users see it (`allow_other`)?
+    pub others: bool,
+    /// Which files go straight through.
+    pub straight: Straight,
+    /// Be told of changes made below (root only; without it, at each open)?
+    pub watch: bool,
+}
+
+/// An amount of memory, or a share of what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// So much.
+    Bytes(Bytes),
+    /// Of RAM, or of the group's limit if that is less: 1 to 85.
+    Percent(u8),
+}
+
+/// When a block that was read from below is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Compress {
+    /// After the reply, by workers; what does not fit into the queues is not kept.
+    #[default]
+    Async,
+    /// Before the reply.
+    Sync,
+}
+
+/// Which files go straight through to the disk below, without the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Straight {
+    /// Those where the store costs more than it gives, by running estimates.
+    #[default]
+    Auto,
+    /// None: for measurements.
+    Never,
+    /// All: for measurements.
+    Always,
+}

@@ -1,0 +1,79 @@
+//! Reading ahead: where a file is read from its beginning or on and on, what will be missing next comes with what is missing
+//! now. One long read costs a disk that seeks less than two.
+//!
+//! The kernel reads ahead over the mount too, but begins with a short window for each open, and every one of its requests
+//! would be a read of its own below.
+
+use eke_cache_store::{Key, Ticket};
+
+use super::fetch::{MOST, Run};
+use super::flight::{Claim, Lead};
+use super::read::Reading;
+
+/// Blocks that follow a run, each to be brought in by its ticket.
+pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];
+
+/// A request this long is the kernel's own reading ahead, or a program's that reads much at once.
+const LONG: usize = 128 << 10;
+
+/// The most that is read at once, in blocks: of a file whose beginning is asked for in a short request (perhaps nothing else of
+/// it will be), in a long one, and of one that is read on.
+const AT_A_SHORT_BEGINNING: u64 = 4;
+const AT_A_BEGINNING: u64 = 16;
+const FURTHER_ON: u64 = 8;
+
+impl<'t> Reading<'t, '_> {
+    /// The blocks behind a run at the end of the request that are missing and that nobody reads, up to the first that is not.
+    pub fn ahead(&self, run: &Run<'_>) -> Ahead<'t> {
+        let mut ahead = Ahead::default();
+        let pieces = &self.hands.pieces;
+        let (Some(first), Some(last)) = (pieces.get(run.first()), pieces.last()) else { return ahead };
+        if run.end() != pieces.len() {
+            return ahead;
+        }
+        let blocks = last.block + 1..;
+        for (slot, block) in
+            ahead.iter_mut().take(self.at_once(first.block).saturating_sub(run.len())).zip(blocks)
+        {
+            *slot = self.lead(Key::new(self.file, block));
+            if slot.is_none() {
+                break;
+            }
+        }
+        ahead
+    }
+
+    /// How many blocks are to be read at once from this one on. Of a file that is read on as many as were read before, so that
+    /// at most half of what is read is in vain; and all of a file that is no longer than one read.
+    fn at_once(&self, first: u64) -> usize {
+        let is_long = self.len >= LONG;
+        let blocks = match first {
+            0 if !is_long => AT_A_SHORT_BEGINNING,
+            0 if self.is_short_file() => self.tier.at_once,
+            0 => AT_A_BEGINNING,
+            before if self.goes_on(first, is_long) => before.max(FURTHER_ON),
+            _ => 0,
+        };
+        blocks.min(self.tier.at_once) as usize
+    }
+
+    fn is_short_file(&self) -> bool {
+        let most = self.tier.at_once * self.store.block_size() as u64;
+        self.below.stamp().is_ok_and(|stamp| stamp.size <= most)
+    }
+
+    /// Did somebody read the file up to here? Either below, or from what is held, if the request is one of many.
+    fn goes_on(&self, first: u64, is_long: bool) -> bool {
+        let before = || {
+            first.checked_sub(1).is_some_and(|block| self.tier.holds(self.store, Key::new(self.file, block)))
+        };
+        self.below.goes_on_at(first * self.store.block_size() as u64) || (is_long && before())
+    }
+
+    fn lead(&self, key: Key) -> Option<(Ticket, Lead<'t>)> {
+        let ticket = self.store.ticket(key);
+        let Claim::Lead(lead) = self.tier.flights.claim(ticket) else { return None };
+        // After the claim: whoever read it meanwhile has landed before.
+        (!self.tier.holds(self.store, key)).then_some((ticket, lead))
+    }
+}

@@ -1,0 +1,196 @@
+//! What is missing, from below: neighbouring blocks at once.
+
+use std::io;
+use std::ops::Range;
+
+use eke_cache_store::Ticket;
+
+use super::Hands;
+use super::ahead::Ahead;
+use super::flight::{Claim, Lead};
+use super::piece::{Found, Piece};
+use super::read::Reading;
+
+/// The most blocks that are read at once: with 64 KiB each a huge page, which a disk gets as one piece of memory.
+pub(super) const MOST: usize = 32;
+
+/// Neighbouring missing blocks, by their pieces' places in the list.
+#[derive(Default)]
+pub(super) struct Run<'t> {
+    pieces: Range<usize>,
+    leads: [Option<Lead<'t>>; MOST],
+}
+
+impl<'t> Run<'t> {
+    pub fn first(&self) -> usize {
+        self.pieces.start
+    }
+
+    pub fn end(&self) -> usize {
+        self.pieces.end
+    }
+
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn has_room_for(&self, index: usize) -> bool {
+        self.pieces.is_empty() || (self.pieces.end == index && self.pieces.len() < MOST)
+    }
+
+    fn push(&mut self, index: usize, lead: Option<Lead<'t>>) {
+        let start = if self.pieces.is_empty() { index } else { self.pieces.start };
+        self.leads[index - start] = lead;
+        self.pieces = start..index + 1;
+    }
+}
+
+impl<'t> Reading<'t, '_> {
+    /// Reads what nobody else is reading, and lists what others read. Of a file that is not worth it, only what was asked for,
+    /// and without waiting for others: they leave nothing.
+    pub fn fetch(&mut self) -> io::Result<()> {
+        let missing = |piece: &Piece| matches!(piece.found, Found::Missing(_));
+        let Some(first) = self.hands.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
+        let worth = self.tier.judge.admit(self.file, first.block);
+        let mut run = Run::default();
+        for index in 0..self.hands.pieces.len() {
+            let Found::Missing(ticket) = self.hands.pieces[index].found else { continue };
+            let Some(lead) = self.claim(index, ticket, worth) else { continue };
+            if !run.has_room_for(index) {
+                self.read_run(std::mem::take(&mut run), Ahead::default(), worth)?;
+            }
+            run.push(index, lead);
+        }
+        let ahead = if worth && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
+        self.read_run(run, ahead, worth)
+    }
+
+    /// Is this piece ours to read, and do others wait for it? `None`: it is not.
+    fn claim(&mut self, index: usize, ticket: Ticket, worth: bool) -> Option<Option<Lead<'t>>> {
+        if !worth {
+            return Some(None);
+        }
+        match self.tier.flights.claim(ticket) {
+            Claim::Lead(_) if self.came_in(index, ticket) => None,
+            Claim::Lead(lead) => Some(Some(lead)),
+            Claim::Alone => Some(None),
+            Claim::Wait(wait) => {
+                self.hands.waits.push((index, wait));
+                None
+            }
+        }
+    }
+
+    /// Has another read the block and landed, between our look and our claim?
+    fn came_in(&mut self, index: usize, ticket: Ticket) -> bool {
+        if !self.store.contains(ticket.key()) {
+            return false;
+        }
+        self.look_for(index);
+        matches!(self.hands.pieces[index].found, Found::Bytes(_))
+    }
+
+    /// Reads a piece that is missing still.
+    pub fn fetch_alone(&mut self, index: usize) -> io::Result<()> {
+        let mut run = Run::default();
+        if matches!(self.hands.pieces[index].found, Found::Missing(_)) {
+            run.push(index, None);
+        }
+        self.read_run(run, Ahead::default(), true)
+    }
+
+    /// Reads neighbouring blocks from below, fills the reply, and takes them in. Where whole blocks cannot be read, only what
+    /// was asked for is: the rest of a block may be what is bad.
+    fn read_run(&mut self, run: Run<'_>, ahead: Ahead<'_>, worth: bool) -> io::Result<()> {
+        if run.pieces.is_empty() {
+            return Ok(());
+        }
+        self.tier.counters.misses.add(run.pieces.len());
+        if !worth {
+            self.tier.counters.not_worth.add(run.pieces.len());
+        }
+        let more = ahead.iter().flatten().count();
+        let read = if worth { self.read_blocks(run.pieces.clone(), more) } else { None };
+        let Some(read) = read else {
+            return self.read_asked(run.pieces);
+        };
+        let size = self.store.block_size();
+        let block = |turn: usize| (turn * size).min(read)..((turn + 1) * size).min(read);
+        let asked = run.pieces.len();
+        for (turn, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
+            self.bring_in(index, block(turn), lead);
+        }
+        for (turn, (ticket, lead)) in ahead.into_iter().flatten().enumerate() {
+            self.bring_ahead(ticket, block(asked + turn), lead);
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks, and so many after them; how many bytes. `None`: there is no memory, or an error.
+    fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
+        let size = self.store.block_size();
+        let offset = self.hands.pieces.get(pieces.start)?.block * size as u64;
+        let room = self.hands.below.room((pieces.len() + more) * size)?;
+        self.tier.read_below(self.file, self.below, room, offset).ok()
+    }
+
+    /// Reads neighbouring pieces straight into the reply.
+    fn read_asked(&mut self, pieces: Range<usize>) -> io::Result<()> {
+        let asked = &self.hands.pieces[pieces.clone()];
+        let (Some(first), Some(last)) = (asked.first(), asked.last()) else { return Ok(()) };
+        let (from, to) = (first.at, last.reply().end);
+        let end = from + self.straight(from..to)?;
+        for piece in &mut self.hands.pieces[pieces] {
+            piece.found = Found::Bytes(end.saturating_sub(piece.at).min(piece.len()));
+        }
+        Ok(())
+    }
+
+    /// Fills a piece in from its block, which lies so in what was read, and takes the block in. Lands the flight last: who
+    /// waited looks then.
+    fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
+        let Hands { reply, below, pieces, spare, scratch, .. } = &mut *self.hands;
+        let piece = &mut pieces[index];
+        let Found::Missing(ticket) = piece.found else { return };
+        let block = below.bytes(block.end).get(block).unwrap_or_default();
+        piece.copy(block, reply.bytes_mut(self.len));
+        piece.found = Found::Bytes(piece.bytes_of(block.len()));
+        if !block.is_empty() {
+            self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+        }
+        let mut keep = || self.tier.keep(ticket, block, spare);
+        if is_partial(piece, block) {
+            keep();
+        } else if let Some(lead) = lead {
+            lead.land(keep);
+        }
+    }
+}
+
+impl Reading<'_, '_> {
+    /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is packed.
+    fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
+        let Hands { below, spare, scratch, .. } = &mut *self.hands;
+        let block = below.bytes(block.end).get(block).unwrap_or_default();
+        if !block.is_empty() {
+            self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            self.tier.keep(ticket, block, spare);
+        }
+        drop(lead);
+    }
+}
+
+/// Is there more of the block than was asked for?
+fn is_partial(piece: &Piece, block: &[u8]) -> bool {
+    !block.is_empty() && !piece.is_all_of(block.len())
+}
+
+impl super::Tier {
+    /// Leaves a block, read after the ticket was given, among the recent ones.
+    fn keep(&self, ticket: Ticket, block: &[u8], spare: &mut super::recent::Spare) {
+        if let Some(room) = spare.room(block.len()) {
+            room.copy_from_slice(block);
+            self.recent.put(ticket, block.len(), spare);
+        }
+    }
+}

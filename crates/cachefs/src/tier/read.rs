@@ -1,0 +1,125 @@
+//! A read, block by block: first what is held, then what nobody else is reading (see `fetch`), last what others read.
+
+use std::io;
+use std::ops::Range;
+
+use eke_cache_store::{FileId, Key, Lookup, Store, Ticket};
+
+use super::flight::Wait;
+use super::piece::{Found, Piece, cut};
+use super::{Hands, Tier};
+use crate::below::File;
+
+/// One read under way.
+pub(super) struct Reading<'t, 'h> {
+    pub tier: &'t Tier,
+    pub store: &'t Store,
+    pub hands: &'h mut Hands,
+    pub file: FileId,
+    pub below: &'h File,
+    pub offset: u64,
+    pub len: usize,
+}
+
+impl Reading<'_, '_> {
+    /// Puts the bytes into the reply, which has room for them; how many.
+    pub fn run(mut self) -> io::Result<usize> {
+        let size = self.store.block_size();
+        self.hands.pieces.clear();
+        self.hands.waits.clear();
+        let most = self.len / size + 2;
+        if self.hands.pieces.try_reserve(most).is_err() || self.hands.waits.try_reserve(most).is_err() {
+            return self.straight(0..self.len);
+        }
+        self.hands.pieces.extend(cut(self.offset, self.len, size));
+        (0..self.hands.pieces.len()).for_each(|index| self.look_for(index));
+        self.fetch()?;
+        for turn in 0..self.hands.waits.len() {
+            let (index, wait) = self.hands.waits[turn];
+            self.await_other(index, wait)?;
+        }
+        Ok(total(&self.hands.pieces))
+    }
+
+    /// Reads a part of the reply from below, and nothing else; how much.
+    pub fn straight(&mut self, reply: Range<usize>) -> io::Result<usize> {
+        let offset = self.offset + reply.start as u64;
+        let out = &mut self.hands.reply.bytes_mut(self.len)[reply];
+        self.tier.read_below(self.file, self.below, out, offset)
+    }
+
+    /// Waits for another's read, then looks again; what is not there then is read alone.
+    fn await_other(&mut self, index: usize, wait: Wait) -> io::Result<()> {
+        self.tier.counters.waits.add(1);
+        self.tier.flights.wait(wait);
+        self.look_for(index);
+        self.fetch_alone(index)
+    }
+
+    /// Fills a piece in from what is held.
+    pub fn look_for(&mut self, index: usize) {
+        let key = Key::new(self.file, self.hands.pieces[index].block);
+        // Before the look: what is found is at least as new, so that it may be kept by it.
+        let ticket = self.store.ticket(key);
+        let held = self.recent(index, key).or_else(|| self.unpack(index, ticket));
+        let piece = &self.hands.pieces[index];
+        let found = match held {
+            Some(len) if self.is_whole(piece, len) => Found::Bytes(piece.bytes_of(len)),
+            // The file ended with it once, and has grown.
+            Some(_) => Found::Missing(self.store.drop_block(key)),
+            None => Found::Missing(ticket),
+        };
+        if let Found::Bytes(bytes) = found {
+            self.tier.counters.bytes_from_store.add(bytes);
+        }
+        self.hands.pieces[index].found = found;
+    }
+
+    /// May a held block of `len` bytes be served? One that ends before what is asked for does only if the file ends there.
+    fn is_whole(&self, piece: &Piece, len: usize) -> bool {
+        let end = (piece.block * self.store.block_size() as u64).saturating_add(len as u64);
+        piece.within.end <= len || self.below.stamp().is_ok_and(|stamp| stamp.size == end)
+    }
+
+    /// From the recent blocks; the block's length.
+    fn recent(&mut self, index: usize, key: Key) -> Option<usize> {
+        let (block, len) = self.tier.recent.get(self.store, key)?;
+        let reply = self.hands.reply.bytes_mut(self.len);
+        self.hands.pieces[index].copy(block.get(..len)?, reply);
+        self.tier.counters.recent_hits.add(1);
+        Some(len)
+    }
+
+    /// From the store; the block's length. A block that is asked for as a whole is unpacked right into the reply; another is
+    /// kept as it is too, since the rest of it is perhaps asked for next.
+    fn unpack(&mut self, index: usize, ticket: Ticket) -> Option<usize> {
+        let began = self.tier.clock.now();
+        let Hands { scratch, reply, spare, pieces, .. } = &mut *self.hands;
+        let (piece, reply) = (&pieces[index], reply.bytes_mut(self.len));
+        let mut straight = false;
+        let lookup = self.store.get_into(scratch.as_mut()?, ticket.key(), |len| {
+            straight = piece.is_all_of(len);
+            if straight { reply.get_mut(piece.at..piece.at + len) } else { spare.room(len) }
+        });
+        let Lookup::Hit(len) = lookup else { return None };
+        self.tier.note_hit(self.file, len, began);
+        if !straight {
+            piece.copy(spare.bytes(len), reply);
+            self.tier.recent.put(ticket, len, spare);
+        }
+        Some(len)
+    }
+}
+
+/// How many bytes the reply has: up to the first piece that is shorter than asked for.
+fn total(pieces: &[Piece]) -> usize {
+    let mut total = 0;
+    for piece in pieces {
+        let Found::Bytes(bytes) = piece.found else { break };
+        total += bytes;
+        if bytes < piece.len() {
+            break;
+        }
+    }
+    total
+}

@@ -1,0 +1,107 @@
+//! Blocks as they are, a few: so that small reads next to each other do not unpack the same block again and again, and so
+//! that those who waited for a block have it before it is packed.
+//!
+//! A block counts only as long as the ticket that was taken before it was read is current: whoever drops a block from the
+//! store has dropped it here too. No bytes are copied under the lock: buffers change hands.
+
+use std::sync::Arc;
+
+use eke_cache_store::{Key, Store, Ticket};
+
+use crate::sync::{Mutex, lock};
+
+/// A buffer for one block; others may be reading it.
+type Block = Arc<Vec<u8>>;
+
+/// The blocks.
+#[derive(Debug)]
+pub(super) struct Recent {
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    slots: Vec<Slot>,
+    /// Uses so far.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    ticket: Option<Ticket>,
+    used: u64,
+    len: usize,
+    block: Block,
+}
+
+/// A thread's own buffer for the next block.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Option<Block>);
+
+impl Spare {
+    /// Room for a block of `size` bytes; `None`: there is no memory.
+    pub fn room(&mut self, size: usize) -> Option<&mut [u8]> {
+        // What came back from the recent blocks may still be read by another.
+        if self.0.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
+            self.0 = buffer(size);
+        }
+        Arc::get_mut(self.0.as_mut()?)?.get_mut(..size)
+    }
+
+    /// The first `len` bytes of what was put into the room.
+    pub fn bytes(&self, len: usize) -> &[u8] {
+        self.0.as_ref().and_then(|block| block.get(..len)).unwrap_or_default()
+    }
+}
+
+/// An empty buffer for a block of `size` bytes; `None`: there is no memory.
+fn buffer(size: usize) -> Option<Block> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).ok()?;
+    bytes.resize(size, 0);
+    Some(Arc::new(bytes))
+}
+
+impl Recent {
+    /// Room for so many blocks of `size` bytes, or for as many as there is memory for.
+    pub fn new(blocks: usize, size: usize) -> Self {
+        let slot = |block| Slot { ticket: None, used: 0, len: 0, block };
+        let slots = (0..blocks).map_while(|_| buffer(size).map(slot)).collect();
+        Self { held: Mutex::new(Held { slots, uses: 0 }) }
+    }
+
+    /// The block and its length, if it is here and nothing has dropped it since it was read.
+    pub fn get(&self, store: &Store, key: Key) -> Option<(Arc<Vec<u8>>, usize)> {
+        let (ticket, block, len) = lock(&self.held).find(key)?;
+        store.is_current(&ticket).then_some((block, len))
+    }
+
+    /// Takes in the first `len` bytes of what is in `spare`, read after `ticket` was given; another buffer is in it then.
+    pub fn put(&self, ticket: Ticket, len: usize, spare: &mut Spare) {
+        let Some(block) = &mut spare.0 else { return };
+        let mut held = lock(&self.held);
+        held.uses += 1;
+        let uses = held.uses;
+        // The one of this block, so that there are no two; or else the one whose last use is the longest ago.
+        let age = |slot: &Slot| if slot.holds(ticket.key()) { 0 } else { slot.used + 1 };
+        if let Some(slot) = held.slots.iter_mut().min_by_key(|slot| age(slot)) {
+            std::mem::swap(&mut slot.block, block);
+            (slot.ticket, slot.len, slot.used) = (Some(ticket), len, uses);
+        }
+    }
+}
+
+impl Held {
+    fn find(&mut self, key: Key) -> Option<(Ticket, Block, usize)> {
+        self.uses += 1;
+        let slot = self.slots.iter_mut().find(|slot| slot.holds(key))?;
+        slot.used = self.uses;
+        Some((slot.ticket?, slot.block.clone(), slot.len))
+    }
+}
+
+impl Slot {
+    fn holds(&self, key: Key) -> bool {
+        self.ticket.is_some_and(|ticket| ticket.key() == key)
+    }
+}

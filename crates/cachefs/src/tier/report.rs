@@ -1,0 +1,166 @@
+//! What the tier has done, and what it costs: as numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use eke_cache_store::Admitted;
+
+/// What running averages are by, bytes.
+const BLOCK: usize = 64 << 10;
+
+/// A new figure's weight in a running average.
+const WEIGHT: f64 = 1.0 / 32.0;
+
+/// Reads below of at most so many bytes are one class each; longer ones are the last class.
+const CLASSES: [usize; 3] = [64 << 10, 128 << 10, 256 << 10];
+
+/// The tier since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Report {
+    /// Blocks asked for that came from the store.
+    pub hits: u64,
+    /// Blocks asked for that came from the few that are kept as they are.
+    pub recent_hits: u64,
+    /// Blocks asked for that were read below.
+    pub misses: u64,
+    /// Times that somebody waited for a block that another was reading already.
+    pub waits: u64,
+    /// Bytes in replies that came from memory.
+    pub bytes_from_store: u64,
+    /// Bytes read below.
+    pub bytes_from_below: u64,
+    /// Bytes written below.
+    pub bytes_written: u64,
+    /// Blocks that were read and not taken in: the queue was full, or there was no room.
+    pub not_admitted: u64,
+    /// Blocks that were read and not tried: their files are not worth it.
+    pub not_worth: u64,
+    /// Files that were found changed by others, or were new, at an open or a write.
+    pub changed: u64,
+    /// Microseconds to unpack 64 KiB, running average; 0 before the first.
+    pub hit_us: f64,
+    /// Microseconds to read 64 KiB below, running averages for reads of up to 64, 128, 256 KiB, and longer.
+    pub below_us: [f64; 4],
+    /// Microseconds to pack 64 KiB, running average; by readers (sync) and by workers (async).
+    pub pack_us: f64,
+}
+
+/// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in `worth`: what a short read takes is
+/// the disk's seek, which a longer one has only once. Updates may overtake each other: a lost one is one of many.
+#[derive(Debug, Default)]
+pub(super) struct Average(AtomicU64);
+
+impl Average {
+    pub fn note(&self, bytes: usize, took: Duration) {
+        if bytes == 0 {
+            return;
+        }
+        let new = took.as_secs_f64() * 1e6 / bytes.div_ceil(BLOCK) as f64;
+        let old = self.us();
+        let next = if old == 0.0 { new } else { old + (new - old) * WEIGHT };
+        self.0.store(next.to_bits(), Ordering::Relaxed);
+    }
+
+    pub fn us(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self, more: usize) {
+        self.0.fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What threads count.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub hits: Count,
+    pub recent_hits: Count,
+    pub misses: Count,
+    pub waits: Count,
+    pub bytes_from_store: Count,
+    pub bytes_from_below: Count,
+    pub bytes_written: Count,
+    pub not_admitted: Count,
+    pub not_worth: Count,
+    pub changed: Count,
+    pub hit: Average,
+    pub below: [Average; 4],
+    pub pack: Average,
+}
+
+impl Counters {
+    pub fn note_below(&self, bytes: usize, took: Duration) {
+        self.bytes_from_below.add(bytes);
+        self.below[class(bytes)].note(bytes, took);
+    }
+
+    pub fn note_admitted(&self, admitted: Admitted) {
+        if matches!(admitted, Admitted::Overrun | Admitted::NoRoom | Admitted::NoMemory) {
+            self.not_admitted.add(1);
+        }
+    }
+
+    pub fn report(&self) -> Report {
+        Report {
+            hits: self.hits.get(),
+            recent_hits: self.recent_hits.get(),
+            misses: self.misses.get(),
+            waits: self.waits.get(),
+            bytes_from_store: self.bytes_from_store.get(),
+            bytes_from_below: self.bytes_from_below.get(),
+            bytes_written: self.bytes_written.get(),
+            not_admitted: self.not_admitted.get(),
+            not_worth: self.not_worth.get(),
+            changed: self.changed.get(),
+            hit_us: self.hit.us(),
+            below_us: self.below.each_ref().map(Average::us),
+            pack_us: self.pack.us(),
+        }
+    }
+}
+
+fn class(bytes: usize) -> usize {
+    CLASSES.iter().position(|&most| bytes <= most).unwrap_or(CLASSES.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_is_by_64_kib_and_follows_slowly() {
+        let average = Average::default();
+        assert_eq!(average.us(), 0.0);
+        average.note(128 << 10, Duration::from_micros(200));
+        assert_eq!(average.us(), 100.0);
+        average.note(64 << 10, Duration::from_micros(132));
+        assert_eq!(average.us(), 101.0);
+        average.note(0, Duration::from_secs(1));
+        assert_eq!(average.us(), 101.0);
+    }
+
+    #[test]
+    fn a_short_read_is_one_block() {
+        let average = Average::default();
+        average.note(30, Duration::from_millis(7));
+        assert_eq!(average.us(), 7000.0);
+        let average = Average::default();
+        average.note((64 << 10) + 1, Duration::from_micros(200));
+        assert_eq!(average.us(), 100.0);
+    }
+
+    #[test]
+    fn reads_below_have_their_class() {
+        assert_eq!([1, 64 << 10, 65_537, 256 << 10, 1 << 20].map(class), [0, 0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Many threads and few descriptors: an answer is never of another file. A program of its own, since the limit is the process's.
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use eke_cachefs::fs::{Asker, Fs, Options};
+use eke_cachefs::node::Nobody;
+use eke_cachefs::tier::Tier;
+use eke_testkit::real::skip;
+use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const ROOT: u64 = 1;
+const ROOTS: Asker = Asker { uid: 0, gid: 0, pid: 0, again: false };
+const DIRS: usize = 400;
+const THREADS: usize = 8;
+const ROUNDS: usize = 4000;
+/// A quarter of it are paths'.
+const DESCRIPTORS: u64 = 300;
+const ATTRIBUTE: &str = "user.name";
+
+fn name(number: usize) -> OsString {
+    format!("dir-{number}").into()
+}
+
+/// Directories, each with its own name as its attribute, and as the name of the one thing in it.
+fn fill(dir: &Path) -> rustix::io::Result<()> {
+    for name in (0..DIRS).map(name) {
+        let path = dir.join(&name);
+        fs::DirBuilder::new().mode(0o755).create(&path).unwrap();
+        fs::write(path.join(&name), "").unwrap();
+        setxattr(&path, ATTRIBUTE, name.as_encoded_bytes(), XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// What is wrong with the answers for this directory.
+fn wrong(fs: &Fs, node: u64, name: &OsStr) -> Option<String> {
+    let value = fs.getxattr(&ROOTS, node, OsStr::new(ATTRIBUTE), 0);
+    if !value.as_ref().is_ok_and(|v| v == name.as_encoded_bytes()) {
+        return Some(format!("{}: its attribute is {value:?}", name.to_string_lossy()));
+    }
+    let mut names = Vec::new();
+    let listed = fs.readdir(node, 0, |entry| {
+        names.push(entry.name.to_owned());
+        false
+    });
+    let is_right = listed.is_ok() && names.len() == 3 && names.iter().any(|n| n == name);
+    (!is_right).then(|| format!("{}: {listed:?}, {names:?}", name.to_string_lossy()))
+}
+
+#[test]
+fn with_few_descriptors_no_answer_is_another_files() {
+    let dir = tempfile::tempdir().unwrap();
+    if let Err(e) = fill(dir.path()) {
+        return skip("with_few_descriptors_no_answer_is_another_files", &format!("no user attributes: {e}"));
+    }
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..before }).unwrap();
+    let root = open(dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options::default()).unwrap();
+    let nodes: Vec<(u64, OsString)> =
+        (0..DIRS).map(name).map(|n| (fs.lookup(ROOT, &n).unwrap().attr.ino.0, n)).collect();
+    let next = AtomicUsize::new(0);
+    let faults: Vec<String> = std::thread::scope(|scope| {
+        let read = || {
+            let mut faults = Vec::new();
+            for _ in 0..ROUNDS {
+                // Far apart, so that what the last one opened is closed by now.
+                let at = next.fetch_add(1, Ordering::Relaxed) * 7 % DIRS;
+                faults.extend(wrong(&fs, nodes[at].0, &nodes[at].1));
+            }
+            faults
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(read)).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    });
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert!(faults.is_empty(), "{} wrong answers: {:?}", faults.len(), &faults[..faults.len().min(5)]);
+}

@@ -1,0 +1,100 @@
+//! A directory, and the mount over another one that serves it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use eke_cache_store::{Store, StoreSpec};
+use eke_cachefs::fs::{Fs, Options, Serve};
+use eke_cachefs::node::Nobody;
+use eke_cachefs::settings::{Compress, Straight};
+use eke_cachefs::tier::{self, Tier};
+use eke_cachefs::worth::{Worth, judge};
+use eke_model::units::Bytes;
+use eke_testkit::real::skip;
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::fs::{Mode, OFlags, open};
+use tempfile::TempDir;
+
+pub struct Mounted {
+    session: Option<BackgroundSession>,
+    place: TempDir,
+    below: TempDir,
+    worth: Arc<Worth>,
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl Mounted {
+    /// Over a new directory in this one.
+    pub fn new(on: &Path, ttl: Duration, straight: Straight) -> Self {
+        let (below, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
+        for dir in [&below, &place] {
+            std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let root =
+            open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
+        let worth = Arc::new(Worth::new(straight, None));
+        let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+        let tier = Arc::new(Tier::new(store, Compress::Sync, options));
+        let options = Options { ttl, forgotten: 64, ..Options::default() };
+        let fs = Fs::new(root, tier, Arc::new(Nobody), options).unwrap().with_worth(Arc::clone(&worth));
+        let mut config = Config::default();
+        let name = MountOption::FSName("eke-test".to_owned());
+        config.mount_options = vec![name, MountOption::DefaultPermissions];
+        if is_root() {
+            config.mount_options.extend([MountOption::Suid, MountOption::Dev]);
+            config.acl = SessionACL::All;
+        }
+        config.n_threads = Some(2);
+        let session =
+            Session::new(Serve::new(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
+        Self { session: Some(session), place, below, worth }
+    }
+
+    /// As the users of the mount see it.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Why files do not go straight through here, if they were to.
+    pub fn no_passthrough(&self) -> Option<String> {
+        self.worth.report().no_passthrough
+    }
+
+    /// As it is below.
+    pub fn below(&self, name: &str) -> PathBuf {
+        self.below.path().join(name)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let place = self.place.path();
+        let umount = if is_root() { ("umount", "-l") } else { ("fusermount3", "-uz") };
+        let _ = std::process::Command::new(umount.0).arg(umount.1).arg(place).status();
+        drop(self.session.take());
+    }
+}
+
+/// Does `test` over a disk and over a tmpfs, with the kernel believing names and attributes for this long.
+pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
+    if !Path::new("/dev/fuse").exists() {
+        assert_ne!(std::env::var("EKE_TESTS").as_deref(), Ok("require"), "{name} needs /dev/fuse");
+        return skip(name, "no /dev/fuse on this machine");
+    }
+    let tmpfs = Path::new("/dev/shm");
+    let disk = std::env::temp_dir();
+    for on in [disk.as_path(), tmpfs].into_iter().filter(|d| d.exists()) {
+        test(&Mounted::new(on, ttl, Straight::Never));
+    }
+}
+
+/// The same with a second, as a mount has it.
+pub fn each(name: &str, test: impl Fn(&Mounted)) {
+    each_for(name, Duration::from_secs(1), test);
+}

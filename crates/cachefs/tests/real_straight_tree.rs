@@ -1,0 +1,123 @@
+//! Files that go straight through, in a mounted tree on the real kernel.
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use eke_cache_store::{Store, StoreSpec};
+use eke_cachefs::fs::{Fs, Options, Serve};
+use eke_cachefs::node::Nobody;
+use eke_cachefs::settings::{Compress, Straight};
+use eke_cachefs::tier::{self, Tier};
+use eke_cachefs::worth::{Worth, judge};
+use eke_model::units::Bytes;
+use eke_testkit::real::{lacking, skip};
+use eke_testkit::tree;
+use fuser::{BackgroundSession, Session};
+
+/// A mounted directory. Unmounted when dropped.
+struct Mounted {
+    session: Option<BackgroundSession>,
+    dir: tempfile::TempDir,
+    tier: Arc<Tier>,
+    worth: Arc<Worth>,
+}
+
+impl Mounted {
+    fn new(content: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        tree::put(dir.path(), "below/file", content);
+        std::fs::create_dir(dir.path().join("mount")).unwrap();
+        let slots = tempfile::tempfile().unwrap();
+        let worth = Arc::new(Worth::new(Straight::Always, Some(slots)));
+        let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
+        let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+        let tier = Arc::new(Tier::new(store, Compress::Sync, options));
+        let below = File::open(dir.path().join("below")).unwrap();
+        let fs = Fs::new(below.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
+        let serve = Serve::new(Arc::new(fs.with_worth(Arc::clone(&worth))));
+        let session = Session::new(serve, dir.path().join("mount"), &fuser::Config::default()).unwrap();
+        Self { session: Some(session.spawn().unwrap()), dir, tier, worth }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("mount").join(name)
+    }
+
+    /// What is below now, by this name.
+    fn below(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join("below").join(name)).unwrap()
+    }
+
+    /// Reads all of a file; whether the worker was asked for any of it.
+    fn read(&self, file: &File) -> (String, bool) {
+        let asked = || {
+            let report = self.tier.report();
+            report.hits + report.misses + report.recent_hits
+        };
+        let (before, mut text) = (asked(), vec![0; file.metadata().unwrap().len() as usize + 10]);
+        let mut len = 0;
+        while let read @ 1.. = file.read_at(&mut text[len..], len as u64).unwrap() {
+            len += read;
+        }
+        text.truncate(len);
+        (String::from_utf8(text).unwrap(), asked() > before)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(self.dir.path().join("mount"), rustix::mount::UnmountFlags::DETACH);
+        drop(self.session.take());
+    }
+}
+
+#[test]
+fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
+    const NAME: &str = "a_straight_file_is_the_file_below_and_a_cached_one_later_is_too";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let text = "a line of text that repeats\n".repeat(20_000);
+    let mounted = Mounted::new(&text);
+    let first = OpenOptions::new().read(true).write(true).open(mounted.path("file")).unwrap();
+    if let Some(why) = mounted.worth.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    assert_eq!(mounted.worth.report().open_straight, 1);
+    assert!(mounted.read(&first) == (text.clone(), false));
+
+    // Writes, appends and truncation through the mount, some of them past this process.
+    first.write_all_at(b"another", 2).unwrap();
+    let mut end = OpenOptions::new().append(true).open(mounted.path("file")).unwrap();
+    end.write_all(b"the end").unwrap();
+    let now = format!("a another{}the end", &text[9..]);
+    assert!(mounted.below("file") == now && mounted.read(&first) == (now.clone(), false));
+    first.set_len(100).unwrap();
+    assert_eq!(mounted.read(&first), (now[..100].to_owned(), false));
+    drop((first, end));
+
+    // What is made straight is there, too.
+    let mut made =
+        File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
+    made.write_all(b"made here").unwrap();
+    assert_eq!(
+        (mounted.below("made").as_str(), mounted.worth.report().open_straight > 0),
+        ("made here", true)
+    );
+    drop(made);
+
+    // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
+    mounted.worth.no_passthrough("for this test".to_owned());
+    while mounted.worth.report().open_straight > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mut cached = File::open(mounted.path("file")).unwrap();
+    assert_eq!(mounted.read(&cached), (now[..100].to_owned(), true));
+    let mut through = String::new();
+    cached.read_to_string(&mut through).unwrap();
+    assert_eq!(through, mounted.below("file"));
+}

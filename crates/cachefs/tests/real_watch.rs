@@ -1,0 +1,191 @@
+//! The watcher on the real kernel: what others change is told, what this process changes is not.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use eke_cachefs::watch::{By, Report, Told, Watch};
+use eke_testkit::real::{lacking, skip};
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(30);
+const FILES: [&str; 6] = ["written", "cut", "reserved", "mapped", "ours", "last"];
+
+/// A watch that runs, and what it tells.
+struct Running {
+    told: Receiver<Told>,
+    stop: Option<OwnedFd>,
+    thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
+}
+
+impl Running {
+    fn start(watch: Watch) -> Self {
+        let (stopped, stop) = rustix::pipe::pipe().unwrap();
+        let (teller, told) = channel();
+        let run = move || watch.run(stopped.as_fd(), |t| teller.send(t).unwrap());
+        Self { told, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
+    }
+
+    fn next(&self) -> Told {
+        self.told.recv_timeout(LONG).unwrap()
+    }
+
+    /// All that is told up to this file.
+    fn until(&self, last: &Path) -> BTreeSet<(u64, u64)> {
+        let mut all = BTreeSet::new();
+        loop {
+            let Told::File { dev, ino } = self.next() else { panic!("nothing was lost") };
+            all.insert((dev, ino));
+            if (dev, ino) == identity(last) {
+                return all;
+            }
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.stop.take());
+        self.thread.take().unwrap().join().unwrap().unwrap();
+    }
+}
+
+fn identity(file: &Path) -> (u64, u64) {
+    let is = file.metadata().unwrap();
+    (is.dev(), is.ino())
+}
+
+/// By another process.
+fn by_another(dir: &Path, script: &str) {
+    assert!(Command::new("sh").args(["-ec", script]).current_dir(dir).status().unwrap().success());
+}
+
+fn directory(parent: &Path) -> (TempDir, File) {
+    let dir = tempfile::tempdir_in(parent).unwrap();
+    let opened = File::open(dir.path()).unwrap();
+    (dir, opened)
+}
+
+fn tells_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Watch) {
+    let (dir, opened) = directory(parent);
+    let at = |name: &str| dir.path().join(name);
+    for name in FILES {
+        std::fs::write(at(name), [b'x'; 9000]).unwrap();
+    }
+    let running = Running::start(watch(opened.as_fd()));
+    assert_eq!(running.next(), Told::Everything, "what was before is not known");
+
+    by_another(
+        dir.path(),
+        "cat last ours >/dev/null; printf x >>written; truncate -s 10 cut; fallocate -l 20000 reserved",
+    );
+    File::options().append(true).open(at("ours")).unwrap().write_all(b"x").unwrap();
+    by_another(
+        dir.path(),
+        "python3 -c 'import mmap; f = open(\"mapped\", \"r+b\"); mmap.mmap(f.fileno(), 0)[0] = 7' || printf x >>mapped",
+    );
+    // What was mapped is told when the last of it is closed, which may be a little after its process has ended.
+    let mut told = running.until(&at("mapped"));
+    by_another(dir.path(), "printf x >>last");
+    told.append(&mut running.until(&at("last")));
+    for name in FILES {
+        assert_eq!(told.contains(&identity(&at(name))), name != "ours", "{name} on {}", parent.display());
+    }
+    running.end();
+}
+
+#[test]
+fn others_changes_are_told_by_handle() {
+    if let Some(why) = lacking(&["/dev/shm"]) {
+        return skip("others_changes_are_told_by_handle", &why);
+    }
+    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Handle, dir).unwrap());
+}
+
+#[test]
+fn others_changes_are_told_by_descriptor() {
+    if let Some(why) = lacking(&["/dev/shm"]) {
+        return skip("others_changes_are_told_by_descriptor", &why);
+    }
+    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Descriptor, dir).unwrap());
+    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::by(By::Descriptor, dir).unwrap());
+}
+
+#[test]
+fn others_changes_are_told_on_the_disk_of_this_machine() {
+    if let Some(why) = lacking(&[]) {
+        return skip("others_changes_are_told_on_the_disk_of_this_machine", &why);
+    }
+    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
+}
+
+#[test]
+fn a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_told() {
+    if let Some(why) = lacking(&[]) {
+        return skip("a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_told", &why);
+    }
+    let (dir, opened) = directory(&std::env::temp_dir());
+    std::fs::write(dir.path().join("last"), b"x").unwrap();
+    let running = Running::start(Watch::new(opened.as_fd()).unwrap());
+    by_another(dir.path(), "for i in 1 2 3; do echo x >gone$i; rm gone$i; done; echo y >last");
+    assert_eq!(running.next(), Told::Everything);
+    running.until(&dir.path().join("last"));
+    running.end();
+}
+
+#[test]
+fn a_queue_that_is_full_is_told_as_everything() {
+    if let Some(why) = lacking(&["/proc/sys/fs/fanotify/max_queued_events"]) {
+        return skip("a_queue_that_is_full_is_told_as_everything", &why);
+    }
+    let most: u32 =
+        std::fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events").unwrap().trim().parse().unwrap();
+    if most > 100_000 {
+        return skip(
+            "a_queue_that_is_full_is_told_as_everything",
+            "the queue is longer than a test should fill",
+        );
+    }
+    let (dir, opened) = directory(Path::new("/dev/shm"));
+    let watch = Watch::new(opened.as_fd()).unwrap();
+    by_another(dir.path(), &format!("seq {} | xargs touch", most + 100));
+    let running = Running::start(watch);
+    assert_eq!([running.next(), running.next()], [Told::Everything; 2]);
+    by_another(dir.path(), "echo x >1");
+    running.until(&dir.path().join("1"));
+    running.end();
+}
+
+/// Set for a copy of this test program without rights.
+const NOBODY: &str = "EKE_WATCH_AS_NOBODY";
+
+#[test]
+fn without_rights_it_says_why() {
+    if std::env::var_os(NOBODY).is_some() {
+        let Err(Report::AtOpens { why }) = Watch::new(File::open("/").unwrap().as_fd()) else {
+            panic!("nobody may not watch")
+        };
+        return eprintln!("why: {why}");
+    }
+    if let Some(why) = lacking(&[]) {
+        return skip("without_rights_it_says_why", &why);
+    }
+    // in a place that everybody may enter
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = dir.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut copy = Command::new(program);
+    copy.args(["without_rights_it_says_why", "--exact", "--nocapture"]).env(NOBODY, "1");
+    let output = copy.uid(65534).gid(65534).current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("why: fanotify_init: "), "{output:?}");
+    assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
+}

@@ -1,0 +1,363 @@
+//! The tier under shuttle: its own files, built once more with shuttle's locks and a model of a file in place of what is
+//! below, under thousands of random schedules. The store is the real one: it has no step of shuttle's inside, so each of
+//! its calls is one step here; `eke-cache` runs its own locks so.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "test code")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eke_cache_store::{FileId, Store, StoreSpec};
+use eke_model::units::Bytes;
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::thread;
+
+use below::File;
+use settings::Compress;
+use tier::ready::Readiness;
+use tier::{Options, Place, Seen, Tier};
+
+#[allow(dead_code, reason = "not all of it is tested here")]
+#[path = "../src/tier/mod.rs"]
+mod tier;
+
+#[path = "../src/footprint.rs"]
+#[allow(dead_code, reason = "not all of it is tested here")]
+mod footprint;
+
+mod settings {
+    pub use eke_cachefs::settings::Compress;
+}
+
+mod sync {
+    use std::sync::PoisonError;
+
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file below as a model: bytes under a lock, with a step of the schedule between two pages.
+mod below {
+    use std::io;
+
+    pub use eke_cachefs::below::Stamp;
+
+    use crate::sync::{Mutex, lock};
+
+    const PAGE: usize = 4096;
+
+    #[derive(Default)]
+    pub struct File(Mutex<Content>);
+
+    #[derive(Default)]
+    struct Content {
+        bytes: Vec<u8>,
+        changes: u64,
+        reads: usize,
+        /// So many reads fail.
+        faults: usize,
+    }
+
+    impl File {
+        pub fn of(bytes: Vec<u8>, faults: usize) -> Self {
+            Self(Mutex::new(Content { bytes, faults, ..Content::default() }))
+        }
+
+        pub fn reads(&self) -> usize {
+            lock(&self.0).reads
+        }
+
+        pub fn stamp(&self) -> io::Result<Stamp> {
+            let content = lock(&self.0);
+            let time_ns = i128::from(content.changes) + 1;
+            Ok(Stamp {
+                size: content.bytes.len() as u64,
+                modified_ns: time_ns,
+                changed_ns: time_ns,
+                born_ns: 1,
+            })
+        }
+
+        pub fn fresh_stamp(&self) -> io::Result<Stamp> {
+            self.stamp()
+        }
+
+        pub fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.begin_read()?;
+            let mut done = 0;
+            for page in out.chunks_mut(PAGE) {
+                let content = lock(&self.0);
+                let from = content.bytes.get(offset as usize + done..).unwrap_or_default();
+                let len = from.len().min(page.len());
+                page[..len].copy_from_slice(&from[..len]);
+                done += len;
+                if len < page.len() {
+                    break;
+                }
+            }
+            Ok(done)
+        }
+
+        pub fn goes_on_at(&self, _: u64) -> bool {
+            false
+        }
+
+        pub fn settle(&self, _: u64, _: usize) -> bool {
+            true
+        }
+
+        pub fn has_dirty(&self, _: u64, _: usize) -> Option<bool> {
+            Some(false)
+        }
+
+        fn begin_read(&self) -> io::Result<()> {
+            let mut content = lock(&self.0);
+            content.reads += 1;
+            if content.faults > 0 {
+                content.faults -= 1;
+                return Err(io::ErrorKind::Other.into());
+            }
+            Ok(())
+        }
+
+        pub fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+            let mut content = lock(&self.0);
+            let (start, end) = (offset as usize, offset as usize + data.len());
+            let len = content.bytes.len().max(end);
+            content.bytes.resize(len, 0);
+            content.bytes[start..end].copy_from_slice(data);
+            content.changes += 1;
+            Ok(data.len())
+        }
+
+        pub fn append(&self, data: &[u8]) -> io::Result<usize> {
+            let mut content = lock(&self.0);
+            content.bytes.extend_from_slice(data);
+            content.changes += 1;
+            Ok(data.len())
+        }
+    }
+}
+
+const BLOCK: usize = 4096;
+const FILE: FileId = FileId(1);
+
+/// A tier over one file, for several threads.
+struct Set {
+    tier: Tier,
+    store: Arc<Store>,
+    below: File,
+}
+
+fn set(compress: Compress, below: File) -> Arc<Set> {
+    let spec = StoreSpec { block_size: BLOCK, shards: 1, ..StoreSpec::for_cpus(Bytes::mib(2), 1) };
+    let store = Arc::new(Store::new(spec).unwrap());
+    let options = Options { tick: Duration::ZERO, recent_blocks: 2, ..Options::default() };
+    Arc::new(Set { tier: Tier::new(store.clone(), compress, options), store, below })
+}
+
+impl Set {
+    fn read(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
+        let mut hands = self.tier.hands();
+        Ok(self.tier.read(&mut hands, FILE, &self.below, offset, len)?.to_vec())
+    }
+
+    fn write(&self, place: Place, data: &[u8]) {
+        let mut hands = self.tier.hands();
+        self.tier.write(&mut hands, FILE, &self.below, place, data).unwrap();
+    }
+
+    fn open(&self) -> Seen {
+        self.tier.opened(FILE, self.below.stamp().unwrap())
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    set: &Arc<Set>,
+    run: impl FnOnce(&Set) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let set = set.clone();
+    thread::spawn(move || run(&set))
+}
+
+fn check(schedules: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(scenario, schedules);
+    shuttle::check_pct(scenario, schedules, 3);
+}
+
+/// Readers of parts and of wholes, one writer: whoever begins to read after a write is acknowledged sees it.
+fn readers_and_a_writer(compress: Compress) {
+    let set = set(compress, File::of(vec![1; 2 * BLOCK], 0));
+    let acknowledged = Arc::new(AtomicUsize::new(1));
+    let windows = [(0, 2 * BLOCK), (100, 50), (BLOCK as u64 - 50, 100)];
+    let readers = windows.map(|(offset, len)| {
+        let acknowledged = acknowledged.clone();
+        spawn(&set, move |set| {
+            for _ in 0..2 {
+                let oldest = acknowledged.load(Ordering::SeqCst);
+                let read = set.read(offset, len).unwrap();
+                assert!(read.len() == len && read.iter().all(|&byte| usize::from(byte) >= oldest));
+                set.store.worker(0).unwrap().step();
+            }
+        })
+    });
+    for value in 2..4 {
+        set.write(Place::At(0), &[value; 2 * BLOCK]);
+        acknowledged.store(value.into(), Ordering::SeqCst);
+    }
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    assert!(set.read(0, 2 * BLOCK).unwrap() == [3; 2 * BLOCK]);
+}
+
+#[test]
+fn no_read_is_older_than_an_acknowledged_write_with_sync() {
+    check(200, || readers_and_a_writer(Compress::Sync));
+}
+
+#[test]
+fn no_read_is_older_than_an_acknowledged_write_with_async() {
+    check(200, || readers_and_a_writer(Compress::Async));
+}
+
+#[test]
+fn a_missing_block_is_read_once() {
+    check(200, || {
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
+        let readers = [(0, BLOCK), (0, BLOCK), (500, 10)].map(|(offset, len)| {
+            spawn(&set, move |set| assert!(set.read(offset, len).unwrap() == vec![7; len]))
+        });
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(set.below.reads(), 1);
+    });
+}
+
+/// Reads as a thread does that must not wait: it is told when the block that another reads has landed.
+fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
+    loop {
+        let Readiness::Flying(key) = set.tier.readiness(FILE, 0, len) else {
+            return set.read(0, len).unwrap();
+        };
+        let (word, told) = shuttle::sync::mpsc::channel();
+        set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
+        told.recv().unwrap();
+    }
+}
+
+#[test]
+fn who_leaves_a_word_is_told_and_the_block_was_read_once() {
+    check(200, || {
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
+        let readers = [(); 3].map(|()| spawn(&set, |set| assert!(read_when_ready(set, BLOCK) == [7; BLOCK])));
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(set.below.reads(), 1);
+    });
+}
+
+#[test]
+fn who_leaves_a_word_is_told_when_the_read_fails_too() {
+    check(200, || {
+        // Both attempts of the first: the whole block, then what was asked for.
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
+        let first = spawn(&set, |set| set.read(0, BLOCK).is_ok());
+        let second = spawn(&set, |set| {
+            let Readiness::Flying(key) = set.tier.readiness(FILE, 0, BLOCK) else { return };
+            let (word, told) = shuttle::sync::mpsc::channel();
+            set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
+            told.recv().unwrap();
+        });
+        assert!(!first.join().unwrap());
+        second.join().unwrap();
+    });
+}
+
+#[test]
+fn those_who_wait_for_each_others_blocks_all_go_on() {
+    check(100, || {
+        let set = set(Compress::Async, File::of(vec![7; 4 * BLOCK], 0));
+        let windows = [(0, 3), (1, 3), (2, 2), (0, 4)];
+        let readers = windows.map(|(block, count)| {
+            spawn(&set, move |set| {
+                let read = set.read((block * BLOCK) as u64, count * BLOCK).unwrap();
+                assert!(read == vec![7; count * BLOCK]);
+            })
+        });
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+#[test]
+fn an_error_is_the_leaders_own_and_the_others_read_themselves() {
+    check(200, || {
+        // Both attempts of whoever leads: the whole block, then what was asked for.
+        let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
+        let readers = [(); 3].map(|()| spawn(&set, |set| set.read(0, BLOCK)));
+        let results = readers.map(|reader| reader.join().unwrap());
+        assert_eq!(results.iter().filter(|result| result.is_err()).count(), 1);
+        assert!(results.iter().flatten().all(|read| *read == [7; BLOCK]));
+    });
+}
+
+#[test]
+fn a_block_at_the_end_is_as_long_as_the_appends_that_were_acknowledged() {
+    check(200, || {
+        let set = set(Compress::Sync, File::of(vec![7; 100], 0));
+        let acknowledged = Arc::new(AtomicUsize::new(100));
+        let readers = [(); 2].map(|()| {
+            let acknowledged = acknowledged.clone();
+            spawn(&set, move |set| {
+                for _ in 0..2 {
+                    let least = acknowledged.load(Ordering::SeqCst);
+                    assert!(set.read(0, 2 * BLOCK).unwrap().len() >= least);
+                }
+            })
+        });
+        for len in [150, 150 + BLOCK] {
+            let more = len - acknowledged.load(Ordering::SeqCst);
+            set.write(Place::End, &vec![7; more]);
+            acknowledged.store(len, Ordering::SeqCst);
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert!(set.read(0, 2 * BLOCK).unwrap() == vec![7; 150 + BLOCK]);
+    });
+}
+
+#[test]
+fn two_writers_of_our_own_are_not_somebody_else() {
+    check(200, || {
+        let set = set(Compress::Sync, File::of(vec![7; 2 * BLOCK], 0));
+        set.open();
+        let writers = [0, 1]
+            .map(|block| spawn(&set, move |set| set.write(Place::At(block * BLOCK as u64), &[8; BLOCK])));
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        assert_eq!(set.open(), Seen::Same);
+        set.below.write_at(&[9], 0).unwrap();
+        assert_eq!(set.open(), Seen::Changed);
+        assert_eq!(set.read(0, 1).unwrap(), [9]);
+    });
+}
+
+#[test]
+fn who_opens_after_a_change_by_others_reads_it() {
+    check(200, || {
+        let set = set(Compress::Async, File::of(vec![1; BLOCK], 0));
+        set.open();
+        let readers = [(0, BLOCK), (4000, 10)].map(|(offset, len)| {
+            spawn(&set, move |set| {
+                set.read(offset, len).unwrap();
+                set.store.worker(0).unwrap().step();
+            })
+        });
+        set.below.write_at(&[2; 10], 4000).unwrap();
+        assert_eq!(set.open(), Seen::Changed);
+        assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
+        readers.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
+    });
+}

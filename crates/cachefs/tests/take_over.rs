@@ -1,0 +1,212 @@
+//! What a second worker makes of what the first one noted; requests that come again. Without a mount: the file system's
+//! functions are called as the kernel would.
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use eke_cachefs::fs::{Asker, End, Fs, Kind, Options};
+use eke_cachefs::node::{Entry, Ledger, Nobody};
+use eke_cachefs::tier::Tier;
+use fuser::{FileHandle, OpenFlags, WriteFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags, open};
+use tempfile::TempDir;
+
+const ROOT: u64 = 1;
+
+/// The fields of [`Entry::Known`] in their order.
+type Known = (u64, u64, OsString, u64, u64, i128, u64);
+
+/// A supervisor: what was noted, and what is kept.
+#[derive(Debug, Default)]
+struct Notes {
+    known: Mutex<Vec<Known>>,
+    open: Mutex<Vec<u64>>,
+    kept: Mutex<Vec<(u64, OwnedFd)>>,
+}
+
+impl Ledger for Notes {
+    fn record(&self, entry: Entry<'_>) {
+        let mut known = self.known.lock().unwrap();
+        match entry {
+            Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
+                known.push((node, parent, name.to_owned(), dev, ino, born_ns, generation));
+            }
+            Entry::Forgotten { node } => known.retain(|k| k.0 != node),
+            Entry::Opened { node } => self.open.lock().unwrap().push(node),
+            Entry::Released { node } => {
+                let mut open = self.open.lock().unwrap();
+                if let Some(at) = open.iter().position(|n| *n == node) {
+                    open.remove(at);
+                }
+            }
+        }
+    }
+
+    fn keep(&self, node: u64, file: BorrowedFd<'_>) -> io::Result<()> {
+        self.kept.lock().unwrap().push((node, file.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    fn drop_kept(&self, node: u64) {
+        self.kept.lock().unwrap().retain(|k| k.0 != node);
+    }
+}
+
+fn serve(dir: &Path, ledger: Arc<dyn Ledger>) -> Fs {
+    let root = open(dir, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    Fs::new(root, Arc::new(Tier::default()), ledger, Options::default()).unwrap()
+}
+
+/// The next worker, with what the last one noted.
+fn next(dir: &Path, notes: &Notes) -> Fs {
+    let fs = serve(dir, Arc::new(Nobody));
+    let known = notes.known.lock().unwrap();
+    let nodes = known.iter().map(|(node, parent, name, dev, ino, born_ns, generation)| Entry::Known {
+        node: *node,
+        parent: *parent,
+        name,
+        dev: *dev,
+        ino: *ino,
+        born_ns: *born_ns,
+        generation: *generation,
+    });
+    let open = notes.open.lock().unwrap().clone();
+    let opens = open.iter().map(|&node| Entry::Opened { node });
+    fs.nodes().restore(nodes.chain(opens), std::mem::take(&mut *notes.kept.lock().unwrap()));
+    fs
+}
+
+fn asker(again: bool) -> Asker {
+    let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Asker { uid: ids.0, gid: ids.1, pid: 0, again }
+}
+
+fn name(name: &str) -> &OsStr {
+    OsStr::new(name)
+}
+
+fn errno<T: std::fmt::Debug>(result: io::Result<T>) -> i32 {
+    result.unwrap_err().raw_os_error().unwrap()
+}
+
+fn text(fs: &Fs, number: u64) -> io::Result<String> {
+    fs.read(number, 0, 100, |data| String::from_utf8(data.to_vec()).unwrap())
+}
+
+#[test]
+fn the_next_worker_serves_what_is_open_moved_and_gone() {
+    let (dir, notes) = (TempDir::new().unwrap(), Arc::new(Notes::default()));
+    fs::create_dir(dir.path().join("dir")).unwrap();
+    for file in ["moved", "gone", "replaced"] {
+        fs::write(dir.path().join("dir").join(file), file).unwrap();
+    }
+    let first = serve(dir.path(), Arc::clone(&notes) as Arc<dyn Ledger>);
+    let parent = first.lookup(ROOT, name("dir")).unwrap().attr.ino.0;
+    let [moved, gone, replaced] = ["moved", "gone", "replaced"].map(|file| {
+        let number = first.lookup(parent, name(file)).unwrap().attr.ino.0;
+        first.open(&asker(false), number, OpenFlags(libc::O_RDWR)).unwrap();
+        number
+    });
+    let end = |parent, file| End { parent, name: name(file) };
+    first.rename(&asker(false), end(parent, "moved"), end(ROOT, "new"), RenameFlags::empty()).unwrap();
+    first.unlink(&asker(false), parent, name("gone"), false).unwrap();
+    first.rename(&asker(false), end(ROOT, "dir"), end(ROOT, "other"), RenameFlags::empty()).unwrap();
+    drop(first);
+    fs::remove_file(dir.path().join("other/replaced")).unwrap();
+    fs::write(dir.path().join("other/replaced"), "another").unwrap();
+
+    let second = next(dir.path(), &notes);
+    assert_eq!(text(&second, moved).unwrap(), "moved");
+    assert_eq!(text(&second, gone).unwrap(), "gone");
+    assert_eq!(second.getattr(gone).unwrap().nlink, 0);
+    let flags = (WriteFlags::empty(), OpenFlags(libc::O_RDWR));
+    assert_eq!(second.write(&asker(false), gone, 0, b"G", flags).unwrap(), 1);
+    assert_eq!(text(&second, gone).unwrap(), "Gone");
+    assert_eq!(errno(text(&second, replaced)), libc::ESTALE);
+    assert_eq!(errno(second.getattr(4_000_000_000)), libc::ESTALE);
+    // The name leads to the new file, which is another node or of another generation.
+    let found = second.lookup(parent, name("replaced")).unwrap();
+    assert!(found.attr.ino.0 != replaced || found.generation > 0);
+}
+
+#[test]
+fn only_what_is_open_is_kept_and_until_its_last_release() {
+    let (dir, notes) = (TempDir::new().unwrap(), Arc::new(Notes::default()));
+    let worker = serve(dir.path(), Arc::clone(&notes) as Arc<dyn Ledger>);
+    let make = |file| {
+        let flags = libc::O_RDWR | libc::O_EXCL;
+        worker.create(&asker(false), ROOT, name(file), (0o644, 0o022), flags).unwrap().0.attr.ino.0
+    };
+    let (open, closed) = (make("open"), make("closed"));
+    worker.open(&asker(false), open, OpenFlags(libc::O_RDONLY)).unwrap();
+    worker.release(&asker(false), closed, FileHandle(0), OpenFlags(libc::O_RDWR));
+    for file in ["open", "closed"] {
+        worker.unlink(&asker(false), ROOT, name(file), false).unwrap();
+    }
+    let kept = || notes.kept.lock().unwrap().iter().map(|k| k.0).collect::<Vec<_>>();
+    assert_eq!(kept(), [open]);
+    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDWR));
+    assert_eq!(kept(), [open]);
+    // Another worker may have counted this one.
+    worker.release(&asker(true), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
+    assert_eq!(kept(), [open]);
+    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
+    assert_eq!(kept(), Vec::<u64>::new());
+}
+
+#[test]
+fn what_was_done_already_is_not_refused_when_it_comes_again() {
+    let dir = TempDir::new().unwrap();
+    let worker = serve(dir.path(), Arc::new(Nobody));
+    let make = |again, file: &str, kind| worker.make(&asker(again), ROOT, name(file), kind, 0o755, 0);
+    make(false, "dir", Kind::Directory).unwrap();
+    assert_eq!(errno(make(false, "dir", Kind::Directory)), libc::EEXIST);
+    make(true, "dir", Kind::Directory).unwrap();
+    assert_eq!(errno(make(true, "dir", Kind::Node(libc::S_IFREG, 0))), libc::EEXIST);
+    make(false, "link", Kind::Symlink(Path::new("here"))).unwrap();
+    make(true, "link", Kind::Symlink(Path::new("here"))).unwrap();
+    assert_eq!(errno(make(true, "link", Kind::Symlink(Path::new("there")))), libc::EEXIST);
+
+    let create =
+        |again| worker.create(&asker(again), ROOT, name("file"), (0o644, 0), libc::O_WRONLY | libc::O_EXCL);
+    let number = create(false).unwrap().0.attr.ino.0;
+    assert_eq!(errno(create(false)), libc::EEXIST);
+    assert_eq!(create(true).unwrap().0.attr.ino.0, number);
+    worker.link(&asker(false), number, ROOT, name("second")).unwrap();
+    worker.link(&asker(true), number, ROOT, name("second")).unwrap();
+
+    let append = |again, offset| {
+        let flags = (WriteFlags::empty(), OpenFlags(libc::O_WRONLY | libc::O_APPEND));
+        worker.write(&asker(again), number, offset, b"record", flags).unwrap()
+    };
+    assert_eq!([append(false, 0), append(true, 0), append(true, 6)], [6, 6, 6]);
+    assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordrecord");
+
+    let end = |file| End { parent: ROOT, name: name(file) };
+    let rename = |again, flags| worker.rename(&asker(again), end("second"), end("third"), flags);
+    rename(false, RenameFlags::empty()).unwrap();
+    assert_eq!(errno(rename(false, RenameFlags::empty())), libc::ENOENT);
+    rename(true, RenameFlags::empty()).unwrap();
+    assert_eq!(errno(rename(true, RenameFlags::EXCHANGE)), libc::EIO);
+    let unlink = |again| worker.unlink(&asker(again), ROOT, name("third"), false);
+    unlink(false).unwrap();
+    assert_eq!(errno(unlink(false)), libc::ENOENT);
+    unlink(true).unwrap();
+    assert_eq!(fs::metadata(dir.path().join("file")).unwrap().nlink(), 1);
+}
+
+#[test]
+fn names_that_are_none_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let worker = serve(dir.path(), Arc::new(Nobody));
+    for bad in ["", ".", "..", "a/b", "../x", "a\0b"] {
+        assert_eq!(errno(worker.lookup(ROOT, name(bad))), libc::EINVAL, "{bad:?}");
+        assert_eq!(errno(worker.unlink(&asker(false), ROOT, name(bad), true)), libc::EINVAL, "{bad:?}");
+    }
+}

@@ -1,0 +1,356 @@
+//! The tier over real files, against what the files hold.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
+use eke_cachefs::below::File;
+use eke_cachefs::settings::Compress;
+use eke_cachefs::tier::clock::{Clock, SystemClock};
+use eke_cachefs::tier::judge::Judge;
+use eke_cachefs::tier::{Hands, Options, Place, Seen, Tier};
+use eke_model::units::Bytes;
+use proptest::prelude::*;
+
+const BLOCK: usize = 4096;
+
+/// A file below, another's descriptor of it, and a tier over it.
+struct Set {
+    tier: Tier,
+    store: Arc<Store>,
+    hands: Hands,
+    file: FileId,
+    below: File,
+    other: std::fs::File,
+}
+
+fn set_with(compress: Compress, options: Options) -> Set {
+    let spec = StoreSpec { block_size: BLOCK, shards: 2, ..StoreSpec::for_cpus(Bytes::mib(4), 1) };
+    let store = Arc::new(Store::new(spec).unwrap());
+    let tier = Tier::new(store.clone(), compress, options);
+    let other = tempfile::tempfile().unwrap();
+    let below = File::new(OwnedFd::from(other.try_clone().unwrap()));
+    let meta = other.metadata().unwrap();
+    let (hands, file) = (tier.hands(), tier.id(meta.dev(), meta.ino()));
+    Set { tier, store, hands, file, below, other }
+}
+
+fn set(compress: Compress) -> Set {
+    set_with(compress, Options::default())
+}
+
+impl Set {
+    fn read(&mut self, offset: u64, len: usize) -> Vec<u8> {
+        self.tier.read(&mut self.hands, self.file, &self.below, offset, len).unwrap().to_vec()
+    }
+
+    fn write(&mut self, place: Place, data: &[u8]) {
+        let written = self.tier.write(&mut self.hands, self.file, &self.below, place, data);
+        assert_eq!(written.unwrap(), data.len());
+    }
+
+    fn truncate(&self, size: u64) {
+        let from = size.min(self.other.metadata().unwrap().len());
+        self.tier.change(self.file, from, &self.below, || self.other.set_len(size)).unwrap();
+    }
+
+    fn open(&self) -> Seen {
+        self.tier.opened(self.file, self.below.stamp().unwrap())
+    }
+
+    fn pack(&self) {
+        let mut worker = self.store.worker(0).unwrap();
+        while worker.step() != Did::Nothing {}
+    }
+}
+
+fn text(len: usize, seed: u64) -> Vec<u8> {
+    (0..len).map(|at| ((at as u64 / 7 * (seed + 3)) % 61) as u8).collect()
+}
+
+/// A clock that is so many nanoseconds ahead.
+#[derive(Default)]
+struct Ahead(AtomicI64);
+
+impl Clock for Ahead {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wall_ns(&self) -> i128 {
+        SystemClock.wall_ns() + i128::from(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Read(u64, usize),
+    Write(u64, usize),
+    Append(usize),
+    Truncate(u64),
+    Foreign(u64, usize),
+    ForeignEnd(u64),
+    Open,
+    Pack,
+    Damage(u64),
+    Resize(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (at, len) = (0..80_000_u64, 1..40_000_usize);
+    prop_oneof![
+        6 => (at.clone(), len.clone()).prop_map(|(at, len)| Op::Read(at, len)),
+        3 => (at.clone(), len.clone()).prop_map(|(at, len)| Op::Write(at, len)),
+        1 => (at.clone(), 1..200_usize).prop_map(|(at, len)| Op::Write(at, len)),
+        1 => len.clone().prop_map(Op::Append),
+        2 => at.clone().prop_map(Op::Truncate),
+        1 => (at.clone(), len).prop_map(|(at, len)| Op::Foreign(at, len)),
+        1 => at.prop_map(Op::ForeignEnd),
+        1 => Just(Op::Open),
+        2 => Just(Op::Pack),
+        1 => (0..20_u64).prop_map(Op::Damage),
+        1 => (0..3_u64).prop_map(Op::Resize),
+    ]
+}
+
+fn put(model: &mut Vec<u8>, at: usize, data: &[u8]) {
+    model.resize(model.len().max(at + data.len()), 0);
+    model[at..at + data.len()].copy_from_slice(data);
+}
+
+fn apply(set: &mut Set, model: &mut Vec<u8>, op: &Op, seed: u64) {
+    match *op {
+        Op::Read(at, len) => {
+            let at_most = |at: usize| at.min(model.len());
+            let expected = &model[at_most(at as usize)..at_most(at as usize + len)];
+            assert!(set.read(at, len) == expected, "read of {len} at {at} of {}", model.len());
+        }
+        Op::Write(at, len) => {
+            set.write(Place::At(at), &text(len, seed));
+            put(model, at as usize, &text(len, seed));
+        }
+        Op::Append(len) => {
+            set.write(Place::End, &text(len, seed));
+            model.extend(text(len, seed));
+        }
+        Op::Truncate(size) => {
+            set.truncate(size);
+            model.resize(size as usize, 0);
+        }
+        Op::Foreign(at, len) => {
+            set.other.write_all_at(&text(len, seed), at).unwrap();
+            put(model, at as usize, &text(len, seed));
+            set.open();
+        }
+        Op::ForeignEnd(size) => {
+            set.other.set_len(size).unwrap();
+            model.resize(size as usize, 0);
+            set.open();
+        }
+        Op::Open => _ = set.open(),
+        Op::Pack => set.pack(),
+        Op::Damage(block) => _ = set.store.damage(Key::new(set.file, block)),
+        Op::Resize(mib) => set.store.resize(Bytes::mib(mib)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_read_is_what_the_file_holds(
+        ops in proptest::collection::vec(op(), 1..60),
+        sync in any::<bool>(),
+    ) {
+        let mut set = set(if sync { Compress::Sync } else { Compress::Async });
+        let mut model = Vec::new();
+        for (seed, op) in ops.iter().enumerate() {
+            apply(&mut set, &mut model, op, seed as u64);
+        }
+        prop_assert_eq!(set.store.check(), Ok(()));
+        let all = set.read(0, model.len() + BLOCK);
+        prop_assert!(all == model);
+    }
+}
+
+#[test]
+fn what_was_read_once_is_read_from_memory() {
+    let mut set = set(Compress::Sync);
+    set.other.write_all_at(&text(100_000, 1), 0).unwrap();
+    assert!(set.read(0, 100_000) == text(100_000, 1));
+    let cold = set.tier.report();
+    assert_eq!((cold.misses, cold.bytes_from_below), (25, 100_000));
+    assert!(set.read(0, 100_000) == text(100_000, 1));
+    let warm = set.tier.report();
+    assert_eq!((warm.misses, warm.hits + warm.recent_hits, warm.bytes_from_store), (25, 25, 100_000));
+    assert_eq!(warm.bytes_from_below, 100_000);
+}
+
+#[test]
+fn small_reads_next_to_each_other_unpack_a_block_once() {
+    let mut set = set(Compress::Sync);
+    set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
+    set.read(0, BLOCK);
+    for at in 0..8 {
+        assert!(set.read(at * 512, 512) == text(BLOCK, 1)[at as usize * 512..][..512]);
+    }
+    let report = set.tier.report();
+    assert_eq!((report.misses, report.hits, report.recent_hits), (1, 1, 7));
+}
+
+#[test]
+fn with_async_the_workers_take_in_what_was_read() {
+    let mut set = set(Compress::Async);
+    set.other.write_all_at(&text(3 * BLOCK, 1), 0).unwrap();
+    set.read(0, 3 * BLOCK);
+    assert_eq!(set.store.stats().insertions, 0);
+    set.pack();
+    assert_eq!(set.store.stats().insertions, 3);
+    set.read(0, 3 * BLOCK);
+    assert_eq!(set.tier.report().misses, 3);
+}
+
+#[test]
+fn a_file_is_the_same_until_somebody_else_changes_it() {
+    let clock = Arc::new(Ahead::default());
+    let mut set = set_with(Compress::Sync, Options { clock: clock.clone(), ..Options::default() });
+    set.write(Place::At(0), &text(BLOCK, 1));
+    assert_eq!(set.open(), Seen::Changed, "nothing was known");
+    assert_eq!(set.open(), Seen::Changed, "a change within the tick would not show");
+    clock.0.store(3_000_000_000, Ordering::SeqCst);
+    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    set.write(Place::End, &text(10, 2));
+    set.truncate(100);
+    assert_eq!(set.open(), Seen::Same, "our own changes are known");
+    std::thread::sleep(Duration::from_millis(30));
+    set.other.write_all_at(b"x", 0).unwrap();
+    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    set.tier.forget(set.file);
+    assert_eq!(set.open(), Seen::Changed);
+}
+
+#[test]
+fn a_change_by_others_shows_at_our_own_next_write() {
+    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
+    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
+    set.write(Place::At(0), &text(3 * BLOCK, 1));
+    set.open();
+    set.read(0, 3 * BLOCK);
+    std::thread::sleep(Duration::from_millis(30));
+    set.other.write_all_at(b"x", 0).unwrap();
+    set.write(Place::At(BLOCK as u64), b"y");
+    assert_eq!(set.read(0, 1), b"x");
+    assert_eq!(set.open(), Seen::Changed, "the kernel has old pages");
+}
+
+#[test]
+fn a_file_that_grew_below_is_not_served_short() {
+    let mut set = set(Compress::Sync);
+    set.other.write_all_at(b"short", 0).unwrap();
+    assert_eq!(set.read(0, 100), b"short");
+    set.other.write_all_at(b"er now", 5).unwrap();
+    assert_eq!(set.read(0, 100), b"shorter now");
+    set.truncate(3);
+    assert_eq!(set.read(0, 100), b"sho");
+}
+
+struct Never;
+
+impl Judge for Never {
+    fn admit(&self, _: FileId, _: u64) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_is_not_worth_it_is_read_and_not_taken_in() {
+    let mut set = set_with(Compress::Sync, Options { judge: Arc::new(Never), ..Options::default() });
+    set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
+    (0..2).for_each(|_| assert!(set.read(0, BLOCK) == text(BLOCK, 1)));
+    assert_eq!((set.store.stats().insertions, set.tier.report().not_worth), (0, 2));
+}
+
+#[test]
+fn without_a_store_all_is_read_below() {
+    let (tier, other) = (Tier::default(), tempfile::tempfile().unwrap());
+    let (below, mut hands) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.hands());
+    let file = tier.id(1, 2);
+    tier.write(&mut hands, file, &below, Place::End, &text(9000, 1)).unwrap();
+    assert!(tier.read(&mut hands, file, &below, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
+    assert_eq!(tier.report().bytes_from_below, 8900);
+}
+
+#[test]
+fn errors_below_are_passed_on() {
+    let mut set = set(Compress::Sync);
+    set.below = File::new(std::fs::File::open("/").unwrap().into());
+    let error = set.tier.read(&mut set.hands, set.file, &set.below, 0, 10).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::ISDIR.raw_os_error()));
+}
+
+#[test]
+fn a_sparse_file_of_a_tebibyte_costs_nothing() {
+    let mut set = set(Compress::Sync);
+    set.truncate(1 << 40);
+    set.write(Place::At(1 << 39), b"middle");
+    for at in [0, 12_345_678_901, (1 << 40) - 10_000] {
+        assert!(set.read(at, 10_000) == [0; 10_000]);
+    }
+    assert_eq!(set.read((1 << 39) - 3, 12), b"\0\0\0middle\0\0\0");
+    assert_eq!(set.read(1 << 40, 100), b"");
+    let stats = set.store.stats();
+    assert!(stats.zero > 8 && stats.fast + stats.uncompressed <= 2, "{stats:?}");
+}
+
+#[test]
+fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes() {
+    const SIZE: usize = 20 * BLOCK;
+    let Set { tier, file, below, other, .. } = &set(Compress::Async);
+    let fill = || other.write_all_at(&text(SIZE, 1), 0).unwrap();
+    fill();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut hands = tier.hands();
+            while !done.load(Ordering::SeqCst) {
+                let read = tier.read(&mut hands, *file, below, 100, SIZE).unwrap();
+                let right = |(&byte, expected): (&u8, u8)| byte == expected || byte == 0;
+                assert!(read.iter().zip(text(SIZE, 1).split_off(100)).all(right));
+            }
+        });
+        for round in 0..300 {
+            tier.change(*file, 0, below, || other.set_len(round * 97)).unwrap();
+            fill();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn identities_are_one_to_a_file_and_stay() {
+    let tier = Tier::default();
+    let files = [(1, 5), (1, 6), (2, 5), (1, u64::MAX), (1, 1 << 63), (2, 6)];
+    let ids = files.map(|(dev, ino)| tier.id(dev, ino));
+    assert_eq!(files.map(|(dev, ino)| tier.id(dev, ino)), ids);
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), files.len());
+}
+
+/// Stores through a mapping of it have no time. A write of our own does not make up for that.
+#[test]
+fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
+    let mut set = set_with(Compress::Sync, Options { tick: Duration::ZERO, ..Options::default() });
+    let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    set.below = File::new(memory);
+    set.write(Place::At(0), &[1; 5000]);
+    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    for _ in 0..2 {
+        assert_eq!(set.read(0, 5000), [1; 5000]);
+        set.write(Place::At(0), &[1; 5000]);
+        assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    }
+}

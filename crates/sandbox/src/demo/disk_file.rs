@@ -1,0 +1,131 @@
+//! The temporary swap file.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use eke_kernel::cgroup::name;
+use eke_kernel::{Root, read, swap_area};
+use eke_model::units::Bytes;
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+
+/// File systems without a disk behind them, or on which a new file cannot be swap, by `statfs(2)`'s `f_type`
+/// (include/uapi/linux/magic.h).
+const UNFIT: [(i64, &str); 5] = [
+    (0x0102_1994, "tmpfs, which is memory"),
+    (0x8584_58f6, "ramfs, which is memory"),
+    (0x794c_7630, "overlayfs, which cannot hold swap"),
+    (0x9123_683e, "btrfs, which needs a specially made file for swap"),
+    (0x6969, "NFS, which is not this machine's disk"),
+];
+/// In the file's name, before its owner.
+const LABEL: &str = "ekedemoswap";
+
+/// A file with a swap header, removed when dropped; swap it off before.
+#[derive(Debug)]
+pub struct DiskFile {
+    path: PathBuf,
+}
+
+/// Why there can be no swap file, in a sentence for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} {}: {why}", path.display())]
+pub struct NoFile {
+    what: &'static str,
+    path: PathBuf,
+    why: String,
+}
+
+/// Where the file goes unless the user says otherwise: `/var/tmp`, which outlives a boot and so is on a disk.
+/// As the kernel shows it in `/proc/swaps`: without symbolic links.
+pub fn default_dir() -> PathBuf {
+    let dir = PathBuf::from("/var/tmp");
+    dir.canonicalize().unwrap_or(dir)
+}
+
+impl DiskFile {
+    /// Makes the file in `dir`, of `size` and some more, after removing those of dead owners.
+    ///
+    /// # Errors
+    /// No room, or a file system that cannot hold swap; nothing is left then.
+    pub fn make(root: &Root, dir: &Path, size: Bytes) -> Result<Self, NoFile> {
+        sweep(root, dir);
+        let failed =
+            |what, e: &dyn std::fmt::Display| NoFile { what, path: dir.to_owned(), why: e.to_string() };
+        let name =
+            name::of_this_process(root, LABEL).map_err(|e| failed("cannot name a swap file in", &e))?;
+        let file = Self { path: dir.join(name) };
+        let handle = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path);
+        let handle = handle.map_err(|e| failed("cannot make a swap file in", &e))?;
+        if let Some(why) = fstatfs(&handle).ok().and_then(|s| unfit(s.f_type)) {
+            return Err(failed("no swap file in", &format!("it is on {why}")));
+        }
+        let bytes = (size + Bytes::mib(16)).0;
+        fallocate(&handle, FallocateFlags::empty(), 0, bytes)
+            .map_err(|e| failed("no room for a swap file in", &format!("{e} ({} wanted)", Bytes(bytes))))?;
+        let relative = file.path.to_string_lossy();
+        swap_area::write_header(root, &relative, bytes).map_err(|e| failed("no swap file in", &e))?;
+        Ok(file)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn unfit(kind: impl TryInto<i64>) -> Option<&'static str> {
+    let kind = kind.try_into().ok()?;
+    UNFIT.iter().find(|(magic, _)| *magic == kind).map(|(_, why)| *why)
+}
+
+/// Removes swap files in `dir` whose owner does not run any more (it was killed with SIGKILL) and that are not swap now:
+/// those that are, `eke down` swaps off first.
+pub fn sweep(root: &Root, dir: &Path) {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(owner) = name.strip_prefix(LABEL).and_then(|_| name::owner(&name)) else { continue };
+        let in_use = read::swap_at(root, &path.to_string_lossy()).map_or(true, |area| area.is_some());
+        if !in_use && name::is_alive(root, owner).is_ok_and(|alive| !alive) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_no_disk() {
+        assert!(unfit(0x0102_1994_i64).is_some_and(|why| why.contains("memory")));
+        assert!(unfit(0xef53_i64).is_none(), "ext4");
+    }
+
+    #[test]
+    fn what_dead_owners_left_is_swept_and_other_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let me = name::of_this_process(&Root::host(), LABEL).unwrap();
+        let dead = format!("{LABEL}-{}-1", std::process::id());
+        for name in [me.as_str(), &dead, "something-1-1"] {
+            OpenOptions::new().write(true).create_new(true).open(dir.path().join(name)).unwrap();
+        }
+        sweep(&Root::host(), dir.path());
+        assert!(dir.path().join(me).exists() && dir.path().join("something-1-1").exists());
+        assert!(!dir.path().join(dead).exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_a_reason() {
+        let why =
+            DiskFile::make(&Root::host(), Path::new("/nonexistent"), Bytes::mib(1)).unwrap_err().to_string();
+        assert!(why.starts_with("cannot make a swap file in /nonexistent"), "{why}");
+    }
+}

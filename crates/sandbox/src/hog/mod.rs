@@ -1,0 +1,339 @@
+//! The *hog*: a program that holds memory of its own with known content.
+//!
+//! It fills pages that compress by a known ratio, touches them round and round, times every access, and at the end
+//! checks that every page still holds what was put there. Experiments and tests run it as a process of its own
+//! (`eke hog SPEC`), usually in a box.
+//!
+//! - [`page`]: what a page holds
+//! - [`latency`]: access times, kept in 15 KiB whatever their number
+
+pub mod latency;
+pub mod page;
+
+use std::hint::black_box;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use eke_model::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use latency::{Latencies, Latency};
+use page::{Page, Recipe, sum};
+
+/// Before each pass of a hog that runs until it is told to end: its pages stay warm, and a CPU stays free.
+const PAUSE_MS: u64 = 50;
+/// In a long pause it looks so often whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a hog does. As text it is JSON; what is left out has the value of [`HogSpec::default`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HogSpec {
+    /// How much it holds; rounded down to pages of 4 KiB.
+    pub size: Bytes,
+    /// How many times smaller a page is after compression, 1 to 40.
+    pub ratio: f64,
+    /// The same seed gives the same pages.
+    pub seed: u64,
+    /// How often it touches (reads and changes) every page after filling; `None`: until told to end.
+    pub passes: Option<u32>,
+    /// Where it runs until told to end: the pause before each pass, in milliseconds. In a long one its pages get cold.
+    pub pause_ms: u64,
+    /// Then this many reads of one page, each timed.
+    pub turns: Option<Turns>,
+}
+
+/// Page turns: reads of one page at a time, in an order that is random and always the same, so that each page comes
+/// again only after all others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turns {
+    /// At most so many.
+    pub count: u64,
+    /// Not longer than this, in seconds.
+    pub seconds: f64,
+}
+
+impl Default for HogSpec {
+    fn default() -> Self {
+        Self { size: Bytes::mib(256), ratio: 3.0, seed: 1, passes: Some(1), pause_ms: PAUSE_MS, turns: None }
+    }
+}
+
+/// What a hog did and saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HogReport {
+    /// What it held.
+    pub size: Bytes,
+    /// The ratio that was asked for.
+    pub ratio: f64,
+    /// The seed of its content.
+    pub seed: u64,
+    /// The time to fill its pages, in seconds.
+    pub fill_seconds: f64,
+    /// Complete passes.
+    pub passes: u32,
+    /// The time of all passes, in seconds.
+    pub pass_seconds: f64,
+    /// Times of single touches in the passes.
+    pub touches: Option<Latency>,
+    /// Times of single page turns.
+    pub turns: Option<Latency>,
+    /// The time of all turns, with the check of each page, in seconds.
+    pub turn_seconds: f64,
+    /// Page faults of all turns that waited for swap or a disk.
+    pub turn_major_faults: u64,
+    /// Pages that did not hold at the end, or at a turn, what was put there.
+    pub corrupted_pages: u64,
+}
+
+/// Why a hog cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The specification asks for what cannot be.
+    #[error("the hog cannot do that: {0}")]
+    Spec(String),
+    /// There is no address space for it.
+    #[error("cannot reserve {size} of memory: {source}; ask for less")]
+    Memory {
+        /// What was asked for.
+        size: Bytes,
+        /// What the allocator answered.
+        source: std::collections::TryReserveError,
+    },
+}
+
+struct Hog {
+    recipe: Recipe,
+    pages: Vec<Page>,
+    sums: Vec<u64>,
+}
+
+/// Runs a hog in this process until it is done or `stop` is set; `filled` is called when all pages are there.
+///
+/// # Errors
+/// A size of less than a page, a ratio outside 1 to 40, or no address space. The machine running out of memory is no
+/// error: the kernel kills the process.
+pub fn run(spec: &HogSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<HogReport, Error> {
+    let started = Instant::now();
+    let mut hog = Hog::reserve(spec)?;
+    hog.fill(stop);
+    let fill_seconds = started.elapsed().as_secs_f64();
+    filled();
+    let passed = Instant::now();
+    let (passes, touches) = hog.touch(spec, stop);
+    let pass_seconds = passed.elapsed().as_secs_f64();
+    let (faults_before, turning) = (own_major_faults(), Instant::now());
+    let (turns, corrupted_at_turns) =
+        spec.turns.map_or_else(Default::default, |turns| hog.turn(turns, spec.seed, stop));
+    let (turn_seconds, faults_after) = (turning.elapsed().as_secs_f64(), own_major_faults());
+    Ok(HogReport {
+        size: Bytes((hog.pages.len() * size_of::<Page>()) as u64),
+        ratio: spec.ratio,
+        seed: spec.seed,
+        fill_seconds,
+        passes,
+        pass_seconds,
+        touches: touches.summary(),
+        turns: turns.summary(),
+        turn_seconds,
+        turn_major_faults: faults_after.saturating_sub(faults_before),
+        corrupted_pages: corrupted_at_turns.max(hog.corrupted()),
+    })
+}
+
+impl Hog {
+    fn reserve(spec: &HogSpec) -> Result<Self, Error> {
+        let recipe = Recipe::new(spec.seed, spec.ratio).map_err(Error::Spec)?;
+        let count = usize::try_from(spec.size.0).unwrap_or(usize::MAX) / size_of::<Page>();
+        if count == 0 {
+            return Err(Error::Spec(format!("a size of {} is less than a page of 4 KiB", spec.size)));
+        }
+        let (mut pages, mut sums) = (Vec::new(), Vec::new());
+        let reserved = pages.try_reserve_exact(count).and_then(|()| sums.try_reserve_exact(count));
+        reserved.map_err(|source| Error::Memory { size: spec.size, source })?;
+        Ok(Self { recipe, pages, sums })
+    }
+
+    fn fill(&mut self, stop: &AtomicBool) {
+        for index in 0..self.pages.capacity() as u64 {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let page = self.recipe.page(index);
+            self.sums.push(sum(&page));
+            self.pages.push(page);
+        }
+    }
+
+    fn touch(&mut self, spec: &HogSpec, stop: &AtomicBool) -> (u32, Latencies) {
+        let mut times = Latencies::default();
+        let mut done = 0;
+        while spec.passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
+            if spec.passes.is_none() {
+                pause(Duration::from_millis(spec.pause_ms), stop);
+            }
+            for page in &mut self.pages {
+                if stop.load(Ordering::Relaxed) {
+                    return (done, times);
+                }
+                let start = Instant::now();
+                page.touch();
+                times.add(Nanos::from(start.elapsed()));
+            }
+            done = done.saturating_add(1);
+        }
+        (done, times)
+    }
+
+    /// Only the read is timed; the check of the page, which finds it in memory, is not.
+    fn turn(&self, turns: Turns, seed: u64, stop: &AtomicBool) -> (Latencies, u64) {
+        let order = page::order(self.pages.len(), seed);
+        let mut times = Latencies::default();
+        let mut corrupted = 0;
+        let begun = Instant::now();
+        for turn in (0..turns.count).zip(order.iter().cycle()) {
+            if stop.load(Ordering::Relaxed) || begun.elapsed().as_secs_f64() >= turns.seconds {
+                break;
+            }
+            let index = *turn.1 as usize;
+            let start = Instant::now();
+            black_box(self.pages[index].first());
+            times.add(Nanos::from(start.elapsed()));
+            corrupted += u64::from(sum(&self.pages[index]) != self.sums[index]);
+        }
+        (times, corrupted)
+    }
+
+    fn corrupted(&self) -> u64 {
+        self.pages.iter().zip(&self.sums).filter(|(page, expected)| sum(page) != **expected).count() as u64
+    }
+}
+
+fn pause(time: Duration, stop: &AtomicBool) {
+    let begun = Instant::now();
+    while begun.elapsed() < time && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
+    }
+}
+
+fn own_major_faults() -> u64 {
+    major_faults(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0)
+}
+
+/// Field 12 of `/proc/PID/stat`: page faults that had to wait for I/O (proc_pid_stat(5)).
+fn major_faults(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(9)?.parse().ok()
+}
+
+/// The hog as a program: one argument, a [`HogSpec`] as JSON; its report as one line of JSON on stdout. One that runs
+/// until told says `filled` on stderr when it holds everything, and ends when its stdin does. The exit code is 0, 1 if
+/// a page was corrupted, 2 for a bad argument.
+pub fn program(argument: &str) -> u8 {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let spec: HogSpec = match serde_json::from_str(argument) {
+        Ok(spec) => spec,
+        Err(e) => {
+            eprintln!(
+                "hog: \"{argument}\" is not a specification: {e}; for example '{{\"size\": 268435456, \"ratio\": 3.0}}'"
+            );
+            return 2;
+        }
+    };
+    let until_told = spec.passes.is_none();
+    if until_told {
+        std::thread::spawn(|| {
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            STOP.store(true, Ordering::Relaxed);
+        });
+    }
+    match run(&spec, &STOP, || {
+        if until_told {
+            eprintln!("filled")
+        }
+    }) {
+        Ok(report) => {
+            println!("{}", serde_json::to_string(&report).unwrap_or_default());
+            u8::from(report.corrupted_pages > 0)
+        }
+        Err(e) => {
+            eprintln!("hog: {e}");
+            2
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> HogSpec {
+        HogSpec {
+            size: Bytes::mib(1),
+            passes: Some(2),
+            turns: Some(Turns { count: 500, seconds: 5.0 }),
+            ..HogSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_hog_counts_what_it_does_and_finds_its_pages_whole() {
+        let report = run(&small(), &AtomicBool::new(false), || {}).unwrap();
+        assert_eq!((report.size, report.passes, report.corrupted_pages), (Bytes::mib(1), 2, 0));
+        assert_eq!((report.touches.unwrap().count, report.turns.unwrap().count), (512, 500));
+    }
+
+    #[test]
+    fn a_changed_page_is_found() {
+        let mut hog = Hog::reserve(&small()).unwrap();
+        hog.fill(&AtomicBool::new(false));
+        hog.touch(&HogSpec::default(), &AtomicBool::new(false));
+        assert_eq!(hog.corrupted(), 0);
+        hog.pages.swap(3, 4);
+        assert_eq!(hog.corrupted(), 2);
+        assert_eq!(hog.turn(Turns { count: 256, seconds: 5.0 }, 1, &AtomicBool::new(false)).1, 2);
+    }
+
+    #[test]
+    fn a_hog_that_is_told_to_stop_stops() {
+        let spec = HogSpec { size: Bytes::mib(1), passes: None, ..HogSpec::default() };
+        let report = run(&spec, &AtomicBool::new(true), || {}).unwrap();
+        assert_eq!(report.passes, 0);
+    }
+
+    #[test]
+    fn impossible_hogs_are_refused() {
+        for spec in [
+            HogSpec { size: Bytes(100), ..HogSpec::default() },
+            HogSpec { ratio: 0.5, ..HogSpec::default() },
+            HogSpec { ratio: f64::NAN, ..HogSpec::default() },
+        ] {
+            assert!(run(&spec, &AtomicBool::new(false), || {}).is_err(), "{spec:?}");
+        }
+        assert_eq!(program("{\"sice\": 1}"), 2);
+    }
+
+    #[test]
+    fn a_specification_is_short_json() {
+        let spec: HogSpec = serde_json::from_str(r#"{"size": 1048576, "passes": null}"#).unwrap();
+        assert_eq!((spec.size, spec.passes, spec.ratio), (Bytes::mib(1), None, 3.0));
+    }
+
+    #[test]
+    fn a_hog_that_pauses_touches_nothing_and_can_be_told_to_stop() {
+        let spec = HogSpec { size: Bytes::mib(1), passes: None, pause_ms: 3_600_000, ..HogSpec::default() };
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let hog = std::thread::spawn(move || run(&spec, &STOP, || ()));
+        std::thread::sleep(Duration::from_millis(100));
+        STOP.store(true, Ordering::Relaxed);
+        let report = hog.join().unwrap().unwrap();
+        assert_eq!((report.passes, report.touches), (0, None));
+    }
+
+    #[test]
+    fn major_faults_are_field_12() {
+        assert_eq!(major_faults("42 (a) b) S 1 2 3 4 5 6 7 8 99 10 11"), Some(99));
+    }
+}

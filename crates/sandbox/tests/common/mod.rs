@@ -1,0 +1,83 @@
+//! What the tests of box and demo share.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use eke_kernel::{Root, zram};
+use eke_model::step::ZramSpec;
+use eke_model::units::Bytes;
+use eke_sandbox::hog::HogSpec;
+
+/// The hog as a command.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn hog(spec: &HogSpec) -> Vec<OsString> {
+    vec![env!("CARGO_BIN_EXE_eke-hog").into(), serde_json::to_string(spec).unwrap().into()]
+}
+
+/// The groups that eke has on this machine.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn groups() -> Vec<String> {
+    let tops = ["memory/eke", "unified/eke", "eke"];
+    let mut all: Vec<String> =
+        tops.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
+    all.retain(|name| eke_kernel::cgroup::name::owner(name).is_some());
+    all
+}
+
+/// Waits for something, at most five seconds.
+#[allow(dead_code, reason = "not every test uses it")]
+pub fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..250 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it did not come");
+}
+
+/// A swap area for one test; off and gone when dropped.
+pub struct ScratchSwap {
+    path: std::path::PathBuf,
+    zram: Option<String>,
+}
+
+impl ScratchSwap {
+    /// On a new zram device, before all other swap.
+    #[allow(dead_code, reason = "not every test uses it")]
+    pub fn zram(size: Bytes) -> Self {
+        let root = Root::host();
+        let name = zram::hot_add(&root).unwrap();
+        let guard = Self { path: format!("/dev/{name}").into(), zram: Some(name.clone()) };
+        let spec = ZramSpec {
+            algorithm: "lz4".into(),
+            params: None,
+            recompress_with: None,
+            backing_dev: None,
+            disksize: size,
+            swap_priority: Some(32_000),
+        };
+        zram::configure(&root, &name, &spec).unwrap();
+        guard
+    }
+
+    /// On a file that has a swap header.
+    #[allow(dead_code, reason = "not every test uses it")]
+    pub fn file(path: &std::path::Path) -> Result<Self, String> {
+        Root::host().sys().swapon(path, Some(32_000), None).map_err(|e| e.to_string())?;
+        Ok(Self { path: path.to_owned(), zram: None })
+    }
+}
+
+impl Drop for ScratchSwap {
+    fn drop(&mut self) {
+        let root = Root::host();
+        let off = root.sys().swapoff(&self.path);
+        if let Some(name) = &self.zram {
+            let removed = zram::remove(&root, name);
+            assert!(removed.is_ok() || std::thread::panicking(), "{off:?} {removed:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The box on the real kernel.
+
+mod common;
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use common::{ScratchSwap, groups, hog};
+use eke_kernel::{Root, cgroup};
+use eke_model::units::Bytes;
+use eke_sandbox::hog::{HogReport, HogSpec};
+use eke_sandbox::pen::{self, Error, Output, PenSpec, Report, Swap};
+use eke_testkit::real::{lacking, lock_machine, skip};
+
+const ZRAM: &str = "/sys/class/zram-control/hot_add";
+
+fn no_groups() -> Option<String> {
+    let place = cgroup::Place::find(&Root::host());
+    lacking(&[]).or_else(|| place.err().map(|e| e.to_string()))
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn run(spec: &PenSpec) -> Report {
+    let report = pen::run(&Root::host(), spec, &AtomicBool::new(false)).unwrap();
+    assert!(
+        !groups().iter().any(|g| g.starts_with(&format!("box-{}-", std::process::id()))),
+        "left behind: {:?}",
+        groups()
+    );
+    report
+}
+
+fn hog_in(memory_mib: u64, spec: &HogSpec) -> PenSpec {
+    PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(memory_mib), hog(spec)) }
+}
+
+fn shell(script: &str) -> PenSpec {
+    PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(64), ["sh", "-c", script]) }
+}
+
+#[test]
+fn exit_status_signal_and_output_are_the_commands() {
+    if let Some(why) = no_groups() {
+        return skip("exit_status_signal_and_output_are_the_commands", &why);
+    }
+    let _machine = lock_machine();
+    let report = run(&shell("echo hello; exit 7"));
+    assert_eq!((report.exit_code, report.signal, report.exit_code()), (Some(7), None, 7));
+    assert_eq!(report.stdout.as_deref(), Some("hello\n"));
+    assert!(report.peak > Bytes(0) && report.seconds < 5.0, "{report:?}");
+    let report = run(&shell("kill -TERM $$"));
+    assert_eq!((report.signal, report.oom_killed, report.exit_code()), (Some(15), false, 143));
+    let report = run(&shell("kill -KILL $$"));
+    assert!(!report.oom_killed, "nobody was short of memory");
+    assert!(serde_json::to_string(&report).unwrap().contains("\"exit_code\":null"));
+}
+
+#[test]
+fn a_command_that_is_not_there_is_an_error_and_leaves_nothing() {
+    if let Some(why) = no_groups() {
+        return skip("a_command_that_is_not_there_is_an_error_and_leaves_nothing", &why);
+    }
+    let _machine = lock_machine();
+    let error =
+        pen::run(&Root::host(), &PenSpec::new(Bytes::mib(64), ["/no/such/program"]), &AtomicBool::new(false));
+    assert!(
+        matches!(&error, Err(Error::Start { command, .. }) if command == "/no/such/program"),
+        "{error:?}"
+    );
+    assert!(!groups().iter().any(|g| g.contains(&format!("-{}-", std::process::id()))));
+}
+
+#[test]
+fn children_that_outlive_the_command_are_killed_with_the_box() {
+    if let Some(why) = no_groups() {
+        return skip("children_that_outlive_the_command_are_killed_with_the_box", &why);
+    }
+    let _machine = lock_machine();
+    let report = run(&shell("setsid sleep 1000 & echo $!"));
+    // Until init reaps it, it is there as a zombie, which has no command line.
+    let command = std::fs::read(format!("/proc/{}/cmdline", report.stdout.unwrap().trim()));
+    assert!(command.map_or(true, |text| text.is_empty()));
+}
+
+#[test]
+fn a_hog_too_large_for_its_box_is_killed_and_counted() {
+    if let Some(why) = no_groups() {
+        return skip("a_hog_too_large_for_its_box_is_killed_and_counted", &why);
+    }
+    let _machine = lock_machine();
+    let big = HogSpec { size: Bytes::mib(128), ..HogSpec::default() };
+    let report = run(&PenSpec { swap: Swap::Forbidden, ..hog_in(64, &big) });
+    assert!(report.oom_killed && report.oom_kills == 1 && !report.over_budget, "{report:?}");
+    assert_eq!((report.signal, report.exit_code), (Some(9), None));
+    assert!(report.peak <= Bytes::mib(64) && report.peak > Bytes::mib(60), "{report:?}");
+    assert_eq!(report.most_swapped, Bytes(0));
+}
+
+#[test]
+fn with_compressed_swap_it_finishes_and_its_pages_are_whole() {
+    if let Some(why) = no_groups().or_else(|| lacking(&[ZRAM])) {
+        return skip("with_compressed_swap_it_finishes_and_its_pages_are_whole", &why);
+    }
+    let _machine = lock_machine();
+    let swap = ScratchSwap::zram(Bytes::mib(512));
+    let report = run(&hog_in(160, &HogSpec { passes: Some(2), ..HogSpec::default() }));
+    drop(swap);
+    eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
+    assert_eq!((report.exit_code, report.oom_kills), (Some(0), 0), "{report:?}");
+    let hog: HogReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
+    assert_eq!((hog.corrupted_pages, hog.passes, hog.size), (0, 2, Bytes::mib(256)));
+    let ratio = report.ratio().unwrap();
+    assert!((2.6..3.3).contains(&ratio), "the pages are 3 to 1, the pool is {ratio} to 1: {report:?}");
+    assert!(report.peak <= Bytes::mib(200), "{report:?}");
+    assert!(
+        report.swap.pages_in > 10_000 && report.swap.pages_out > 20_000 && report.major_faults > 10_000,
+        "{report:?}"
+    );
+    if std::path::Path::new("/proc/pressure").exists() {
+        assert!(report.pressure.unwrap().some_us > 0, "{report:?}");
+    }
+}
+
+#[test]
+fn a_box_over_budget_is_killed_although_the_kernel_would_let_it_run() {
+    if let Some(why) = no_groups().or_else(|| lacking(&[ZRAM])) {
+        return skip("a_box_over_budget_is_killed_although_the_kernel_would_let_it_run", &why);
+    }
+    let _machine = lock_machine();
+    let swap = ScratchSwap::zram(Bytes::mib(512));
+    let spec = HogSpec { ratio: 1.0, passes: Some(100), ..HogSpec::default() };
+    let report = run(&hog_in(160, &spec));
+    drop(swap);
+    eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
+    assert!(report.over_budget && report.oom_killed && report.oom_kills >= 1, "{report:?}");
+    assert!(report.seconds < 20.0, "{report:?}");
+}
+
+#[test]
+fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
+    if let Some(why) = no_groups() {
+        return skip("a_supervisor_that_is_told_to_end_takes_the_box_along", &why);
+    }
+    let _machine = lock_machine();
+    let stop = AtomicBool::new(false);
+    let begun = Instant::now();
+    let report = std::thread::scope(|threads| {
+        let running = threads.spawn(|| pen::run(&Root::host(), &shell("sleep 1000"), &stop));
+        std::thread::sleep(Duration::from_millis(300));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        running.join().unwrap().unwrap()
+    });
+    assert!(report.interrupted && !report.oom_killed, "{report:?}");
+    assert!(begun.elapsed() < Duration::from_secs(3));
+}
+
+/// The supervisor that the next test kills: this test program again.
+#[test]
+fn supervisor_to_be_killed() {
+    if std::env::var_os("EKE_PEN_TO_BE_KILLED").is_some() {
+        let _ = pen::run(&Root::host(), &shell("setsid sleep 1000 & sleep 1000"), &AtomicBool::new(false));
+    }
+}
+
+#[test]
+fn after_kill_9_of_the_supervisor_a_sweep_leaves_nothing() {
+    if let Some(why) = no_groups() {
+        return skip("after_kill_9_of_the_supervisor_a_sweep_leaves_nothing", &why);
+    }
+    let _machine = lock_machine();
+    let arguments: [OsString; 2] = ["--exact".into(), "supervisor_to_be_killed".into()];
+    let mut supervisor = Command::new(std::env::current_exe().unwrap())
+        .args(arguments)
+        .env("EKE_PEN_TO_BE_KILLED", "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mine = format!("box-{}-", supervisor.id());
+    let found = common::wait_for(|| groups().into_iter().find(|g| g.starts_with(&mine)));
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(cgroup::sweep(&Root::host()).unwrap().is_empty(), "its owner lives");
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    assert!(groups().contains(&found), "SIGKILL cannot be caught");
+    let swept = cgroup::sweep(&Root::host()).unwrap();
+    assert!(swept.contains(&found), "{swept:?}");
+    assert!(!groups().contains(&found));
+}

@@ -1,0 +1,124 @@
+//! What the arrangements stand on, read from the machine.
+
+use std::path::Path;
+
+use eke_kernel::cgroup::name;
+use eke_kernel::{Root, read, zram};
+use eke_model::remedy::Remedy;
+use eke_model::units::Bytes;
+use eke_swap::Swap;
+use eke_swap::facts::Facts;
+use eke_swap::measure::{About, Measured};
+
+use super::{Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS};
+
+/// The processes in boxes of this process, for [`Host::measure`]: what a small machine of that size would sample.
+pub fn processes_in_boxes(root: &Root) -> Vec<u32> {
+    let Ok(group) = name::of_this_process(root, "box") else { return Vec::new() };
+    let is_in_it = |pid: &u32| {
+        let groups = root.read(format!("proc/{pid}/cgroup")).unwrap_or_default();
+        groups.lines().any(|line| line.rsplit('/').next() == Some(&group))
+    };
+    read::pids(root).into_iter().filter(is_in_it).collect()
+}
+
+/// The machine that the boxes are on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Host {
+    /// What it has.
+    pub facts: Facts,
+    /// The algorithm that its kernel gives a zram device by itself; `None` where that could not be seen.
+    pub default_algorithm: Option<String>,
+    /// Can its kernel merge equal pages (KSM)?
+    pub merges_pages: bool,
+}
+
+impl Host {
+    /// Of `root`; reads only.
+    ///
+    /// # Errors
+    /// The kernel's answer where `/proc/meminfo` or `/proc/swaps` cannot be read.
+    pub fn of(root: &Root) -> Result<Self, Error> {
+        Ok(Self {
+            facts: Swap.probe(root)?,
+            default_algorithm: zram::default_algorithm(root),
+            merges_pages: root.exists("sys/kernel/mm/ksm/run"),
+        })
+    }
+
+    /// What a measurement saw of zram where no device existed to ask.
+    pub fn learn(&mut self, measured: &Measured) {
+        if self.facts.zram.features.is_none() {
+            self.facts.zram.features.clone_from(&measured.zram_features);
+        }
+    }
+
+    /// Measures what eke's plan stands on, for the small machine that a box is: on the pages of `processes` alone (those of
+    /// the box, while they hold what they will hold), and on files below `files`, where its programs and documents are. With
+    /// `None`, on the whole machine's. Takes about two seconds; scratch devices are journaled and gone afterwards.
+    ///
+    /// # Errors
+    /// No memory for the sample, or a scratch device that could not be removed.
+    pub fn measure(
+        &self,
+        root: &Root,
+        processes: Option<&[u32]>,
+        files: Option<&Path>,
+    ) -> Result<Measured, Error> {
+        let about = About { processes: processes.map(<[u32]>::to_vec), files: files.map(Path::to_owned) };
+        Ok(Swap.measure_about(root, &self.facts, &about)?)
+    }
+
+    /// Does this kernel's zram have that algorithm? Where no device could be asked, it is tried.
+    pub(super) fn offers(&self, algorithm: &str) -> bool {
+        self.facts.zram.features.as_ref().is_none_or(|f| f.algorithms.iter().any(|a| a == algorithm))
+    }
+
+    /// Can this kernel have zram at all?
+    pub(super) fn has_zram(&self) -> bool {
+        self.facts.zram.control || self.facts.zram.loadable
+    }
+
+    /// Where a group has a swappiness of its own.
+    pub(super) fn groups_have_swappiness(&self) -> bool {
+        !self.facts.memory_groups_v1.is_empty()
+    }
+
+    /// A priority above every area of the machine, `documented` if that is.
+    pub(super) fn priority(&self, documented: i16) -> i16 {
+        let highest = self.facts.areas.iter().map(|a| a.priority).max().unwrap_or(-1);
+        i16::try_from(highest.saturating_add(1)).unwrap_or(i16::MAX).max(documented)
+    }
+
+    /// What the reader must know of this machine's own swap.
+    pub(super) fn other_swap(&self) -> Option<String> {
+        let areas = self.facts.areas.iter().map(|a| format!("{} ({})", a.path, a.size));
+        let areas: Vec<String> = areas.collect();
+        (!areas.is_empty()).then(|| {
+            format!(
+                "this machine has other swap, {}: what a variant's own device cannot hold goes there, so every variant but \"{}\" holds more than it would alone; swapoff it for comparable figures",
+                areas.join(", "),
+                super::table::NOTHING
+            )
+        })
+    }
+
+    /// This machine as seen from a box of `budget`: that is its RAM, there is no swap but what is arranged, and the
+    /// sysctls are the kernel's, whatever this machine's are.
+    pub(super) fn seen_from_a_box(&self, budget: Bytes) -> Facts {
+        Facts {
+            ram: budget,
+            available: Bytes(budget.0 / 2),
+            areas: Vec::new(),
+            disk_areas: Vec::new(),
+            zram_in_use: Vec::new(),
+            // A box's own swappiness is set, no other group's.
+            memory_groups_v1: Vec::new(),
+            managers: Vec::new(),
+            hibernation: None,
+            swappiness: Some(KERNELS_SWAPPINESS),
+            page_cluster: Some(KERNELS_PAGE_CLUSTER),
+            ..self.facts.clone()
+        }
+    }
+}

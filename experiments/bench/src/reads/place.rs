@@ -1,0 +1,131 @@
+//! Files, and eke's mount over them.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use eke_model::units::{Bytes, MIB};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Bench, Error, Who, on};
+use crate::store::corpus::Corpus;
+
+/// The size of a file.
+const FILE: u64 = 16 * MIB;
+/// What a corpus must have at least.
+const LEAST: usize = 64 << 10;
+
+/// Unmounted and removed when it is dropped.
+pub(super) struct Place {
+    dir: TempDir,
+    program: PathBuf,
+    names: Vec<String>,
+    mounted: bool,
+}
+
+impl Place {
+    /// Writes the files, mounts over them, and reads them through the mount until the store has them.
+    pub fn set(bench: &Bench) -> Result<Self, Error> {
+        let options = &bench.options;
+        let corpus = match &options.corpus {
+            Some(dir) => Corpus::of(dir, LEAST, options.size),
+            None => Corpus::of_machine(LEAST, options.size),
+        }?;
+        let dir = TempDir::with_prefix_in("eke-bench-", &options.dir)
+            .map_err(on("make a directory in", &options.dir))?;
+        let mut place = Self { dir, program: bench.program.clone(), names: Vec::new(), mounted: false };
+        for part in ["files", "mount"] {
+            let dir = place.dir.path().join(part);
+            bench.root.sys().create_dir(&dir, 0o755).map_err(on("make", &dir))?;
+        }
+        place.write(&corpus, options.size)?;
+        place.mount(options.size)?;
+        Ok(place)
+    }
+
+    /// As much as was asked for, the corpus again and again.
+    fn write(&mut self, corpus: &Corpus, size: Bytes) -> Result<(), Error> {
+        let mut bytes = corpus.bytes.iter().copied().cycle();
+        for number in 0..size.0.div_ceil(FILE).max(2) {
+            let name = format!("{number:04}");
+            let path = self.dir.path().join("files").join(&name);
+            let content: Vec<u8> = bytes.by_ref().take(FILE as usize).collect();
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).open(&path).map_err(on("make", &path))?;
+            file.write_all(&content).and_then(|()| file.sync_all()).map_err(on("write", &path))?;
+            self.names.push(name);
+        }
+        Ok(())
+    }
+
+    /// With room for all of it, and never straight: this is about the way through the store.
+    fn mount(&mut self, size: Bytes) -> Result<(), Error> {
+        let memory = format!("--memory={}", size.0 + 64 * MIB);
+        let mut command = self.eke("mount");
+        command.arg(self.dir.path().join("files")).arg(self.dir.path().join("mount"));
+        said(command.args([&memory, "--straight=never", "--compress=sync"]))?;
+        self.mounted = true;
+        for path in self.files(Who::Mount) {
+            std::fs::read(&path).map_err(on("read", &path))?;
+        }
+        Ok(())
+    }
+
+    fn eke(&self, verb: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["cache", verb]);
+        command
+    }
+
+    /// The files as these readers see them.
+    pub fn files(&self, who: Who) -> Vec<PathBuf> {
+        let part = if matches!(who, Who::Store | Who::Mount) { "mount" } else { "files" };
+        self.names.iter().map(|name| self.dir.path().join(part).join(name)).collect()
+    }
+
+    /// What the store says of itself.
+    pub fn notes(&self, bench: &Bench) -> Vec<String> {
+        let mut command = self.eke("status");
+        command.arg(self.dir.path().join("mount")).arg("--json");
+        let status = said(&mut command).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        let store = status.as_ref().and_then(|status| status.pointer("/caches/0/details/worker/store"));
+        let figure = |name| store.and_then(|s| s.get(name)).and_then(Value::as_u64).unwrap_or(0);
+        vec![
+            format!(
+                "{} in files of 16 MiB in {}. The store has {} blocks by LZ4, {} packed again by zstd and {} as they are, {} in {} of memory; {} of {} reads of blocks were hits.",
+                bench.options.size, bench.options.dir.display(), figure("fast"), figure("dense"), figure("uncompressed"),
+                Bytes(figure("raw")), Bytes(figure("held")), figure("hits"), figure("hits") + figure("misses"),
+            ),
+            "Every read is checked for its length. Idle processors pack again with zstd what was asked for twice, so a long run measures more of that; with sync blocks are in the store before the first reply.".into(),
+        ]
+    }
+
+    /// Ends the mount as a user does.
+    pub fn strike(mut self) -> Result<(), Error> {
+        self.mounted = false;
+        let place = self.dir.path().join("mount");
+        said(self.eke("umount").arg(place)).map(drop)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.mounted {
+            let place = self.dir.path().join("mount");
+            let _ = said(self.eke("umount").arg("--lazy").arg(place));
+        }
+    }
+}
+
+fn said(command: &mut Command) -> Result<Vec<u8>, Error> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let failed = |answer: String| Error::Cache { command: line.clone(), answer };
+    let output = command.output().map_err(|e| failed(format!("cannot be run: {e}")))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(failed(format!("failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
+}

@@ -1,0 +1,121 @@
+//! What a process and all below it hold, from `/proc` (proc_pid_smaps_rollup(5), proc_pid_status(5)).
+
+use std::collections::BTreeMap;
+
+use eke_kernel::{Root, parse};
+use eke_model::units::Bytes;
+
+use crate::session::Held;
+
+/// The processes below `top`, without it.
+pub fn below(root: &Root, top: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for pid in root.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse::<u32>().ok()) {
+        let parent = root.read(format!("proc/{pid}/stat")).ok().and_then(|text| parent(&text));
+        children.entry(parent.unwrap_or(0)).or_default().push(pid);
+    }
+    let mut found = children.remove(&top).unwrap_or_default();
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        let more = children.remove(pid).unwrap_or_default();
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+/// Field 4 of `/proc/PID/stat`; the name before may hold blanks and brackets.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What these processes hold together. Anonymous memory and swap are proportional (`Pss_Anon`, Linux 5.9, and `SwapPss`): what
+/// renderers share with the process that they are forked from counts once. File pages and shared memory count for each.
+pub fn held(root: &Root, pids: &[u32], documents: usize) -> Held {
+    let mut held = Held { documents, ..Held::default() };
+    for pid in pids {
+        let text = |file: &str| root.read(format!("proc/{pid}/{file}")).unwrap_or_default();
+        let (anonymous, swapped, file) = of_one(&text("smaps_rollup"), &text("status"));
+        held.anonymous = held.anonymous + anonymous;
+        held.swapped = held.swapped + swapped;
+        held.file = held.file + file;
+    }
+    held
+}
+
+/// Anonymous, swapped, file.
+fn of_one(rollup: &str, status: &str) -> (Bytes, Bytes, Bytes) {
+    let figure = |key, other| {
+        parse::meminfo::field(rollup, key)
+            .or_else(|| parse::meminfo::field(status, other))
+            .unwrap_or_default()
+    };
+    let of_status = |key| parse::meminfo::field(status, key).unwrap_or_default();
+    (figure("Pss_Anon", "RssAnon"), figure("SwapPss", "VmSwap"), of_status("RssFile") + of_status("RssShmem"))
+}
+
+/// How many processes of this process's group the kernel has killed for want of memory; of the machine where it is in none
+/// (`memory.oom_control` and `memory.events`, Linux 4.13; `/proc/vmstat`).
+pub fn oom_kills(root: &Root) -> u64 {
+    let groups = root.read("proc/self/cgroup").unwrap_or_default();
+    let of_group = counters(&groups)
+        .into_iter()
+        .find_map(|path| parse::groups::keyed(&root.read(path).ok()?, "oom_kill"));
+    of_group.or_else(|| parse::groups::keyed(&root.read("proc/vmstat").ok()?, "oom_kill")).unwrap_or(0)
+}
+
+/// The files that may have the count, by `/proc/self/cgroup`.
+fn counters(groups: &str) -> Vec<String> {
+    let own = |controller| parse::groups::own(groups, controller).into_iter();
+    let v1 = own("memory").map(|path| format!("sys/fs/cgroup/memory{path}/memory.oom_control"));
+    let v2 = own("")
+        .flat_map(|path| ["", "/unified"].map(|top| format!("sys/fs/cgroup{top}{path}/memory.events")));
+    v1.chain(v2).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_by_its_texts() {
+        let rollup = "Rss: 9000 kB\nPss_Anon:  300 kB\nAnonymous: 500 kB\nSwap: 90 kB\nSwapPss: 80 kB\n";
+        let status = "RssAnon:\t500 kB\nRssFile:\t20 kB\nRssShmem:\t4 kB\nVmSwap:\t90 kB\n";
+        assert_eq!(of_one(rollup, status), (Bytes(300 << 10), Bytes(80 << 10), Bytes(24 << 10)));
+        assert_eq!(of_one("", status), (Bytes(500 << 10), Bytes(90 << 10), Bytes(24 << 10)));
+        assert_eq!(of_one("", ""), (Bytes(0), Bytes(0), Bytes(0)));
+    }
+
+    #[test]
+    fn the_group_that_counts_is_found_in_both_versions() {
+        let v1 = "5:cpu,memory:/eke/box-1-2\n0::/x\n";
+        assert_eq!(counters(v1)[0], "sys/fs/cgroup/memory/eke/box-1-2/memory.oom_control");
+        assert_eq!(counters("0::/a\n")[0], "sys/fs/cgroup/a/memory.events");
+        assert_eq!(counters("nonsense"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn children_of_children_are_found() {
+        let root = Root::host();
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        for _ in 0..200 {
+            if below(&root, child.id()).len() == 1 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let found = below(&root, std::process::id());
+        let sleep = below(&root, child.id());
+        let both = sleep.iter().chain([&child.id()]).all(|pid| found.contains(pid));
+        for pid in &sleep {
+            let _ = rustix::process::kill_process(
+                rustix::process::Pid::from_raw(*pid as i32).unwrap(),
+                rustix::process::Signal::KILL,
+            );
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        assert!(both && sleep.len() == 1, "{found:?} {sleep:?}");
+        assert_eq!(parent("7 (a) b) S 42 1"), Some(42));
+    }
+}

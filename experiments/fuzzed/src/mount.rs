@@ -1,0 +1,119 @@
+//! What the kernel writes to a mount's processes, and what a worker leaves for the next.
+
+use std::io;
+use std::sync::Mutex;
+
+use eke_cachefs::serve::init::bytes::{answer, decode, made_up};
+use eke_cachefs::serve::init::{Offer, grant};
+use eke_cachefs::serve::ledger::record::{self, seal};
+use eke_cachefs::serve::ledger::{Log, Medium, Owned};
+use eke_cachefs::watch::events::events;
+use eke_model::units::PageSize;
+
+use crate::input::Input;
+
+/// `FUSE_INIT`: what is agreed on is offered, and read again by a session.
+pub fn fuse_init(data: &[u8]) {
+    let mut input = Input(data);
+    let (is_root, wanted) = (input.u8() == 0, input.u64());
+    let Ok(offer) = decode(input.0) else { return };
+    let Ok(grant) = grant(&offer, wanted, is_root, PageSize::SMALLEST) else { return };
+    assert_eq!(grant.flags & !offer.flags, 0, "more is agreed on than is offered");
+    assert_eq!(answer(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
+    let again = decode(&made_up(&grant)).expect("what is made up is an offer");
+    let Offer { minor, max_readahead, flags, .. } = again;
+    // that there are flags from 32 on is said in any case
+    let extended = 1 << 30;
+    assert_eq!(
+        (minor, max_readahead, flags | extended),
+        (grant.minor, grant.max_readahead, grant.flags | extended)
+    );
+}
+
+/// Events of fanotify: a file handle is a part of the event, and events are not endless.
+pub fn fanotify(data: &[u8]) {
+    let mut count = 0;
+    for event in events(data) {
+        count += 1;
+        let Ok(event) = event else { continue };
+        if let Some(handle) = event.handle {
+            let bytes = handle.first_chunk().map_or(0, |len| u32::from_ne_bytes(*len));
+            assert_eq!(handle.len(), 8 + bytes as usize, "the handle says another length");
+        }
+    }
+    assert!(count <= data.len() / 24 + 1);
+}
+
+/// The first pages of a log, the rest of its places being empty.
+#[derive(Debug, Default)]
+struct Pages(Mutex<[Vec<u8>; 3]>);
+
+/// Where the parts of a log begin: the headers, the halves.
+const PARTS: [u64; 3] = [0, 4096, 1 << 40];
+
+impl Pages {
+    fn part(offset: u64) -> (usize, usize) {
+        let part = PARTS.iter().rposition(|begin| *begin <= offset).unwrap_or(0);
+        (part, (offset - PARTS[part]) as usize)
+    }
+}
+
+impl Medium for Pages {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (part, at) = Self::part(offset);
+        let part = &mut self.0.lock().expect("a lock")[part];
+        part.resize(part.len().max(at + bytes.len()), 0);
+        part[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let (part, at) = Self::part(offset);
+        let part = &self.0.lock().expect("a lock")[part];
+        Ok(part.get(at..).unwrap_or_default().iter().take(len).copied().collect())
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let (part, at) = Self::part(offset);
+        let part = &mut self.0.lock().expect("a lock")[part];
+        let end = at.saturating_add(len as usize).min(part.len());
+        if let Some(hole) = part.get_mut(at..end) {
+            hole.fill(0);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> io::Result<u64> {
+        let parts = self.0.lock().expect("a lock");
+        let last = parts.iter().zip(PARTS).rfind(|(part, _)| !part.is_empty());
+        Ok(last.map_or(0, |(part, begin)| begin + part.len() as u64))
+    }
+}
+
+/// A log of any bytes, or of records with a right length and checksum: it is read, goes on, and is read again as it was.
+pub fn ledger(data: &[u8]) {
+    let mut input = Input(data);
+    let is_sealed = input.u8() == 0;
+    let mut half = Vec::new();
+    while is_sealed && !input.is_empty() {
+        let length = input.u8();
+        seal(input.bytes(usize::from(length)), 0, &mut half);
+    }
+    half.extend(input.0);
+    if let Ok(Some((owned, length))) = record::decode(&half, 0) {
+        let mut again = Vec::new();
+        record::encode(&owned.entry(), 0, &mut again);
+        assert!(length <= half.len() && record::decode(&again, 0) == Ok(Some((owned, again.len()))));
+    }
+    let pages = || Pages(Mutex::new([Vec::new(), half.clone(), Vec::new()]));
+    let (log, replay) = Log::open(pages()).expect("bytes in memory");
+    let before = replay.nodes.iter().count();
+    let new = Owned::Opened { node: u64::MAX };
+    log.append(&new.entry()).expect("bytes in memory");
+    let (_, again) = Log::open(log.into_medium()).expect("bytes in memory");
+    let mut expected = replay.nodes;
+    expected.apply(&new.entry());
+    assert_eq!(again.foreign, None, "what is noted after a fault is not read");
+    assert_eq!(again.nodes.known(), expected.known());
+    assert!(before < again.nodes.iter().count());
+}

@@ -1,0 +1,108 @@
+//! Which requests fail, on demand. Pure.
+
+use std::ops::Range;
+
+use rustix::io::Errno;
+
+use super::model::Request;
+
+/// What is to fail from now on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Faults {
+    ranges: Vec<(Range<u64>, Errno)>,
+    chance: Option<Chance>,
+}
+
+/// Failing by chance, the same for the same seed and order of requests.
+#[derive(Debug, Clone)]
+struct Chance {
+    probability: f64,
+    errno: Errno,
+    state: u64,
+}
+
+impl Faults {
+    /// Requests that touch `range` fail.
+    pub(super) fn range(&mut self, range: Range<u64>, errno: Errno) {
+        self.ranges.push((range, errno));
+    }
+
+    /// Each request fails with `probability`.
+    pub(super) fn chance(&mut self, probability: f64, seed: u64, errno: Errno) {
+        self.chance = Some(Chance { probability, errno, state: seed });
+    }
+
+    /// Does this one fail, and with what? A flush touches no range.
+    pub(super) fn strike(&mut self, request: &Request) -> Option<Errno> {
+        let end = request.offset.saturating_add(request.length);
+        let touched = |r: &Range<u64>| request.offset < r.end && r.start < end;
+        let by_range = self.ranges.iter().find(|(range, _)| touched(range)).map(|(_, errno)| *errno);
+        let by_chance = self.chance.as_mut().and_then(Chance::strike);
+        by_range.or(by_chance)
+    }
+}
+
+impl Chance {
+    fn strike(&mut self) -> Option<Errno> {
+        // 53 bits: as many as an f64 between 0 and 1 has
+        let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        (share < self.probability).then_some(self.errno)
+    }
+
+    /// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    fn read(offset: u64, length: u64) -> Request {
+        Request { kind: Kind::Read, offset, length }
+    }
+
+    #[test]
+    fn what_touches_a_range_fails() {
+        let mut faults = Faults::default();
+        faults.range(4096..8192, Errno::IO);
+        for (request, fails) in [
+            (read(0, 4096), false),
+            (read(0, 4097), true),
+            (read(4096, 1), true),
+            (read(8191, 1), true),
+            (read(8192, 4096), false),
+            (read(0, 1 << 20), true),
+            (Request { kind: Kind::Flush, offset: 0, length: 0 }, false),
+        ] {
+            assert_eq!(faults.strike(&request).is_some(), fails, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn chance_is_as_often_as_said_and_repeats_with_its_seed() {
+        let run = |seed| {
+            let mut faults = Faults::default();
+            faults.chance(0.1, seed, Errno::IO);
+            (0..10_000).map(|_| faults.strike(&read(0, 1)).is_some()).collect::<Vec<_>>()
+        };
+        let struck = run(7).iter().filter(|s| **s).count();
+        assert!((850..1150).contains(&struck), "{struck}");
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn never_and_always_are_exact() {
+        for (probability, all) in [(0.0, false), (1.0, true)] {
+            let mut faults = Faults::default();
+            faults.chance(probability, 1, Errno::IO);
+            assert!((0..1000).all(|_| faults.strike(&read(0, 1)).is_some() == all));
+        }
+    }
+}

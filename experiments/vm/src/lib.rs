@@ -1,0 +1,45 @@
+//! The *small machine*: a real Linux machine with little memory, in QEMU's software emulation.
+//!
+//! It has Debian's own kernel, busybox, our static binaries and the wanted kernel modules; it boots in about three
+//! seconds, runs one script, and switches itself off. What it has that the host of the tests may lack: zstd and lz4hc for
+//! zram, zram writeback, zswap as a share of a *small* RAM, MGLRU, both kinds of control groups, disks with a rate.
+//!
+//! ```no_run
+//! use eke_vm::{Kit, Recipe, default_cache, run};
+//!
+//! let kit = Kit::fetch(&default_cache())?;
+//! let outcome = run(&kit, &Recipe::new("modprobe zram; cat /sys/block/zram0/comp_algorithm"))?;
+//! assert_eq!(outcome.status, 0, "{}", outcome.console);
+//! println!("{} in {:.1} s", outcome.output, outcome.seconds);
+//! # Ok::<(), eke_vm::Error>(())
+//! ```
+//!
+//! Emulation makes work of the CPU 10 to 18 times slower, unlike work of the (emulated) disks: compare counts and states
+//! there, and times only between variants inside one machine.
+
+mod binaries;
+mod disk;
+mod error;
+mod fetch;
+mod kit;
+mod modules;
+mod newc;
+mod outcome;
+mod policy;
+mod qemu;
+mod recipe;
+mod running;
+mod scratch;
+mod tree;
+mod userland;
+mod vmlinux;
+
+pub use binaries::{build_static, check_static};
+pub use error::{Error, Result, Trace};
+pub use fetch::{fetch_package, find_package};
+pub use kit::{Kit, Missing, Part, default_cache};
+pub use outcome::Outcome;
+pub use policy::kit_for_tests;
+pub use recipe::{Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
+pub use running::{run, run_until};
+pub use userland::{make_root, make_root_from};
