@@ -10,7 +10,7 @@ fn repository() -> &'static Path {
 fn named(document: &str) -> Vec<(&str, &str)> {
     let quoted = document.split('`').skip(1).step_by(2);
     quoted
-        .filter(|name| (name.starts_with("crates/") || name.starts_with("experiments/")))
+        .filter(|name| name.starts_with("crates/") || name.starts_with("experiments/"))
         .filter_map(|name| name.split_once("::"))
         .collect()
 }
