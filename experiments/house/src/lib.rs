@@ -1,0 +1,7 @@
+//! Checks of the source tree itself. [`tree`] reads the modules of a crate, [`resolve`] finds the file that defines what a path
+//! names, [`cycles`] finds files that need each other.
+
+pub mod cycles;
+pub mod resolve;
+mod tokens;
+pub mod tree;

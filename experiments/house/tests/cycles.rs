@@ -1,0 +1,126 @@
+//! No file of a crate needs, directly or through others, a file that needs it. What closes each cycle is printed by
+//! `cargo test -p eke-house -- --nocapture`.
+
+use eke_house::cycles::{cycles, describe, uses};
+use eke_house::tree::Tree;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Cycles that are still there: the files of each, below `src`. This list only shrinks.
+const ALLOWED: &[&[&str]] = &[
+    // crates/cache-store
+    &["shard/cluster.rs", "shard/slots.rs"],
+    &["shard/mod.rs", "stats.rs"],
+    // crates/cachefs
+    &["fs/again.rs", "fs/asker.rs"],
+    &["fs/fetchers.rs", "fs/serve.rs"],
+    &["node/hold.rs", "node/table.rs"],
+    &["tier/ahead.rs", "tier/fetch.rs"],
+    // crates/cli
+    &[
+        "args/bench.rs",
+        "args/bench_cache.rs",
+        "args/bench_io.rs",
+        "args/bench_link.rs",
+        "args/bench_startup.rs",
+        "args/bench_web.rs",
+    ],
+    &[
+        "verbs/bench.rs",
+        "verbs/bench_cache.rs",
+        "verbs/bench_io.rs",
+        "verbs/bench_link.rs",
+        "verbs/bench_startup.rs",
+        "verbs/bench_web.rs",
+    ],
+    &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
+    &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
+    // crates/kernel
+    &["boot/act.rs", "boot/detect.rs", "boot/plan.rs"],
+    &["discard.rs", "root.rs", "sys.rs"],
+    // crates/link
+    &["decide.rs", "limit.rs"],
+    // crates/prefetch
+    &["choose/holes.rs", "choose/pick.rs"],
+    &["keep/error.rs", "keep/file.rs"],
+    &[
+        "trace/bpf/buffer.rs",
+        "trace/bpf/load.rs",
+        "trace/bpf/mod.rs",
+        "trace/connector.rs",
+        "trace/hears.rs",
+        "trace/plain.rs",
+        "trace/tracer.rs",
+    ],
+    // crates/swap
+    &["decide/backend.rs", "decide/existing.rs"],
+    // experiments/bench
+    &["capacity/machine/field.rs", "capacity/machine/place.rs"],
+    &[
+        "desktop/children.rs",
+        "desktop/display.rs",
+        "desktop/needs.rs",
+        "desktop/room.rs",
+        "desktop/windows.rs",
+    ],
+    &["web/content/image.rs", "web/content/make.rs"],
+    &["web/figures.rs", "web/report.rs", "web/trial.rs"],
+    // experiments/slow-disk
+    &["disk.rs", "image.rs"],
+    // experiments/vm
+    &["binaries.rs", "error.rs", "kit.rs", "scratch.rs"],
+];
+
+/// The roots of all programs and libraries of the workspace.
+fn roots(workspace: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut roots = Vec::new();
+    for group in ["crates", "experiments"] {
+        for member in fs::read_dir(workspace.join(group))?.flatten() {
+            let src = member.path().join("src");
+            roots.extend(
+                ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().filter(|file| file.exists()),
+            );
+            for file in fs::read_dir(src.join("bin")).into_iter().flatten().flatten() {
+                roots.push(file.path());
+            }
+        }
+    }
+    roots.sort();
+    Ok(roots)
+}
+
+fn is_allowed(cycle: &BTreeSet<String>) -> bool {
+    ALLOWED.iter().any(|allowed| cycle.iter().all(|file| allowed.contains(&file.as_str())))
+}
+
+#[test]
+fn files_do_not_need_each_other() {
+    let workspace =
+        fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).expect("the workspace");
+    let (mut files, mut found, mut refused) = (0, 0, 0);
+    for root in roots(&workspace).expect("the crates") {
+        let tree = Tree::read(&root).expect("a crate's files");
+        files += tree.files().len();
+        let uses = uses(&tree);
+        for cycle in cycles(&uses) {
+            let base = root.parent().expect("a directory");
+            let names: BTreeSet<String> = cycle
+                .iter()
+                .map(|file| file.strip_prefix(base).unwrap_or(file).display().to_string())
+                .collect();
+            found += 1;
+            let allowed = is_allowed(&names);
+            refused += usize::from(!allowed);
+            let place = base.strip_prefix(&workspace).unwrap_or(base).display();
+            println!(
+                "{} cycle in {place}: {names:?}\n{}",
+                if allowed { "allowed" } else { "NEW" },
+                describe(&uses, &cycle, base)
+            );
+        }
+    }
+    println!("{files} files, {found} cycles");
+    assert!(files > 500, "only {files} files were found");
+    assert_eq!(refused, 0, "cycles between files: see above which use closes each");
+}
