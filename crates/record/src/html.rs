@@ -4,38 +4,27 @@
 use std::fmt::Write;
 
 use eke_model::units::Bytes;
+use eke_plot::lines::{LinePlot, Mark, STYLE, draw};
+pub use eke_plot::page::beginning;
+use eke_plot::svg::{NARROW, WIDE, escape};
 
 use crate::date::utc;
-use crate::figures::{Figure, figures};
 use crate::load::Recording;
+use crate::plots::{marks, plots, span};
 use crate::steps::{Memory, Step, steps};
-use crate::svg::{COLOURS, NARROW, STYLE, WIDE, draw, escape};
 
-const PAGE_STYLE: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 /// More values than a pointer can tell apart.
 const MOST_VALUES: usize = 600;
-
-/// The beginning of a page up to its heading: nothing may come from elsewhere. `title` and `style` are put in as they
-/// are; `</main></body></html>` ends it.
-pub fn beginning(title: &str, style: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'\">\
-         <title>{title}</title><style>{COLOURS}\n{PAGE_STYLE}{style}</style></head><body><main>\n"
-    )
-}
 
 /// The whole page.
 pub fn page(recording: &Recording) -> String {
     let title = escape(recording.note("subject"));
     let mut out = beginning(&format!("{title}: eke report"), STYLE);
     let _ = write!(out, "<h1>{title}</h1>\n{}", summary(recording));
-    let (from, to) = recording.span_ms();
-    let span = (from as f64 / 1e3, to as f64 / 1e3);
-    for figure in figures(recording) {
-        add_figure(&mut out, &figure, recording, span);
+    let (marks, span) = (marks(recording), span(recording));
+    for plot in plots(recording) {
+        add_plot(&mut out, &plot, &marks, span);
     }
     add_steps(&mut out, &steps(recording));
     add_facts(&mut out, recording);
@@ -65,32 +54,32 @@ fn summary(recording: &Recording) -> String {
     out
 }
 
-fn add_figure(out: &mut String, figure: &Figure, recording: &Recording, span: (f64, f64)) {
+fn add_plot(out: &mut String, plot: &LinePlot, marks: &[Mark], span: (f64, f64)) {
     let _ = writeln!(
         out,
         "<section id=\"{}\"><h2>{}</h2><p class=\"muted\">{}</p><figure>{}{}<output></output><script type=\"application/json\">{}</script></figure></section>",
-        figure.id,
-        escape(figure.title),
-        escape(figure.note),
-        draw(figure, &recording.marks, span, WIDE),
-        draw(figure, &recording.marks, span, NARROW),
-        values(figure)
+        plot.id,
+        escape(plot.title),
+        escape(plot.note),
+        draw(plot, marks, span, WIDE),
+        draw(plot, marks, span, NARROW),
+        values(plot)
     );
 }
 
 /// What the script shows under the pointer. All names in it are this program's own.
-fn values(figure: &Figure) -> String {
-    let every = figure.series.first().map_or(1, |s| s.points.len().div_ceil(MOST_VALUES).max(1));
+fn values(plot: &LinePlot) -> String {
+    let every = plot.series.first().map_or(1, |s| s.points.len().div_ceil(MOST_VALUES).max(1));
     let list = |values: Vec<String>| format!("[{}]", values.join(","));
     let number = |v: Option<f64>| v.filter(|v| v.is_finite()).map_or("null".into(), |v| format!("{v:.2}"));
-    let times = figure.series.first().into_iter().flat_map(|s| s.points.iter().step_by(every));
-    let series = figure.series.iter().map(|s| {
+    let times = plot.series.first().into_iter().flat_map(|s| s.points.iter().step_by(every));
+    let series = plot.series.iter().map(|s| {
         let values = s.points.iter().step_by(every).map(|(_, v)| number(*v)).collect();
         format!("{{\"l\":\"{}\",\"v\":{}}}", s.label, list(values))
     });
     let series = list(series.collect());
     let times = list(times.map(|(t, _)| format!("{t:.3}")).collect());
-    format!("{{\"u\":\"{:?}\",\"t\":{times},\"s\":{series}}}", figure.unit)
+    format!("{{\"u\":\"{:?}\",\"t\":{times},\"s\":{series}}}", plot.unit)
 }
 
 type Gauge = (&'static str, fn(&Memory) -> Option<Bytes>);

@@ -4,8 +4,8 @@
 //! - [`subject`]: what is recorded (a command, a process, the machine)
 //! - [`sampler`], [`tree`]: the machine's and the processes' part of a [`row::Row`]
 //! - [`recording`]: the loop; [`marks`]: named steps, said over a socket; [`store`] and [`load`]: the file
-//! - [`steps`], [`figures`]: what a recording says, as tables and as lines; pure
-//! - [`thin`], [`scale`], [`svg`], [`html`], [`csv`]: how that looks; pure
+//! - [`steps`], [`plots`]: what a recording says, as tables and as lines; pure
+//! - [`html`], [`csv`]: how that looks; pure
 //! - [`output`]: files that are for their owner only
 //!
 //! Nothing here needs root, and nothing changes the machine. The file's schema is in `docs/recording.md`.
@@ -13,23 +13,21 @@
 pub mod csv;
 mod date;
 mod error;
-pub mod figures;
 mod hot_file;
 pub mod html;
 pub mod load;
 mod machine;
 pub mod marks;
 pub mod output;
+pub mod plots;
 pub mod recording;
 pub mod row;
 pub mod sampler;
-pub mod scale;
 pub mod span;
 pub mod steps;
 pub mod store;
 pub mod subject;
-pub mod svg;
-pub mod thin;
 pub mod tree;
 
+pub use eke_plot::{axis as scale, svg};
 pub use error::{Error, Result};

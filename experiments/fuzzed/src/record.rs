@@ -6,7 +6,7 @@ use eke_record::load::Recording;
 use eke_record::row::{Mark, Row};
 use eke_record::steps::{Document, steps};
 use eke_record::store::Store;
-use eke_record::{csv, figures, html, marks as steps_said, svg};
+use eke_record::{csv, html, marks as steps_said, plots};
 
 use crate::input::{patched, text};
 use crate::scratch;
@@ -43,10 +43,7 @@ pub fn recording(data: &[u8]) {
     assert!(!page.contains("<img"), "a name became markup");
     assert!(page.len() < 64 << 20, "a page of {} bytes", page.len());
     let _ = csv::csv(&recording);
-    let (from, to) = recording.span_ms();
-    for figure in figures::figures(&recording) {
-        let _ = svg::file(&figure, &recording.marks, (from as f64 / 1e3, to as f64 / 1e3));
-    }
+    let _ = plots::files(&recording);
 }
 
 /// A step that some process names, and spans of time from the command line.

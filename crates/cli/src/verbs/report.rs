@@ -1,11 +1,11 @@
 //! `eke report`: a recording as a page with plots, as SVG, as CSV.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use eke_model::text::one_line;
 use eke_record::load::Recording;
 use eke_record::steps::{Document, Step};
-use eke_record::{Error, csv, figures, html, output, svg};
+use eke_record::{Error, csv, html, output, plots};
 
 use super::Context;
 use super::record::failure;
@@ -40,23 +40,12 @@ fn write(options: &Report, recording: &Recording) -> Result<Vec<PathBuf>, Error>
     }
     if let Some(directory) = &options.svg {
         output::directory(directory)?;
-        files.extend(figure_files(directory, recording));
+        files.extend(plots::files(recording).into_iter().map(|(name, svg)| (directory.join(name), svg)));
     }
     for (path, text) in &files {
         output::write(path, text, options.force)?;
     }
     Ok(files.into_iter().map(|(path, _)| path).collect())
-}
-
-fn figure_files(directory: &Path, recording: &Recording) -> Vec<(PathBuf, String)> {
-    let (from, to) = recording.span_ms();
-    let span = (from as f64 / 1e3, to as f64 / 1e3);
-    let figures = figures::figures(recording).into_iter().enumerate();
-    let file = |(i, figure): (usize, figures::Figure)| {
-        let name = format!("{}-{}.svg", i + 1, figure.id);
-        (directory.join(name), svg::file(&figure, &recording.marks, span))
-    };
-    figures.map(file).collect()
 }
 
 fn show(document: &Document, written: &[PathBuf]) {

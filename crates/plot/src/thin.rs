@@ -1,6 +1,6 @@
 //! Fewer points than samples: the least and the most of each column of pixels, so that no peak is lost.
 
-use crate::scale::Axis;
+use crate::axis::Axis;
 
 /// Lines without a gap, as shares of the axis and values, at most two points a column.
 pub fn thin(points: &[(f64, Option<f64>)], axis: &Axis, columns: usize) -> Vec<Vec<(f64, f64)>> {

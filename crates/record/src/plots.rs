@@ -1,52 +1,50 @@
-//! A recording as lines: the four figures of the thin-client study over its loading steps, then what else was recorded.
+//! A recording as plots: first the four of the thin-client study over its loading steps, then the rest. Pure.
 
 use crate::load::Recording;
 use crate::row::Row;
-use crate::scale::Unit;
-
-/// One line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// What it is called in the legend.
-    pub label: &'static str,
-    /// Seconds and values; a missing one interrupts the line.
-    pub points: Vec<(f64, Option<f64>)>,
-}
-
-/// One plot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
-    /// For file names and links.
-    pub id: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// What to know when reading it.
-    pub note: &'static str,
-    /// Its axis.
-    pub unit: Unit,
-    /// Its lines.
-    pub series: Vec<Series>,
-}
+use eke_plot::axis::Unit;
+use eke_plot::lines::{self, LinePlot, Mark, Series};
 
 type Column = fn(&Row) -> Option<u64>;
 
 /// CPU times come in ticks of 10 ms: over less than this, their rate is mostly noise.
 const CPU_WINDOW_MS: u64 = 500;
 
-/// The figures that the recording has data for.
-pub fn figures(recording: &Recording) -> Vec<Figure> {
+/// The plots that the recording has data for.
+pub fn plots(recording: &Recording) -> Vec<LinePlot> {
     let rows = &recording.rows;
     let all = [memory(rows), swap(rows), cache(rows), traffic(rows), waiting(rows), cpu(rows), tree(rows)];
-    let mut all: Vec<Figure> = all.into();
-    for figure in &mut all {
-        figure.series.retain(|s| s.points.iter().any(|(_, value)| value.is_some()));
+    let mut all: Vec<LinePlot> = all.into();
+    for plot in &mut all {
+        plot.series.retain(|s| s.points.iter().any(|(_, value)| value.is_some()));
     }
     all.retain(|f| !f.series.is_empty());
     all
 }
 
-fn memory(rows: &[Row]) -> Figure {
-    Figure {
+/// The ends of the recording in seconds.
+pub fn span(recording: &Recording) -> (f64, f64) {
+    let (from, to) = recording.span_ms();
+    (from as f64 / 1e3, to as f64 / 1e3)
+}
+
+/// The recording's named steps.
+pub fn marks(recording: &Recording) -> Vec<Mark> {
+    let mark = |m: &crate::row::Mark| Mark { time_s: m.time_ms as f64 / 1e3, name: m.name.clone() };
+    recording.marks.iter().map(mark).collect()
+}
+
+/// Each plot as a file of its own: its name, its SVG.
+pub fn files(recording: &Recording) -> Vec<(String, String)> {
+    let (marks, span) = (marks(recording), span(recording));
+    let file = |(i, plot): (usize, LinePlot)| {
+        (format!("{}-{}.svg", i + 1, plot.id), lines::file(&plot, &marks, span))
+    };
+    plots(recording).into_iter().enumerate().map(file).collect()
+}
+
+fn memory(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "free-memory",
         title: "Free memory",
         note: "Available is the kernel's estimate of what programs can still have without swapping.",
@@ -55,8 +53,8 @@ fn memory(rows: &[Row]) -> Figure {
     }
 }
 
-fn swap(rows: &[Row]) -> Figure {
-    Figure {
+fn swap(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "swap",
         title: "Swapped and compressed",
         note: "Swapped and held count pages as they were; pool is the RAM that the compressed ones take.",
@@ -69,8 +67,8 @@ fn swap(rows: &[Row]) -> Figure {
     }
 }
 
-fn cache(rows: &[Row]) -> Figure {
-    Figure {
+fn cache(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "page-cache",
         title: "Page cache and anonymous pages",
         note: "Both in RAM. Where the page cache shrinks to nothing, programs are read from the disk again and again.",
@@ -82,8 +80,8 @@ fn cache(rows: &[Row]) -> Figure {
     }
 }
 
-fn traffic(rows: &[Row]) -> Figure {
-    Figure {
+fn traffic(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "traffic",
         title: "Pages in and out, major faults",
         note: "To and from swap, compressed or not; a major fault had to wait for a page.",
@@ -97,8 +95,8 @@ fn traffic(rows: &[Row]) -> Figure {
 }
 
 /// Microseconds in a millisecond are 0.1 percent.
-fn waiting(rows: &[Row]) -> Figure {
-    Figure {
+fn waiting(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "waiting",
         title: "Waiting for memory and I/O",
         note: "Pressure-stall information: the share of the time in which some task, or all of them, waited.",
@@ -111,10 +109,10 @@ fn waiting(rows: &[Row]) -> Figure {
     }
 }
 
-fn cpu(rows: &[Row]) -> Figure {
+fn cpu(rows: &[Row]) -> LinePlot {
     let machine = ratio(rows, "machine", |r| r.cpu_busy_ms);
     let tree = ratio(rows, "recorded processes", |r| r.tree_cpu_ms);
-    Figure {
+    LinePlot {
         id: "cpu",
         title: "CPU",
         note: "Of all CPUs of the machine together, over half a second each.",
@@ -123,8 +121,8 @@ fn cpu(rows: &[Row]) -> Figure {
     }
 }
 
-fn tree(rows: &[Row]) -> Figure {
-    Figure {
+fn tree(rows: &[Row]) -> LinePlot {
+    LinePlot {
         id: "processes",
         title: "Resident pages of the recorded processes",
         note: "The sum over the command and what it started; a page that two of them share counts twice.",
@@ -206,11 +204,11 @@ mod tests {
     }
 
     #[test]
-    fn figures_without_data_are_left_out() {
+    fn plots_without_data_are_left_out() {
         let recording = Recording { rows: vec![row(0, 0), row(100, 5)], ..Recording::default() };
-        let found = figures(&recording);
+        let found = plots(&recording);
         assert_eq!(found.iter().map(|f| f.id).collect::<Vec<_>>(), ["free-memory", "traffic"]);
         assert_eq!(found[0].series.len(), 1);
-        assert!(figures(&Recording::default()).is_empty());
+        assert!(plots(&Recording::default()).is_empty());
     }
 }
