@@ -164,16 +164,6 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// The `q` quantile (0..=1) of unsorted values by nearest rank; `None` of nothing.
-pub fn quantile(values: &mut [u64], q: f64) -> Option<u64> {
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_unstable();
-    let rank = (q.clamp(0.0, 1.0) * values.len() as f64).ceil() as usize;
-    Some(values[rank.clamp(1, values.len()) - 1])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,15 +204,6 @@ mod tests {
         let shown: Vec<String> =
             [740, 2_134, 15_936, 246_784, 9_000_000].map(|n| Nanos(n).to_string()).into();
         assert_eq!(shown, ["740 ns", "2.13 µs", "15.9 µs", "247 µs", "9.00 ms"]);
-    }
-
-    #[test]
-    fn quantiles_are_values_that_were_seen() {
-        let mut v = vec![5, 1, 9, 3];
-        assert_eq!(quantile(&mut v, 0.5), Some(3));
-        assert_eq!(quantile(&mut v, 0.99), Some(9));
-        assert_eq!(quantile(&mut v, 0.0), Some(1));
-        assert_eq!(quantile(&mut [], 0.5), None);
     }
 
     proptest::proptest! {

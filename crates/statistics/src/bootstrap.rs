@@ -1,5 +1,7 @@
 //! What differs between pairs of runs, with a confidence interval. The same seed gives the same interval.
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Random;
 use crate::sample::mean;
 
@@ -7,7 +9,8 @@ use crate::sample::mean;
 const DRAWS: usize = 10_000;
 
 /// A difference, as the mean of the pairs' own.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// B less A.
     pub mean: f64,
@@ -15,6 +18,13 @@ pub struct Difference {
     pub low: f64,
     /// to here. With one pair there is no interval: it is without end.
     pub high: f64,
+}
+
+impl Difference {
+    /// Is it more than chance, at 95 %?
+    pub fn is_clear(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
 }
 
 /// The difference of pairs `(a, b)`: the percentile bootstrap of their mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
@@ -28,9 +38,45 @@ pub fn difference(pairs: &[(f64, f64)], seed: u64) -> Option<Difference> {
     }
     let mut random = Random::new(seed);
     let mut means: Vec<f64> = (0..DRAWS)
-        .map(|_| (0..count).map(|_| differences[random.below(count as u64) as usize]).sum::<f64>() / count as f64)
+        .map(|_| {
+            (0..count).map(|_| differences[random.below(count as u64) as usize]).sum::<f64>() / count as f64
+        })
         .collect();
     means.sort_by(f64::total_cmp);
     let at = |share: f64| means[((DRAWS - 1) as f64 * share).round() as usize];
     Some(Difference { mean, low: at(0.025), high: at(0.975) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clear_difference_is_clear_and_chance_is_not() {
+        let clear =
+            difference(&[(10.0, 14.0), (11.0, 16.0), (9.0, 13.5), (10.5, 14.0), (10.0, 15.0)], 1).unwrap();
+        assert!(clear.is_clear() && clear.low > 3.0 && clear.high < 5.5, "{clear:?}");
+        assert!((clear.mean - 4.4).abs() < 1e-9);
+        let chance = difference(&[(10.0, 12.0), (12.0, 10.0), (9.0, 10.0), (10.0, 9.0)], 1).unwrap();
+        assert!(!chance.is_clear(), "{chance:?}");
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_interval() {
+        let pairs = [(1.0, 2.0), (2.0, 2.5), (1.5, 4.0)];
+        assert_eq!(difference(&pairs, 7), difference(&pairs, 7));
+        let one = difference(&pairs[..1], 7).unwrap();
+        assert!(one.low.is_infinite() && !one.is_clear());
+        assert_eq!(difference(&[], 7), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_interval_is_within_the_differences(pairs in proptest::collection::vec((0.0f64..1e9, 0.0f64..1e9), 2..12), seed in 0u64..100) {
+            let found = difference(&pairs, seed).unwrap();
+            let all: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
+            let (least, most) = (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+            proptest::prop_assert!(least <= found.low + 1e-3 && found.low <= found.high && found.high <= most + 1e-3);
+        }
+    }
 }

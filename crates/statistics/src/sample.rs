@@ -51,8 +51,8 @@ pub fn standard_error(samples: &[f64]) -> Option<f64> {
 
 /// Student's t, 97.5 %, for 1 to 30 degrees of freedom.
 const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
-    2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// The 95 % interval of the mean (Student's t); `None` with fewer than two samples.
@@ -68,13 +68,19 @@ mod tests {
 
     #[test]
     fn medians_are_in_the_middle() {
-        assert_eq!([median(&[]), median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])], [None, Some(2.0), Some(2.5)]);
+        assert_eq!(
+            [median(&[]), median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0])],
+            [None, Some(2.0), Some(2.5)]
+        );
     }
 
     #[test]
     fn quantiles_are_samples() {
         let samples: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!((quantile(&samples, 0.99), quantile(&samples, 0.0), quantile(&samples, 2.0)), (Some(99.0), Some(1.0), Some(100.0)));
+        assert_eq!(
+            (quantile(&samples, 0.99), quantile(&samples, 0.0), quantile(&samples, 2.0)),
+            (Some(99.0), Some(1.0), Some(100.0))
+        );
         assert_eq!((quantile(&[], 0.5), quantile_sorting(&mut [], 0.5)), (None, None));
         let whole = [0.5, 0.99, 0.0].map(|q| quantile_sorting(&mut [5, 1, 9, 3], q));
         assert_eq!(whole, [Some(3), Some(9), Some(1)]);
@@ -84,6 +90,9 @@ mod tests {
     fn an_interval_is_as_wide_as_the_samples_are_uncertain() {
         let (low, high) = interval(&[9.0, 10.0, 11.0]).unwrap();
         assert!((low - 7.516).abs() < 0.01 && (high - 12.484).abs() < 0.01);
-        assert_eq!((interval(&[3.0]), standard_error(&[3.0]), standard_error(&[3.0, 3.0])), (None, None, Some(0.0)));
+        assert_eq!(
+            (interval(&[3.0]), standard_error(&[3.0]), standard_error(&[3.0, 3.0])),
+            (None, None, Some(0.0))
+        );
     }
 }

@@ -1,11 +1,9 @@
 //! A setting at several values under the same load.
 //!
 //! - [`plan`]: which run has which value, in which order; pure
-//! - [`bootstrap`]: what differs, with confidence intervals; pure
-//! - [`outcome`]: what the runs come to; pure
+//! - [`outcome`]: what the runs come to, and what differs, with confidence intervals; pure
 //! - [`setting`]: sets it and brings it back, by the journal; [`load`]: the load's process; [`run`]: the runs
 
-pub mod bootstrap;
 pub mod load;
 pub mod outcome;
 pub mod plan;

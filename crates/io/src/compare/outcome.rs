@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use eke_model::units::Bytes;
+use eke_statistics::bootstrap::{self, Difference};
+use eke_statistics::mean;
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::{self, Difference};
 use crate::class::Class;
 use crate::figures::{Device, Latency};
 
@@ -149,7 +150,7 @@ impl Side {
     /// A figure of a class as the mean over the runs that had that class.
     pub fn mean(&self, class: Class, figure: Figure) -> Option<f64> {
         let samples: Vec<f64> = self.samples(class, figure).into_iter().flatten().collect();
-        (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+        mean(&samples)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What writers keep after a change. Writeback comes in bursts, so a few windows may say anything.
 
+use eke_statistics as statistics;
+
 /// Standard errors by which a difference is taken for more than chance: 95 of 100 lie within.
 const SURE: f64 = 2.0;
 
@@ -32,16 +34,12 @@ impl Rates {
 
     /// Their mean; 0 of none.
     pub fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
+        statistics::mean(&self.0).unwrap_or(0.0)
     }
 
     /// The mean's standard error; 0 of fewer than two. Windows that follow each other are alike, so it is rather more.
     pub fn error(&self) -> f64 {
-        let (count, mean) = (self.0.len() as f64, self.mean());
-        if count < 2.0 {
-            return 0.0;
-        }
-        (self.0.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
+        statistics::standard_error(&self.0).unwrap_or(0.0)
     }
 
     /// Is this at least `share` of what it was before?

@@ -119,15 +119,18 @@ struct Hog {
 pub fn run(spec: &HogSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<HogReport, Error> {
     let started = Instant::now();
     let mut hog = Hog::reserve(spec)?;
+    let none = Latencies::new().map_err(|e| Error::Spec(e.to_string()))?;
     hog.fill(stop);
     let fill_seconds = started.elapsed().as_secs_f64();
     filled();
     let passed = Instant::now();
-    let (passes, touches) = hog.touch(spec, stop);
+    let (passes, touches) = hog.touch(spec, stop, none.clone());
     let pass_seconds = passed.elapsed().as_secs_f64();
     let (faults_before, turning) = (own_major_faults(), Instant::now());
-    let (turns, corrupted_at_turns) =
-        spec.turns.map_or_else(Default::default, |turns| hog.turn(turns, spec.seed, stop));
+    let (turns, corrupted_at_turns) = match spec.turns {
+        Some(turns) => hog.turn(turns, spec.seed, stop, none),
+        None => (none, 0),
+    };
     let (turn_seconds, faults_after) = (turning.elapsed().as_secs_f64(), own_major_faults());
     Ok(HogReport {
         size: Bytes((hog.pages.len() * size_of::<Page>()) as u64),
@@ -168,8 +171,7 @@ impl Hog {
         }
     }
 
-    fn touch(&mut self, spec: &HogSpec, stop: &AtomicBool) -> (u32, Latencies) {
-        let mut times = Latencies::default();
+    fn touch(&mut self, spec: &HogSpec, stop: &AtomicBool, mut times: Latencies) -> (u32, Latencies) {
         let mut done = 0;
         while spec.passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
             if spec.passes.is_none() {
@@ -189,9 +191,8 @@ impl Hog {
     }
 
     /// Only the read is timed; the check of the page, which finds it in memory, is not.
-    fn turn(&self, turns: Turns, seed: u64, stop: &AtomicBool) -> (Latencies, u64) {
+    fn turn(&self, turns: Turns, seed: u64, stop: &AtomicBool, mut times: Latencies) -> (Latencies, u64) {
         let order = page::order(self.pages.len(), seed);
-        let mut times = Latencies::default();
         let mut corrupted = 0;
         let begun = Instant::now();
         for turn in (0..turns.count).zip(order.iter().cycle()) {
@@ -289,11 +290,20 @@ mod tests {
     fn a_changed_page_is_found() {
         let mut hog = Hog::reserve(&small()).unwrap();
         hog.fill(&AtomicBool::new(false));
-        hog.touch(&HogSpec::default(), &AtomicBool::new(false));
+        hog.touch(&HogSpec::default(), &AtomicBool::new(false), Latencies::new().unwrap());
         assert_eq!(hog.corrupted(), 0);
         hog.pages.swap(3, 4);
         assert_eq!(hog.corrupted(), 2);
-        assert_eq!(hog.turn(Turns { count: 256, seconds: 5.0 }, 1, &AtomicBool::new(false)).1, 2);
+        assert_eq!(
+            hog.turn(
+                Turns { count: 256, seconds: 5.0 },
+                1,
+                &AtomicBool::new(false),
+                Latencies::new().unwrap()
+            )
+            .1,
+            2
+        );
     }
 
     #[test]

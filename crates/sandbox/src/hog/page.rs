@@ -1,5 +1,8 @@
 //! What a page of the hog holds: a phrase over and over, then bytes that do not compress.
 
+use eke_statistics::Random;
+use eke_statistics::random::mix;
+
 /// Eight words of text, repeated in the part of a page that compresses.
 const PHRASE: &[u8; 64] = b"to eke out: to make a small supply last, page by page by page.\n ";
 /// What an LZ compressor needs for the repeated phrase: the phrase once, and the length of its repetition.
@@ -60,10 +63,9 @@ impl Recipe {
         for (word, bytes) in text.iter_mut().zip(PHRASE.chunks_exact(8).cycle()) {
             *word = bytes.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
         }
-        let mut state = mix(mix(self.seed) ^ index);
-        for word in random {
-            *word = next(&mut state);
-        }
+        // `mix` is a bijection: no two pages begin alike
+        let mut numbers = Random::new(mix(self.seed) ^ index);
+        random.fill_with(|| numbers.number());
         Page(words)
     }
 }
@@ -73,28 +75,11 @@ pub fn sum(page: &Page) -> u64 {
     page.0[..CONTENT_WORDS].iter().fold(0, |h, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
-/// The numbers below `count` (at most `u32::MAX`) in a random order (Fisher and Yates).
+/// The numbers below `count` (at most `u32::MAX`) in a random order.
 pub fn order(count: usize, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..u32::try_from(count).unwrap_or(u32::MAX)).collect();
-    let mut state = mix(seed);
-    for last in (1..order.len()).rev() {
-        let other = next(&mut state) % (last as u64 + 1);
-        order.swap(last, other as usize);
-    }
+    Random::new(seed).shuffle(&mut order);
     order
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): the finaliser is a bijection of 64 bits.
-fn mix(z: u64) -> u64 {
-    let z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mix(*state)
 }
 
 #[cfg(test)]

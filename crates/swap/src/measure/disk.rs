@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use eke_kernel::Root;
 use eke_model::sample::SwapArea;
+use eke_statistics::Random;
 use rustix::fs::{Advice, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::buffer::Buffer;
 use super::figures::DiskFigures;
-use super::random::Random;
 use super::zram::{p50_p99, since_ns};
 use crate::error::{Error, Result};
 
@@ -182,7 +182,7 @@ mod tests {
     fn a_root_without_large_files_says_what_it_looked_for() {
         let dir = tempfile::tempdir().unwrap();
         let until = Instant::now() + Duration::from_millis(100);
-        let e = files(&Root::at(dir.path()), None, until, &mut Random::seeded(1)).err().unwrap();
+        let e = files(&Root::at(dir.path()), None, until, &mut Random::new(1)).err().unwrap();
         assert!(e.to_string().contains("find a file of 1 MiB or more"), "{e}");
     }
 }

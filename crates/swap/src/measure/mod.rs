@@ -25,6 +25,7 @@ mod zram;
 use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
+use eke_statistics::Random;
 
 pub use figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
 pub use limits::{About, Limits};
@@ -33,7 +34,6 @@ pub use scratch::{NoScratch, Scratch, Unjournaled};
 use crate::error::Result;
 use crate::facts::{Facts, Missing, ZramFeatures};
 use crate::probe;
-use random::Random;
 use sampler::Sample;
 
 /// Measures what `about` says within `limits`. Scratch devices are made and removed through `scratch`; without root or
@@ -50,7 +50,7 @@ pub fn measure(
     scratch: &mut dyn Scratch,
 ) -> Result<Measured> {
     let started = Instant::now();
-    let mut random = Random::from_kernel();
+    let mut random = random::from_kernel();
     let wanted = limits.pages_with(facts.available);
     let sample = sampled(root, about, limits, wanted, &mut random)?;
     let mut out = Measured {

@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use eke_kernel::{Root, read};
+use eke_statistics::Random;
 
 use super::buffer::Buffer;
 use super::decode::{self, Content, PagemapEntry};
 use super::figures::PageCounts;
 use super::quota::quotas;
-use super::random::Random;
 use crate::error::{Error, Result};
 
 /// Pages whose pagemap entries are read at once: 512 are what one page table holds.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn take(root: &Path, wanted: usize) -> Sample {
-        sample(&Root::at(root), None, wanted, Duration::from_secs(5), &mut Random::seeded(3)).unwrap()
+        sample(&Root::at(root), None, wanted, Duration::from_secs(5), &mut Random::new(3)).unwrap()
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         for pid in [10, 11, 12] {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&[PRESENT; 9], mixed);
         }
-        let mut random = Random::seeded(3);
+        let mut random = Random::new(3);
         let s =
             sample(&Root::at(dir.path()), Some(&[11, 99]), 100, Duration::from_secs(5), &mut random).unwrap();
         assert_eq!((s.counts.sampled, s.counts.processes), (9, 1));

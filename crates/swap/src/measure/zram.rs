@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use eke_kernel::{Root, parse};
 use eke_model::step::ZramSpec;
-use eke_model::units::{Bytes, Nanos, quantile};
+use eke_model::units::{Bytes, Nanos};
+use eke_statistics::Random;
+use eke_statistics::sample::quantile_sorting;
 use rustix::fs::OFlags;
 
 use super::buffer::Buffer;
 use super::figures::AlgorithmFigures;
-use super::random::Random;
 use super::ratio::{self, Checkpoint, Ratio};
 use super::sampler::Sample;
 use super::scratch::{Device, Scratch};
@@ -188,7 +189,10 @@ impl Bench<'_> {
 
 /// Median and 99 of 100; 0 of nothing.
 pub(crate) fn p50_p99(times_ns: &mut [u64]) -> (Nanos, Nanos) {
-    (Nanos(quantile(times_ns, 0.5).unwrap_or(0)), Nanos(quantile(times_ns, 0.99).unwrap_or(0)))
+    (
+        Nanos(quantile_sorting(times_ns, 0.5).unwrap_or(0)),
+        Nanos(quantile_sorting(times_ns, 0.99).unwrap_or(0)),
+    )
 }
 
 /// Nanoseconds since `start`.
