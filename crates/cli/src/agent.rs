@@ -6,16 +6,16 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
 use eke_model::snapshot::{Request, Response, Snapshot};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-
-use crate::exit::{Failure, Outcome, Status};
 
 pub use stop::{Hung, Stopped, stop};
 
@@ -100,12 +100,6 @@ pub fn snapshot(root: &Root) -> Outcome<Option<Snapshot>> {
     })
 }
 
-/// The program of this name beside this one, else the one on the path.
-pub fn program(name: &str) -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
-    beside.filter(|p| p.exists()).unwrap_or_else(|| name.into())
-}
-
 /// Starts the agent in a session of its own and waits until it answers.
 ///
 /// # Errors
@@ -113,7 +107,7 @@ pub fn program(name: &str) -> PathBuf {
 pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     let log_path = root.path(LOG);
     let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
-    let program = program(PROGRAM);
+    let program = programs::beside(PROGRAM);
     let mut command = Command::new(&program);
     if let Some(file) = config {
         command.args(["--config", file]);

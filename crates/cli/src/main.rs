@@ -5,18 +5,14 @@
 //! - [`documents`]: what `--json` prints
 //! - [`verbs`]: one file for each verb
 //! - [`show`]: figures and plans as text
-//! - [`border`]: where text leaves for the terminal
 //! - [`agent`]: the agent's socket, and starting and stopping the agent
-//! - [`exit`]: what a failure is called and which status it ends with
 
-// What is printed is printed through `border`.
+// Everything is printed through `eke_present::terminal`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod agent;
 mod args;
-mod border;
 mod documents;
-mod exit;
 mod schema;
 mod show;
 mod verbs;
@@ -24,33 +20,21 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-/// Prints a line.
-#[macro_export]
-macro_rules! say {
-    ($($text:tt)*) => { $crate::border::out(format_args!("{}\n", format_args!($($text)*))) };
-    () => { say!("") };
-}
-
-/// The same without the end of the line.
-#[macro_export]
-macro_rules! put {
-    ($($text:tt)*) => { $crate::border::out(format_args!($($text)*)) };
-}
-
-/// Prints a line to standard error.
-#[macro_export]
-macro_rules! warn {
-    ($($text:tt)*) => { $crate::border::error(format_args!($($text)*)) };
-}
+use eke_present::exit::Status;
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
-        Err(e) => return exit::usage(&e),
+        Err(e) => return usage(&e),
     };
     match verbs::run(args) {
         Ok(done) => done.code(),
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints clap's message; help and version are no failures.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { Status::Usage.code() } else { ExitCode::SUCCESS }
 }

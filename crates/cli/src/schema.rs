@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
 use schemars::{Schema, schema_for};
 
 use crate::documents;
 use crate::documents::{io, link, prefetch};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 
 /// By verb.
 fn all() -> BTreeMap<&'static str, Schema> {

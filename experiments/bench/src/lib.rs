@@ -16,7 +16,6 @@
 //! - [`io`]: a reader beside writers on a slow disk
 //! - [`report`]: a report as data and as a table; [`rows`]: how it grows
 //! - [`page`]: a report as one page with plots
-//! - [`progress`]: how far an experiment is, for whoever shows that
 //! - [`reads`]: reads through a cache's mount, beside those of the files themselves
 //! - [`link`]: every cipher of ssh on links and CPUs of several kinds, and which one eke chooses
 //! - [`store`], [`trace`]: the block store's figures beside a peer's, and hit rates by policy
@@ -38,7 +37,6 @@ pub mod page;
 pub mod paging;
 pub mod peers;
 pub mod process;
-pub mod progress;
 pub mod reads;
 pub mod report;
 pub mod rows;

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use eke_bench::page::page;
-use eke_bench::progress::Silent;
 use eke_bench::report::{Report, Row, saved};
 use eke_bench::{store, trace};
 use eke_kernel::Root;
+use eke_present::progress::Silent;
 use eke_testkit::tree;
 
 /// A few MiB of text that compresses, no two lines alike.

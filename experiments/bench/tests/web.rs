@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use eke_bench::progress::Silent;
 use eke_bench::report::Report;
 use eke_bench::web::content::{Content, Corpus, FileSystem, ensure};
 use eke_bench::web::disk::Disk;
@@ -20,6 +19,7 @@ use eke_bench::web::plan::{Axis, Conditions, Variant};
 use eke_bench::web::{self, Bench, Options, Requests, ServerKind};
 use eke_kernel::Root;
 use eke_model::units::Bytes;
+use eke_present::progress::Silent;
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use twox_hash::XxHash64;
 

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use eke_kernel::{Root, read};
 use eke_model::snapshot::Request;
+use eke_present::exit::{Failure, Outcome, Status};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PAUSE, PROGRAM, ask, connect};
-use crate::exit::{Failure, Outcome, Status};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// From SIGKILL to the end of a process that the kernel lets go.

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::verbs::quoted;
 use eke_cachefs::registry::holders::Holder;
 use eke_cachefs::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
+use eke_present::command_line::quoted;
 
 use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
 

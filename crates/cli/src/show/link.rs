@@ -6,8 +6,8 @@ use eke_link::advice::Advice;
 use eke_link::measure::Link;
 use eke_link::parse::facts::Facts;
 use eke_link::suite::short;
+use eke_present::table::Table;
 
-use super::table::Table;
 use crate::documents::link::{self as documents, Host};
 
 const COLUMNS: usize = 100;

@@ -7,7 +7,4 @@ pub mod look;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;
-pub mod progress;
 pub mod status;
-pub mod table;
-pub mod task;

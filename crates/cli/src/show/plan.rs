@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use eke_model::step::{Plan, PlannedStep, Step};
 use eke_model::text::one_line;
+use eke_present::table::Table;
 use eke_swap::decide::algorithm::Verdict;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
-use super::table::Table;
 use crate::documents::Plan as Document;
 
 /// Everything of a plan.

@@ -8,8 +8,8 @@ use eke_model::text::one_line;
 use eke_model::units::{Bytes, Nanos};
 use eke_prefetch::choose::{Limit, Verdict};
 use eke_prefetch::program::shown;
+use eke_present::table::Table;
 
-use super::table::Table;
 use crate::documents::prefetch::{Decision, Explain, FileKind, List, Program, Replay, Row, Show};
 
 /// Files that are shown unless all are asked for.

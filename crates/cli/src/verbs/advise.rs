@@ -1,13 +1,13 @@
 //! `eke advise`: what holds this machine's memory, by program, and what closing it returns.
 
 use eke_kernel::programs::{self, Program};
+use eke_present::exit::{Outcome, Status};
+use eke_present::table::Table;
+use eke_present::task::{Task, unknown};
+use eke_present::{put, say};
 
 use super::Context;
 use crate::documents::{self, AdviseRow as Row};
-use crate::exit::{Outcome, Status};
-use crate::show::table::Table;
-use crate::show::task::{Task, unknown};
-use crate::{put, say};
 
 impl From<Program> for Row {
     fn from(p: Program) -> Self {

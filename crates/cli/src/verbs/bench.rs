@@ -6,16 +6,19 @@ use std::time::Duration;
 use eke_bench::experiment;
 use eke_bench::page::page;
 use eke_bench::report::{Report, saved};
+use eke_present::command_line::{quoted, set, size};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
+use eke_present::progress::Shown;
+use eke_present::stop;
+use eke_present::task::{Task, expected};
+use eke_present::terminal::one_lined;
+use eke_present::{put, say};
 use eke_record::output;
 
 use super::Context;
-use super::bench_line::{self, news, quoted, set, size};
+use super::bench_line::{self, news};
 use crate::args::{Bench, Capacity, Experiment, Files, Of, Place, Show};
-use crate::border::one_lined;
-use crate::exit::{Failure, Outcome, Status};
-use crate::show::progress::Shown;
-use crate::show::task::{Task, expected};
-use crate::{put, say};
 
 /// A saved result is a megabyte or two; more is something else.
 const LONGEST: u64 = 256 << 20;
@@ -43,13 +46,13 @@ pub fn run(context: &Context, bench: &Bench) -> Outcome {
 fn agent(context: &Context, seconds: u64) -> Outcome {
     let whole = Duration::from_secs(seconds) * (2 * eke_bench::agent::REPEATS as u32);
     let task = Task::begin(context.json, "watching an agent, idle and asked", expected(whole));
-    let report = eke_bench::agent::run(&crate::agent::program(crate::agent::PROGRAM), seconds);
+    let report = eke_bench::agent::run(&programs::beside(crate::agent::PROGRAM), seconds);
     drop(task);
     let report = report.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     context.print(&report, |d| put!("{d}"))?;
     let excesses = eke_bench::agent::excesses(&report);
     for excess in &excesses {
-        crate::warn!("eke: {excess}");
+        eke_present::warn!("eke: {excess}");
     }
     Ok(if excesses.is_empty() { Status::Done } else { Status::Failed })
 }
@@ -80,7 +83,7 @@ fn read(path: &Path) -> Outcome<Report> {
 fn hold(context: &Context, bench: &Bench, options: &Experiment) -> Outcome {
     refuse_existing(&options.files)?;
     context.need_root("an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let surroundings = experiment::Bench {
         root: &context.root,

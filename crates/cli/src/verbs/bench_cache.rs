@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use eke_bench::{reads, store, trace};
 use eke_model::units::Bytes;
+use eke_present::command_line::{quoted, set, size};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::progress::Shown;
+use eke_present::stop;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
-use super::bench_line::{failure, quoted, set, size};
+use super::bench_line::failure;
 use crate::args::{ReadsBench, StoreBench, TraceBench};
-use crate::exit::{Failure, Outcome, Status};
-use crate::show::progress::Shown;
 
 /// How long a measurement takes if nothing is said, seconds.
 const SECONDS: f64 = 0.25;
@@ -19,7 +21,7 @@ const SECONDS_IF_QUICK: f64 = 0.05;
 /// `eke bench store`.
 pub fn store(context: &Context, options: &StoreBench) -> Outcome {
     refuse_existing(&options.files)?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let surroundings = store::Bench {
         root: &context.root,
@@ -46,7 +48,7 @@ pub fn reads(context: &Context, options: &ReadsBench) -> Outcome {
             format!("{seconds} seconds for each measurement: give more than 0, and at most 60"),
         )
     })?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let (corpus, dir) = (options.corpus.clone(), options.dir.clone());
     let report = reads::run(&reads::Bench {
@@ -82,7 +84,7 @@ fn reads_command(options: &ReadsBench) -> String {
 /// `eke bench trace`.
 pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
     refuse_existing(&options.files)?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let surroundings = trace::Bench {
         root: &context.root,

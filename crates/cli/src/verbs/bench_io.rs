@@ -2,15 +2,17 @@
 
 use eke_bench::io::plan::{Variant, Writer};
 use eke_bench::io::{self, Bench, Error, Options};
+use eke_present::command_line::list;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
+use eke_present::progress::Shown;
+use eke_present::put;
+use eke_present::stop;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
-use super::bench_line::{self, list, news};
-use crate::agent;
+use super::bench_line::{self, news};
 use crate::args::IoBench;
-use crate::exit::{Failure, Outcome, Status};
-use crate::put;
-use crate::show::progress::Shown;
 
 const SENSOR: &str = "eke-io";
 
@@ -18,12 +20,12 @@ const SENSOR: &str = "eke-io";
 pub fn run(context: &Context, options: &IoBench) -> Outcome {
     refuse_existing(&options.files)?;
     context.need_root("an experiment makes slow disks and sets how they are used, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let held = io::run(&Bench {
         root: &context.root,
         program: std::env::current_exe()?,
-        sensor: agent::program(SENSOR),
+        sensor: programs::beside(SENSOR),
         options: asked(options),
         command: command(options),
         progress: &progress,
@@ -37,7 +39,7 @@ pub fn run(context: &Context, options: &IoBench) -> Outcome {
 /// `eke bench io-overhead`: fails where it is more than was promised.
 pub fn overhead(context: &Context, seconds: u64) -> Outcome {
     context.need_root("BPF programs and loop devices need root")?;
-    let overhead = io::overhead(&agent::program(SENSOR), seconds).map_err(|e| failure(&e))?;
+    let overhead = io::overhead(&programs::beside(SENSOR), seconds).map_err(|e| failure(&e))?;
     context.print(&overhead, |o| put!("{o}"))?;
     Ok(if overhead.is_too_much() { Status::Failed } else { Status::Done })
 }

@@ -3,37 +3,7 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_model::units::Bytes;
-
-use crate::exit::{Failure, Status};
-
-/// `--variants a,b`; nothing where nothing was named.
-pub fn list<'a>(option: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let words: Vec<&str> = words.into_iter().collect();
-    (!words.is_empty()).then(|| format!("{option} {}", words.join(",")))
-}
-
-/// `--no-harm` and its like: those that are set.
-pub fn set<'a>(flags: &'a [(&'a str, bool)]) -> impl Iterator<Item = String> + 'a {
-    flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned())
-}
-
-/// Exactly, in the largest unit that is whole.
-pub fn size(size: Bytes) -> String {
-    let units = [(30, "G"), (20, "M"), (10, "K")];
-    let whole = units.iter().find(|(shift, _)| size.0 > 0 && size.0 % (1 << shift) == 0);
-    whole.map_or(size.0.to_string(), |(shift, unit)| format!("{}{unit}", size.0 >> shift))
-}
-
-/// One word for a shell.
-pub fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,+=:@".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
+use eke_present::exit::{Failure, Status};
 /// What is said of an experiment's end. A signal goes to its helpers, too (mke2fs, ip): that these failed is not the news then.
 pub fn news<T, E>(held: Result<T, E>, stop: &AtomicBool, interrupted: E) -> Result<T, E> {
     held.map_err(|e| if stop.load(Ordering::Relaxed) { interrupted } else { e })
@@ -79,13 +49,6 @@ pub mod again {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_and_flags_are_there_only_if_something_is() {
-        assert_eq!(list("--links", ["1g", "10g"]).unwrap(), "--links 1g,10g");
-        assert_eq!(list("--links", []), None);
-        assert_eq!(set(&[("--no-a", true), ("--no-b", false)]).collect::<Vec<_>>(), ["--no-a"]);
-    }
 
     #[test]
     fn after_a_signal_that_is_the_news() {

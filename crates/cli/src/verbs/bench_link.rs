@@ -4,20 +4,22 @@ use std::time::Duration;
 
 use eke_bench::link::plan::{Cpu, Rate};
 use eke_bench::link::{self, Bench, Error, Options};
+use eke_present::command_line::{list, set};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::progress::Shown;
+use eke_present::say;
+use eke_present::stop;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
-use super::bench_line::{failure, list, news, set};
+use super::bench_line::{failure, news};
 use crate::args::LinkBench;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
-use crate::show::progress::Shown;
 
 /// The verb.
 pub fn run(context: &Context, options: &LinkBench) -> Outcome {
     refuse_existing(&options.files)?;
     context.need_root("an experiment makes network namespaces and a link between them, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let held = link::run(&Bench {
         root: &context.root,

@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use eke_bench::stage;
 use eke_bench::startup::{self, Bench, Error, Options};
+use eke_present::command_line::{list, quoted, set};
+use eke_present::exit::Outcome;
+use eke_present::progress::Shown;
+use eke_present::stop;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
-use super::bench_line::{failure, list, news, quoted, set};
+use super::bench_line::{failure, news};
 use crate::args::{NO_DISK, StartupBench};
-use crate::exit::Outcome;
-use crate::show::progress::Shown;
 
 /// The verb.
 pub fn run(context: &Context, options: &StartupBench) -> Outcome {
     refuse_existing(&options.files)?;
     context.need_root("an experiment makes a slow disk and mounts it anew for each run, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let held = startup::run(&Bench {
         root: &context.root,

@@ -5,19 +5,21 @@ use std::time::Duration;
 use eke_bench::stage;
 use eke_bench::web::plan::{Axis, Conditions};
 use eke_bench::web::{self, Bench, Error, Options, ServerKind};
+use eke_present::command_line::{list, quoted, set, size};
+use eke_present::exit::Outcome;
+use eke_present::progress::Shown;
+use eke_present::stop;
 
 use super::Context;
 use super::bench::{finish, refuse_existing};
-use super::bench_line::{failure, list, news, quoted, set, size};
+use super::bench_line::{failure, news};
 use crate::args::{Server, WebBench};
-use crate::exit::Outcome;
-use crate::show::progress::Shown;
 
 /// The verb.
 pub fn run(context: &Context, options: &WebBench) -> Outcome {
     refuse_existing(&options.files)?;
     context.need_root("an experiment makes a box and a slow disk, and mounts there, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let progress = Shown::on_terminal(context.json);
     let held = web::run(&Bench {
         root: &context.root,

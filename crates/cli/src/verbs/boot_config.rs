@@ -6,13 +6,13 @@ use eke_kernel::state;
 use eke_model::remedy::Remedy;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::task::{Task, unknown};
 use eke_swap::Swap;
 use eke_swap::decide::knobs;
 
 use super::{Context, files};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
-use crate::show::task::{Task, unknown};
 
 /// The options.
 pub struct Options {

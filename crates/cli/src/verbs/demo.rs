@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use eke_kernel::apply::Session;
 use eke_model::step::{Plan, PlannedStep, Reason, Step};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
+use eke_present::task::{Task, expected};
+use eke_present::{put, say};
 use eke_sandbox::demo::{self, Arrange, DemoSpec, disk_file, text};
 
 use super::{Context, plan, up};
-use crate::exit::{Failure, Outcome, Status};
 use crate::show;
-use crate::show::task::{Task, expected};
-use crate::{put, say};
 
 /// In whose name the demo's changes stand in the journal.
 const OWNER: &str = "demo";
@@ -25,7 +26,7 @@ pub fn run(context: &Context) -> Outcome {
     context.need_root(
         "`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root",
     )?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let mut stage = Stage { context, plan: None, task: None };
     // What a killed demo left would be planned upon.
     stage.none()?;

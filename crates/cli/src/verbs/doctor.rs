@@ -2,15 +2,16 @@
 
 use eke_kernel::knob;
 use eke_model::remedy::Remedy;
+use eke_present::exit::{Outcome, Status};
+use eke_present::programs;
+use eke_present::table::Table;
+use eke_present::{put, say};
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
 
 use super::Context;
 use crate::agent;
 use crate::documents::{self, DoctorLine as Line};
-use crate::exit::{Outcome, Status};
-use crate::show::table::Table;
-use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, knobs: bool) -> Outcome {
@@ -18,7 +19,7 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
         put!("{}", knob::as_markdown());
         return Ok(Status::Done);
     }
-    let facts = Swap.probe(&context.root)?;
+    let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
     let agent = agent::snapshot(&context.root)?.is_some();
     let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     let document = documents::Doctor { kernel, lines: lines(context, &facts, agent) };
@@ -86,7 +87,7 @@ fn version_line(release: &str) -> Line {
 
 /// What sees launches here: `eke-prefetch` knows, and it needs root.
 fn launches_line() -> Line {
-    let program = agent::program("eke-prefetch");
+    let program = programs::beside("eke-prefetch");
     let asked = std::process::Command::new(&program).arg("source").output();
     let (there, why) = match &asked {
         Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),

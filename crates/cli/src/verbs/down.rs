@@ -4,14 +4,14 @@ use eke_bench::stage;
 use eke_kernel::journal::{self, Journal};
 use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::{cgroup, read, script, state};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::task::{Far, Task};
+use eke_present::{put, say};
 use eke_sandbox::demo::disk_file;
 
 use super::{Context, up};
 use crate::agent::{self, Hung, Stopped};
 use crate::documents;
-use crate::exit::{Failure, Outcome, Status};
-use crate::show::task::{Far, Task};
-use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, print: bool) -> Outcome {

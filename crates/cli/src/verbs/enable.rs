@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use eke_kernel::boot::enable::{self, Init};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
 
 use super::{Context, files};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 
 /// At every boot from the next one on.
 pub fn enable(context: &Context) -> Outcome {

@@ -1,8 +1,8 @@
 //! Lines about changed files and the commands that make them count.
 
-use crate::say;
 use eke_kernel::boot::{Undone, Written};
 use eke_kernel::files::{Effect, Outcome};
+use eke_present::say;
 
 /// After changing.
 pub fn show_written(written: &Written) {

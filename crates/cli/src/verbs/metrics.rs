@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use eke_dash::server::{listen, scrape};
 use eke_metrics::{Cache, Format, Reading, markdown, text};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::put;
 
 use super::{Context, cache, dash, status};
 use crate::args::{Metrics, MetricsFormat};
 use crate::documents::{self, CacheState};
-use crate::exit::{Failure, Outcome, Status};
-use crate::put;
 
 /// The verb.
 pub fn run(context: &Context, options: &Metrics) -> Outcome {

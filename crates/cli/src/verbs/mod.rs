@@ -35,14 +35,13 @@ mod tabs;
 mod top;
 mod up;
 
-pub use bench_line::quoted;
 use eke_kernel::{Root, settings};
 use eke_model::config::Settings;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
 use serde::Serialize;
 
 use crate::args::{Args, Lab, Swap, Verb};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 
 /// What every verb needs.
 pub struct Context {
@@ -142,6 +141,6 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
         Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
-        Some(Verb::Hog { spec }) => Ok(crate::exit::Status::Of(eke_sandbox::hog::program(&spec))),
+        Some(Verb::Hog { spec }) => Ok(eke_present::exit::Status::Of(eke_sandbox::hog::program(&spec))),
     }
 }

@@ -1,8 +1,9 @@
 //! `eke` without a verb: what this machine is short of, what eke does about it, what that gained.
 
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
+
 use super::{Context, status};
-use crate::exit::{Outcome, Status};
-use crate::put;
 use crate::show;
 
 /// The verb. Useful without root, and no error where no agent runs.

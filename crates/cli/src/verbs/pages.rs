@@ -1,10 +1,10 @@
 //! `eke completions` and `eke man`: from the same definitions as the help.
 
 use clap::CommandFactory;
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
 
 use crate::args::Args;
-use crate::exit::{Outcome, Status};
-use crate::put;
 
 /// Completions for `shell` on standard output.
 pub fn completions(shell: clap_complete::Shell) -> Outcome {

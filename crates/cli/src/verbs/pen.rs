@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 
 use eke_model::units::Bytes;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
 use eke_sandbox::pen::{self, Output, PenSpec, Report};
 
 use super::Context;
-use crate::exit::{Failure, Outcome, Status};
 
 /// The verb; the status is the command's own.
 pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome {
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let mut spec = PenSpec::new(memory, command);
     if context.json {
         spec.output = Output::ToStderr;
@@ -19,7 +20,7 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     if context.json {
         context.print_json(&report)?;
     } else {
-        crate::warn!("{}", said(&report));
+        eke_present::warn!("{}", said(&report));
     }
     Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
 }

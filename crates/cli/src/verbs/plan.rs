@@ -5,6 +5,9 @@ use std::time::Duration;
 use eke_kernel::{journal, state};
 use eke_model::remedy::Remedy;
 use eke_model::step::Plan;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::task::{Task, expected};
+use eke_present::{put, say};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::facts::Manager;
@@ -13,10 +16,7 @@ use eke_swap::measure::figures::Measured;
 use super::Context;
 use crate::args;
 use crate::documents;
-use crate::exit::{Outcome, Status};
 use crate::show;
-use crate::show::task::{Task, expected};
-use crate::{put, say};
 
 /// The limits of a measurement together, without what only slow CPUs get.
 const USUALLY: Duration = Duration::from_secs(3);
@@ -65,12 +65,12 @@ pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
 
 /// Probes, measures and decides.
 pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
-    let mut facts = Swap.probe(&context.root)?;
+    let mut facts = Swap.probe(&context.root).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
-    let measured = Swap.measure(&context.root, &facts)?;
+    let measured = Swap.measure(&context.root, &facts).map_err(failure)?;
     drop(task);
-    let decision = decide::decide(&facts, &measured, wish)?;
+    let decision = decide::decide(&facts, &measured, wish).map_err(refused)?;
     Ok(documents::Plan { facts, measured, decision })
 }
 
@@ -85,4 +85,16 @@ fn ourselves(context: &Context) -> Option<Manager> {
     let entries = journal::entries(&context.root).unwrap_or_default();
     let devices: Vec<String> = entries.into_iter().filter_map(|e| e.made).collect();
     (!devices.is_empty()).then(|| Manager { name: "eke".to_owned(), devices, ..Manager::default() })
+}
+/// Probing or measuring swap failed.
+pub fn failure(error: eke_swap::Error) -> Failure {
+    match error {
+        eke_swap::Error::Kernel(e) => e.into(),
+        other => Failure::new(Status::Failed, other.to_string()),
+    }
+}
+
+/// The settings name something that this machine cannot do.
+pub fn refused(error: decide::BadWish) -> Failure {
+    Failure::new(Status::Usage, error.to_string())
 }

@@ -3,6 +3,10 @@
 use std::path::Path;
 
 use eke_model::text::one_line;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::stop;
+use eke_present::task::{Task, expected, unknown};
 use eke_record::marks;
 use eke_record::output::free_name;
 use eke_record::recording::{Ended, Spec, record};
@@ -10,16 +14,13 @@ use eke_record::subject::Subject;
 
 use super::Context;
 use crate::args::{Record, RecordVerb};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
-use crate::show::task::{Task, expected, unknown};
 
 /// The verb; the status is the command's own.
 pub fn run(context: &Context, options: Record) -> Outcome {
     if let Some(RecordVerb::Mark { name }) = &options.verb {
         return mark(name);
     }
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     // A command has the terminal to itself.
     let (what, far) = match options.at_most {
         Some(length) => ("recording", expected(length)),
@@ -32,7 +33,7 @@ pub fn run(context: &Context, options: Record) -> Outcome {
     if context.json {
         context.print_json(&ended)?;
     } else {
-        crate::warn!("{}", said(&ended));
+        eke_present::warn!("{}", said(&ended));
     }
     Ok(ended.exit_status.map_or(Status::Done, Status::Of))
 }

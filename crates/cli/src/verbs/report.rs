@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use eke_model::text::one_line;
+use eke_present::exit::{Outcome, Status};
+use eke_present::table::Table;
+use eke_present::task::{Task, unknown};
+use eke_present::{put, say};
 use eke_record::load::Recording;
 use eke_record::steps::{Document, Step};
 use eke_record::{Error, csv, html, output, plots};
@@ -10,10 +14,6 @@ use eke_record::{Error, csv, html, output, plots};
 use super::Context;
 use super::record::failure;
 use crate::args::Report;
-use crate::exit::{Outcome, Status};
-use crate::show::table::Table;
-use crate::show::task::{Task, unknown};
-use crate::{put, say};
 
 /// Of a command's line on the terminal; the page has all of it.
 const LONGEST_SUBJECT: usize = 100;

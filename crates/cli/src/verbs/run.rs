@@ -1,17 +1,17 @@
 //! `eke run`: like up, shown live; Ctrl-C puts everything back.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use eke_model::text::one_line;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::stop;
 
 use super::{Context, down, up};
 use crate::agent;
 use crate::args::Up;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 use crate::show;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
         return without_root(context, options);
     }
     up::refuse_if_up(context)?;
-    let stop = stop_flag()?;
+    let stop = stop::on_signals()?;
     let document = up::apply(context, options, &stop)?;
     if document.decision.plan.steps.is_empty() {
         say!("Nothing to change.");
@@ -50,16 +50,6 @@ fn without_root(context: &Context, options: &Up) -> Outcome {
     super::plan::run(context, &options.wish)?;
     Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; all of it goes back with Ctrl-C")
         .hint("sudo make run, or sudo eke run"))
-}
-
-/// Set by Ctrl-C, a hang-up or SIGTERM.
-pub fn stop_flag() -> Outcome<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {

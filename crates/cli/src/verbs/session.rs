@@ -6,18 +6,18 @@ use std::path::Path;
 
 use eke_bench::desktop::{self, User, place};
 use eke_bench::session::{End, Spec};
-
-use crate::exit::{Failure, Outcome, Status};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
 
 /// The verb. What a session came to is a result, whatever it is; only one that could not be held is a failure.
 pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
     let spec = read(spec)?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     if let Some(dir) = chroot {
         place::enter(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     }
     if let Err(e) = place::lock_own_memory() {
-        crate::warn!("eke lab session: its own memory may be pushed out too: {e}");
+        eke_present::warn!("eke lab session: its own memory may be pushed out too: {e}");
     }
     // Also in another root directory: the kernel goes to the program itself, not by its name.
     let hog = ["/proc/self/exe", "hog"].map(OsString::from);

@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::stop;
+use eke_present::task::{Task, expected};
 use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, accuracy};
 use serde::Serialize;
 
 use super::Context;
 use crate::args;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
-use crate::show::task::{Task, expected};
 
 /// Where it is; printed before the wait with `--json`.
 #[derive(Serialize)]
@@ -22,7 +23,7 @@ struct Attached<'a> {
 /// The verb.
 pub fn run(context: &Context, options: args::SlowDisk) -> Outcome {
     context.need_root("a slow disk is a mount and a loop device, which needs root")?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let disk = SlowDisk::attach(&context.root, spec(&options)?).map_err(failure)?;
     if options.measure {
         measure(context, &disk, options.seconds, &stop)?;

@@ -2,8 +2,7 @@
 
 use eke_bench::startup::launcher::Task;
 use eke_bench::startup::{launch, reader};
-
-use crate::exit::{Failure, Outcome, Status};
+use eke_present::exit::{Failure, Outcome, Status};
 
 /// The verb. It ends with its standard input.
 pub fn run(task: &str) -> Outcome {

@@ -6,14 +6,14 @@ use eke_kernel::{Root, read, state};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{Applied, Machine, Snapshot};
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
+use eke_present::task::{Task, unknown};
 
 use super::Context;
 use crate::agent;
 use crate::documents;
-use crate::exit::{Outcome, Status};
-use crate::put;
 use crate::show;
-use crate::show::task::{Task, unknown};
 
 /// Between two samples where no agent keeps any.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -10,14 +10,15 @@ use eke_bench::desktop::place;
 use eke_bench::session::{End, Event};
 use eke_bench::tabs::{self, Server, Spec, documents};
 use eke_model::units::Bytes;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::stop;
 
 use super::Context;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 
 /// The verb; it fails if the experiment could not be held, not if a tab was killed or too slow.
 pub fn run(context: &Context, spec: &str) -> Outcome {
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let spec: Spec = serde_json::from_str(spec)
         .map_err(|e| Failure::new(Status::Usage, format!("cannot read the experiment \"{spec}\": {e}")))?;
     // What is measured is the browser: this process must not wait for its own pages. Refused without privilege, no harm.
@@ -37,12 +38,12 @@ fn tell(event: Event) {
 
 /// Serves them; the port is printed.
 pub fn pages(tabs: usize, weight: Bytes, directories: Vec<PathBuf>) -> Outcome {
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let usual = || documents::USUAL.map(PathBuf::from).to_vec();
     let directories = if directories.is_empty() { usual() } else { directories };
     let weight = usize::try_from(weight.0).unwrap_or(usize::MAX);
     let documents = documents::gather(&directories, tabs, weight);
-    documents.notes.iter().for_each(|note| crate::warn!("{note}"));
+    documents.notes.iter().for_each(|note| eke_present::warn!("{note}"));
     let server = Server::start(documents.pages, stop.clone())
         .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     say!("{}", server.port());

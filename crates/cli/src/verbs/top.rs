@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use eke_kernel::Root;
+use eke_present::exit::{Failure, Outcome, Status};
 use eke_top::run::{Event, Outside};
 use eke_top::terminal::{self, Screen};
 use eke_top::view::Means;
@@ -14,7 +15,6 @@ use eke_top::{Look, View, ascii};
 use super::Context;
 use super::status::{Reader, with_caches};
 use crate::args::Top;
-use crate::exit::{Failure, Outcome, Status};
 use crate::show;
 
 /// The verb.

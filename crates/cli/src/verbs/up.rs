@@ -9,6 +9,10 @@ use eke_kernel::revert::{self, Outcome as Undone};
 use eke_kernel::state;
 use eke_model::remedy::Remedy;
 use eke_model::snapshot::{Applied, Bounds, Request};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
+use eke_present::task::Task;
+use eke_present::{put, say};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::{self, figures::Measured};
@@ -17,10 +21,7 @@ use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Up};
 use crate::documents;
-use crate::exit::{Failure, Outcome, Status};
 use crate::show;
-use crate::show::task::Task;
-use crate::{put, say};
 
 /// The verb.
 pub fn run(context: &Context, up: &Up) -> Outcome {
@@ -35,7 +36,7 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         ensure_agent(context, up)?;
         return Ok(Status::Done);
     }
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let document = apply(context, up, &stop)?;
     ensure_agent(context, up)?;
     if !context.json {
@@ -150,7 +151,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
     }
     state::forget(&context.root, DOWN_MARK)?;
     if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
-        crate::warn!("eke: the figures are not kept for the next boot: {e}");
+        eke_present::warn!("eke: the figures are not kept for the next boot: {e}");
     }
     Ok(())
 }
@@ -161,8 +162,8 @@ fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
     let Some(measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
         return plan::make(context, wish);
     };
-    let facts = Swap.probe(&context.root)?;
-    let decision = decide::decide(&facts, &measured, wish)?;
+    let facts = Swap.probe(&context.root).map_err(plan::failure)?;
+    let decision = decide::decide(&facts, &measured, wish).map_err(plan::refused)?;
     Ok(documents::Plan { facts, measured, decision })
 }
 

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_kernel::Root;
 use eke_model::units::Bytes;
+use eke_present::progress::Progress;
 
 use crate::peers;
-use crate::progress::Progress;
 use crate::report::{Metric, Report};
 use crate::rows::Rows;
 use crate::session::{Act, run};

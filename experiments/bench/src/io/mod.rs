@@ -23,8 +23,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_kernel::Root;
+use eke_present::progress::Progress;
 
-use crate::progress::Progress;
 use crate::report::Report;
 pub use overhead::{Overhead, overhead};
 use plan::{Variant, Writer};

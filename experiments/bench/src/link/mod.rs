@@ -32,8 +32,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use eke_kernel::Root;
+use eke_present::progress::Progress;
 
-use crate::progress::Progress;
 pub use error::Error;
 pub use hold::run;
 use plan::{Cpu, Rate};

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use eke_kernel::Root;
 use eke_model::units::Bytes;
+use eke_present::progress::Progress;
 
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::rows::{Rows, params};
 use crate::store;

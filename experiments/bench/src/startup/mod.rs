@@ -47,8 +47,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use eke_kernel::Root;
+use eke_present::progress::Progress;
 
-use crate::progress::Progress;
 pub use error::Error;
 pub use hold::run;
 use plan::Variant;

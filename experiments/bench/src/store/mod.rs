@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_kernel::{Root, parse};
 use eke_model::units::Bytes;
+use eke_present::progress::Progress;
 
-use crate::progress::Progress;
 use crate::report::{Machine, Report};
 use crate::rows::Rows;
 use corpus::Corpus;

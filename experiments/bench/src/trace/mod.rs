@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use eke_cache_store::trace::Request;
 use eke_kernel::Root;
 use eke_model::units::Bytes;
+use eke_present::progress::Progress;
 
 use crate::experiment::{less, more};
-use crate::progress::Progress;
 use crate::report::{Machine, Metric, Report};
 use crate::rows::{Params, Rows, params};
 use laws::Trace;

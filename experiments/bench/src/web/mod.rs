@@ -41,10 +41,10 @@ use std::time::Duration;
 
 use eke_kernel::{Root, cgroup};
 use eke_model::units::Bytes;
+use eke_present::progress::Progress;
 
 use crate::fault::Missing;
 use crate::peers::Ground;
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::stage;
 use content::{Content, Corpus, FileSystem};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
 use eke_io::{Class, Histogram};
 use eke_model::units::Bytes;
+use eke_present::table::Table;
 
 use super::histogram::{time, two};
-use crate::show::table::Table;
 
 /// Both histograms of each class beside each other, and what differs.
 pub fn pair(compared: &Outcome) -> String {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use eke_io::figures::{Device, Figures, Who, Window};
 use eke_model::text::one_line;
 use eke_model::units::{Bytes, Nanos};
+use eke_present::table::Table;
 
 use super::histogram::{one, time};
 use crate::documents::io::{Judged, Watch};
-use crate::show::table::Table;
 
 /// How many processes or groups are shown.
 const MOST: usize = 10;

@@ -8,10 +8,10 @@ use eke_cachefs::settings::{Memory, Settings};
 use eke_kernel::Root;
 use eke_kernel::parse::meminfo;
 use eke_model::units::Bytes;
+use eke_present::exit::{Failure, Outcome, Status};
 use rustix::fs::{Access, access};
 
 use super::fuse::Fuse;
-use crate::exit::{Failure, Outcome, Status};
 
 /// The most of RAM in percent.
 const MOST_PERCENT: u64 = 85;

@@ -17,9 +17,10 @@ mod umount;
 
 use std::time::Duration;
 
+use eke_present::exit::{Failure, Outcome, Status};
+
 use super::Context;
 use crate::args::Cache;
-use crate::exit::{Failure, Outcome, Status};
 
 /// A supervisor that has not answered in this time is said to be silent.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);

@@ -4,19 +4,20 @@ use eke_cachefs::registry::{Dirs, Mount, ask};
 use eke_cachefs::settings::{Compress, Settings};
 use eke_cachefs::status::{Kind, Ready, Request, Response};
 use eke_model::text::one_line;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::stop;
+use eke_present::task::{Task, unknown};
 
 use super::start::{Started, start, umount_command, wait};
 use super::{UMOUNT_WITHIN, checks, place, refused};
 use crate::args;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 use crate::show::cache::shown;
-use crate::show::task::{Task, unknown};
-use crate::verbs::{self, Context};
+use crate::verbs::Context;
 
 /// The verb.
 pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
-    let stop = verbs::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let settings = settings(wish)?;
     checks::possible(&context.root, &settings, &place::all()?)?;
     let task = Task::begin(context.json, "mounting", unknown());
@@ -78,7 +79,7 @@ fn end(ready: &Ready) -> Outcome<bool> {
     let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(true) };
     match umount(mount, false)? {
         Some(Response::Refused(r)) if r.kind == Kind::Busy => {
-            crate::warn!("eke: files are open there; they go on until they are closed");
+            eke_present::warn!("eke: files are open there; they go on until they are closed");
             answered(umount(mount, true)?)?;
             Ok(true)
         }

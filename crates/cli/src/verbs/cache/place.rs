@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use eke_cachefs::registry::{Mount, mounts};
-
-use crate::exit::{Failure, Outcome, Status};
+use eke_present::exit::{Failure, Outcome, Status};
 
 /// All mounts of `eke-cache`.
 pub fn all() -> Outcome<Vec<Mount>> {

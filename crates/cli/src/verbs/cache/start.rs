@@ -12,13 +12,13 @@ use eke_cachefs::registry::line::{ANSWER_MOST, Line, LineError, parse};
 use eke_cachefs::registry::{Dirs, mounts, unmount};
 use eke_cachefs::settings::Settings;
 use eke_cachefs::status::{Ready, Start};
+use eke_present::command_line::quoted;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::agent;
 use crate::args::CacheMount;
-use crate::exit::{Failure, Outcome, Status};
 use crate::show::cache::shown;
-use crate::verbs::quoted;
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ fn log() -> Outcome<Log> {
 }
 
 fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
-    let program = agent::program("eke-cache");
+    let program = programs::beside("eke-cache");
     let errors = match log {
         Some(log) => Stdio::from(log.file.try_clone()?),
         None => Stdio::inherit(),

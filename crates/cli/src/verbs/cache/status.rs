@@ -6,13 +6,13 @@ use std::path::Path;
 use eke_cachefs::registry::{Asked, Dirs, Mount, ask_all};
 use eke_cachefs::status::{Request, Response};
 use eke_kernel::Root;
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
+use eke_present::task::{Task, unknown};
 
 use super::{ANSWER_WITHIN, place};
 use crate::documents::{Cache, CacheState, CacheStatus};
-use crate::exit::{Outcome, Status};
-use crate::put;
 use crate::show;
-use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.

@@ -6,14 +6,14 @@ use std::path::Path;
 use eke_cachefs::registry::holders::holders;
 use eke_cachefs::registry::{Dirs, Mount, ask, mounts, remove_dead, unmount};
 use eke_cachefs::status::{Kind, Refusal, Request, Response};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::task::{Task, unknown};
 
 use super::start::umount_command;
 use super::{UMOUNT_WITHIN, place, refused};
 use crate::documents::CacheUmount;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 use crate::show;
-use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.
@@ -30,7 +30,7 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
         Ok(Some(_)) => true,
         Ok(None) => without_supervisor(mount, lazy)?,
         Err(e) if lazy => {
-            crate::warn!("eke: {e}; unmounting without it");
+            eke_present::warn!("eke: {e}; unmounting without it");
             without_supervisor(mount, lazy)?
         }
         Err(e) => return Err(silent(mount, &e)),

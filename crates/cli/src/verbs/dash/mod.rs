@@ -12,11 +12,11 @@ use eke_dash::server::guard::Guard;
 use eke_dash::server::token::Token;
 use eke_dash::server::{listen, page};
 use eke_kernel::{end, read::monotonic_ms};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
 
 use super::{Context, up};
 use crate::args::Dash;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 use source::Machine;
 
 /// The verb; it ends by a signal.
@@ -28,7 +28,7 @@ pub fn run(context: &Context, options: &Dash) -> Outcome {
     let token = Token::random()?;
     let guard = Guard::for_address(address, token.clone());
     announce(context, address, &guard, &token);
-    notes.iter().for_each(|note| crate::warn!("eke dash: {note}"));
+    notes.iter().for_each(|note| eke_present::warn!("eke dash: {note}"));
     let source = Box::new(Machine::new(context.to_own(), notes));
     let running = Live::start(source, recorder, now)?;
     page::run(listener, guard, running.live(), shutdown).map_err(failure)?;

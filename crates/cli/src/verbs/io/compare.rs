@@ -2,22 +2,23 @@
 
 use eke_bench::io::compared;
 use eke_bench::page::page;
-use eke_bench::progress::Progress;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
 use eke_io::sense::local::Wanted;
 use eke_model::text::one_line;
+use eke_present::command_line::quoted;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::progress::Progress;
+use eke_present::progress::Shown;
+use eke_present::stop;
+use eke_present::{put, say};
 use eke_record::output;
 
 use super::{Context, device, sensor};
 use crate::args::{Files, IoCompare, IoLoad, IoSweep};
-use crate::exit::{Failure, Outcome, Status};
 use crate::show::io::compare as text;
-use crate::show::progress::Shown;
 use crate::verbs::bench::refuse_existing;
-use crate::verbs::bench_line::quoted;
-use crate::{put, say};
 
 /// `eke io compare`.
 pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
@@ -70,10 +71,10 @@ fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &Io
             return Err(Failure::new(Status::Usage, why));
         }
     };
-    let stop = crate::verbs::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let setting = Setting::new(&context.root, knob, &target).map_err(failure)?;
     let (mut windows, missing) = sensor(context, Wanted::default())?;
-    missing.iter().for_each(|what| crate::warn!("missing: {}", one_line(what)));
+    missing.iter().for_each(|what| eke_present::warn!("missing: {}", one_line(what)));
     let bench = Bench {
         setting: &setting,
         values,

@@ -6,11 +6,11 @@ mod watch;
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::remote::Remote;
 use eke_io::sense::{Refused, Windows, devices};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
 
 use super::Context;
-use crate::agent;
 use crate::args::Io;
-use crate::exit::{Failure, Outcome, Status};
 
 /// The sensor's program.
 const PROGRAM: &str = "eke-io";
@@ -26,7 +26,7 @@ pub fn run(context: &Context, io: &Io) -> Outcome {
 
 /// A sensor in the process `eke-io`, so that this one needs no libbpf; without that program, or on a directory that stands for `/`, in this one.
 fn sensor(context: &Context, wanted: Wanted) -> Outcome<(Box<dyn Windows>, Vec<String>)> {
-    let program = agent::program(PROGRAM);
+    let program = programs::beside(PROGRAM);
     if context.root.is_host() {
         match Remote::start(&program, wanted) {
             Ok(remote) => return Ok((Box::new(remote), Vec::new())),

@@ -10,13 +10,14 @@ use eke_io::target;
 use eke_io::verdict::{Causes, Facts, Since, decide};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
+use eke_present::{put, say};
 
 use super::{Context, device, failure, sensor};
 use crate::args::{IoBy, IoWatch};
 use crate::documents::io::{Judged, Watch};
-use crate::exit::{Failure, Outcome, Status};
 use crate::show::io::{csv, watch as text};
-use crate::{put, say};
 
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -28,7 +29,7 @@ pub fn run(context: &Context, options: &IoWatch) -> Outcome {
             "--csv and --json are two forms of the same figures: say one of them",
         ));
     }
-    let stop = crate::verbs::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let wanted = Wanted { by: by(options.by), no_bpf: options.no_bpf };
     let (mut windows, mut missing) = sensor(context, wanted)?;
     let only = options.device.as_deref().map(|text| named(context, windows.as_mut(), text)).transpose()?;
@@ -147,7 +148,7 @@ impl Watching<'_> {
         let gone = window.gone.iter().map(|name| format!("{name} is gone"));
         for line in window.missing.iter().map(|what| format!("missing: {what}")).chain(gone) {
             if !self.said.contains(&line) {
-                crate::warn!("{}", one_line(&line));
+                eke_present::warn!("{}", one_line(&line));
                 self.said.push(line);
             }
         }

@@ -27,6 +27,6 @@ fn sudo_user() -> Option<(u32, u32)> {
 /// A line about what is under way, for whoever waits.
 pub fn tell(json: bool, host: Option<&str>, line: &str) {
     if !json && std::io::stderr().is_terminal() {
-        crate::warn!("{}{line} ...", host.map_or(String::new(), |h| format!("{h}: ")));
+        eke_present::warn!("{}{line} ...", host.map_or(String::new(), |h| format!("{h}: ")));
     }
 }

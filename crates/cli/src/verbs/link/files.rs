@@ -6,12 +6,12 @@ use eke_link::measure::{Link as Measured, Ssh};
 use eke_link::parse::{config, ltsp, ssh_config};
 use eke_link::write::diff::diff;
 use eke_link::write::{Setting, host_block, ltsp_section};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
 
 use super::super::{Context, files};
 use crate::args::link::Link;
 use crate::documents::{self, link as ours};
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
 
 const OWNER: &str = "link";
 const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";

@@ -14,12 +14,14 @@ use eke_dash::server::token::Token;
 use eke_link::measure::x11::Wanted;
 use eke_link::measure::{self, Asked, Ssh};
 use eke_link::{Error, advice, far};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
+use eke_present::{put, say};
 
 use super::Context;
 use crate::args::link::Link;
 use crate::documents::link::{self as documents, Host};
-use crate::exit::{Failure, Outcome, Status};
-use crate::{put, say, show};
+use crate::show;
 
 pub use files::undo_all;
 
@@ -38,7 +40,7 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
         ));
     }
     let wish = files::Wish::new(context, options)?;
-    let stop = super::run::stop_flag()?;
+    let stop = stop::on_signals()?;
     let ssh = caller::ssh(options, context.json);
     let mut document = documents::Link::default();
     let mut failures = Vec::new();
@@ -118,7 +120,7 @@ fn all_failed(document: &documents::Link, mut failures: Vec<Error>) -> Failure {
 
 fn tell_errors(document: &documents::Link) {
     for error in document.hosts.iter().filter_map(|h| h.error.as_ref()) {
-        crate::warn!("eke: {error}");
+        eke_present::warn!("eke: {error}");
     }
 }
 

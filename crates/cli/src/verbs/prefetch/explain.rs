@@ -7,11 +7,11 @@ use eke_model::units::Bytes;
 use eke_prefetch::ProgramId;
 use eke_prefetch::choose::{Occasion, Verdict};
 use eke_prefetch::keep::{Access, Decision, Keep};
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
 
 use super::{Store, failure};
 use crate::documents::prefetch::{self as documents, Explain};
-use crate::exit::{Outcome, Status};
-use crate::put;
 use crate::show;
 use crate::verbs::Context;
 

@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 
 use eke_prefetch::keep::Access;
+use eke_present::exit::{Outcome, Status};
+use eke_present::say;
 
 use super::{Store, failure};
 use crate::documents::prefetch::Forget;
-use crate::exit::{Outcome, Status};
-use crate::say;
 use crate::verbs::Context;
 
 /// The verb.

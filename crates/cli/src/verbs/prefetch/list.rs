@@ -2,11 +2,11 @@
 
 use eke_model::units::Bytes;
 use eke_prefetch::keep::{Access, Error, Keep, NAME};
+use eke_present::exit::{Outcome, Status};
+use eke_present::put;
 
 use super::{Store, failure};
 use crate::documents::prefetch::List;
-use crate::exit::{Outcome, Status};
-use crate::put;
 use crate::show;
 use crate::verbs::Context;
 

@@ -18,11 +18,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use eke_prefetch::keep::{Access, Error, Keep, Record};
 use eke_prefetch::{Kind, Program};
+use eke_present::exit::{Failure, Outcome, Status};
 
 use super::Context;
 use crate::args::prefetch::{Prefetch, Verb};
 use crate::documents::prefetch as documents;
-use crate::exit::{Failure, Outcome, Status};
 use which::{Which, which};
 
 /// Where the store is.

@@ -7,16 +7,16 @@ use clap::ValueEnum;
 use eke_bench::foreseen;
 use eke_prefetch::replay::trace::parse;
 use eke_prefetch::replay::{self, Settings, Trace, generate, purdue};
+use eke_present::command_line::{quoted, size};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::put;
+use eke_present::task::{Counter, Task};
 
 use crate::args::prefetch::{Form, Replay, Scenario};
 use crate::documents::prefetch as documents;
-use crate::exit::{Failure, Outcome, Status};
-use crate::put;
 use crate::show;
-use crate::show::task::{Counter, Task};
 use crate::verbs::Context;
 use crate::verbs::bench::{refuse_existing, write};
-use crate::verbs::bench_line::{quoted, size};
 
 /// Traces that are larger are not read: they would not fit into little memory.
 const MOST_BYTES: u64 = 512 << 20;

@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use eke_model::units::Bytes;
 use eke_prefetch::Touched;
 use eke_prefetch::keep::Access;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::put;
 
 use super::{Store, failure};
 use crate::documents::prefetch::{File, Show};
-use crate::exit::{Failure, Outcome, Status};
-use crate::put;
 use crate::show;
 use crate::verbs::Context;
 

@@ -10,12 +10,12 @@ use std::path::Path;
 use eke_prefetch::keep::{Access, Keep, Record};
 use eke_prefetch::replay::trace::{Names, happened_row, header, map_row};
 use eke_prefetch::{Event, Program, ProgramId};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use eke_present::task::{Task, unknown};
 
 use super::{Store, failure};
 use crate::documents::prefetch::Trace;
-use crate::exit::{Failure, Outcome, Status};
-use crate::say;
-use crate::show::task::{Task, unknown};
 use crate::verbs::Context;
 
 /// The verb.

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use crate::border::indented;
 use eke_kernel::settings::SettingsError;
 use eke_model::config::ConfigError;
+
+use crate::terminal::indented;
 
 /// The exit statuses, as documented in the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,21 +119,6 @@ impl From<ConfigError> for Failure {
     }
 }
 
-impl From<eke_swap::decide::BadWish> for Failure {
-    fn from(error: eke_swap::decide::BadWish) -> Self {
-        Self { status: Status::Usage, error: error.into(), hint: None }
-    }
-}
-
-impl From<eke_swap::Error> for Failure {
-    fn from(error: eke_swap::Error) -> Self {
-        match error {
-            eke_swap::Error::Kernel(e) => e.into(),
-            other => Self { status: Status::Failed, error: other.into(), hint: None },
-        }
-    }
-}
-
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self { status: Status::Failed, error: error.into(), hint: None }
@@ -149,10 +135,4 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self { status: Status::Failed, error, hint: None }
     }
-}
-
-/// Prints what clap has to say; help and version are no failures.
-pub fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    if error.use_stderr() { Status::Usage.code() } else { ExitCode::SUCCESS }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use eke_model::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::progress::time;
+use crate::progress::time;
 
 /// What is over sooner shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);

@@ -9,12 +9,12 @@ use eke_model::text::{harmless, one_line};
 use serde_json::Value;
 
 /// Prints to standard output. A reader that is gone (`eke plan | head`, a closed terminal) is no reason to stop half-way.
-pub fn out(text: Arguments<'_>) {
+pub fn print(text: Arguments<'_>) {
     let _ = std::io::stdout().write_all(harmless(&text.to_string()).as_bytes());
 }
 
 /// Prints a line to standard error.
-pub fn error(text: Arguments<'_>) {
+pub fn print_error(text: Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{}\n", harmless(&text.to_string())).as_bytes());
 }
 

@@ -4,9 +4,34 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use eke_bench::progress::Progress;
 use eke_model::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Whoever shows it.
+pub trait Progress {
+    /// So many runs will be made in all; said again when that changes.
+    fn planned(&self, runs: usize);
+    /// One of them begins: `eke, 2 of 3`.
+    fn begins(&self, run: &str);
+    /// What it does just now: `page 31 of document 2`.
+    fn doing(&self, what: &str);
+    /// It is over.
+    fn done(&self);
+    /// A line that stays.
+    fn say(&self, line: &str);
+}
+
+/// Shows nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn planned(&self, _runs: usize) {}
+    fn begins(&self, _run: &str) {}
+    fn doing(&self, _what: &str) {}
+    fn done(&self) {}
+    fn say(&self, _line: &str) {}
+}
 
 /// The second line is what is done just now.
 const TEMPLATE: &str = "[{bar:24}] {pos} of {len} runs, {elapsed} so far{prefix}\n{wide_msg}";

@@ -1,0 +1,41 @@
+//! What every program of eke shares at its border with the user.
+//!
+//! # Layout
+//! - [`terminal`]: prints text and escapes what a terminal would obey; [`say!`], [`put!`] and [`warn!`] use it
+//! - [`exit`]: failures and exit statuses
+//! - [`table`]: plain tables
+//! - [`progress`]: a bar for an experiment; [`task`]: one line for anything that takes longer than a moment
+//! - [`stop`]: Ctrl-C, SIGTERM and a hang-up as a flag
+//! - [`programs`]: where eke's other programs are
+//! - [`command_line`]: words of a command line that the user can enter again
+
+// Everything is printed through `terminal`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod command_line;
+pub mod exit;
+pub mod programs;
+pub mod progress;
+pub mod stop;
+pub mod table;
+pub mod task;
+pub mod terminal;
+
+/// Prints a line.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => { $crate::terminal::print(format_args!("{}\n", format_args!($($text)*))) };
+    () => { $crate::say!("") };
+}
+
+/// Prints text without a line end.
+#[macro_export]
+macro_rules! put {
+    ($($text:tt)*) => { $crate::terminal::print(format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+#[macro_export]
+macro_rules! warn {
+    ($($text:tt)*) => { $crate::terminal::print_error(format_args!($($text)*)) };
+}
