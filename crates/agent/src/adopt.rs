@@ -1,8 +1,8 @@
 //! What an earlier `eke up` applied and is still in force. Adopting changes nothing.
 
-use eke_kernel::Root;
-use eke_kernel::journal;
-use eke_kernel::state;
+use eke_apply::journal;
+use eke_apply::state;
+use eke_linux::Root;
 use eke_model::config::SwapSettings;
 use eke_model::snapshot::Applied;
 use eke_model::step::Prediction;

@@ -16,7 +16,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn monotonic_ms(&self) -> u64 {
-        eke_kernel::read::monotonic_ms()
+        eke_linux::read::monotonic_ms()
     }
 
     fn unix_s(&self) -> u64 {

@@ -30,10 +30,10 @@ pub enum Error {
     Wait(io::Error),
     /// A kernel file or setting.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// The user's configuration.
     #[error(transparent)]
-    Settings(#[from] eke_kernel::settings::SettingsError),
+    Settings(#[from] eke_linux::settings::SettingsError),
 }
 
 impl Error {

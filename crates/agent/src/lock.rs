@@ -1,7 +1,7 @@
 //! One agent a machine.
 
-use eke_kernel::Root;
-use eke_kernel::lock::{self, Lock, Refused};
+use eke_apply::lock::{self, Lock, Refused};
+use eke_linux::Root;
 
 use crate::error::{Error, Result};
 

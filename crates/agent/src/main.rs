@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use eke_agent::clock::SystemClock;
 use eke_agent::companion::{Companion, Companions};
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
-use eke_kernel::log::Log;
-use eke_kernel::{Root, end, settings};
+use eke_apply::end;
+use eke_apply::log::Log;
+use eke_linux::{Root, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent watches what `eke up` applied and answers on /run/eke/agent.sock.\n\

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 const FILE: &str = "proc/pressure/memory";

@@ -2,22 +2,19 @@
 
 use std::hint::black_box;
 
-use eke_kernel::Root;
+use eke_apply::write::write_value;
+use eke_linux::Root;
 use rustix::mm::{MlockAllFlags, mlockall};
 
-const OOM_SCORE: &str = "proc/self/oom_score_adj";
 /// Never chosen (proc_pid_oom_score_adj(5)).
-const NEVER: &[u8] = b"-1000";
+const NEVER: &str = "-1000";
 /// More stack than the loop uses; its pages are touched once and stay.
 const STACK_BYTES: usize = 128 << 10;
 
 /// Protects this process as far as it may; what it may not is logged with the reason.
 pub fn this_process(root: &Root) {
-    if let Err(e) = root.sys().write(&root.path(OOM_SCORE), NEVER) {
-        tracing::warn!(
-            "The OOM killer can choose the agent: {} cannot be set to -1000: {e}.",
-            root.path(OOM_SCORE).display()
-        );
+    if let Err(e) = write_value(root, "process.oom_score_adj", "", NEVER) {
+        tracing::warn!("The OOM killer can choose the agent: {e}.");
     }
     // ONFAULT (Linux 4.4): what is touched stays, what is never touched takes nothing.
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {

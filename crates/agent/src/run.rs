@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::settings::SettingsError;
+use eke_linux::Root;
+use eke_linux::settings::SettingsError;
 use eke_model::config::Settings;
 use eke_model::snapshot::{Request, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -4,7 +4,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use crate::error::{Error, Result};
 
@@ -53,7 +53,7 @@ fn bind(root: &Root, file: &str, mode: u32) -> Result<UnixListener> {
 pub fn remove(root: &Root) -> Result<()> {
     for file in [FILE, FILE_OF_ROOT] {
         let path = root.path(file);
-        match root.sys().remove(&path) {
+        match std::fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", &path, e)),
             _ => {}
         }

@@ -1,9 +1,9 @@
 //! What a tick does: sample, model, live decisions, snapshot.
 
-use eke_kernel::Root;
-use eke_kernel::knob::Codec;
-use eke_kernel::read;
-use eke_kernel::state;
+use eke_apply::knob::Codec;
+use eke_apply::state;
+use eke_linux::Root;
+use eke_linux::read;
 use eke_model::config::Settings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};

@@ -6,9 +6,10 @@ mod writes_back;
 
 use std::sync::Arc;
 
-use eke_kernel::apply::Session;
-use eke_kernel::journal::Journal;
-use eke_kernel::{Root, read, revert, state};
+use eke_apply::journal::Journal;
+use eke_apply::session::Session;
+use eke_apply::{revert, state};
+use eke_linux::{Root, read};
 use eke_model::config::{Settings, Source};
 use eke_model::model::Model;
 use eke_model::sample::Sample;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::{Process, connect, spawn, until};
 use eke_agent::socket;
-use eke_kernel::apply::Session;
-use eke_kernel::{journal, state};
+use eke_apply::session::Session;
+use eke_apply::{journal, state};
 use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::{Agent, RELOAD, STATUS, STOP, connect, until};
 use eke_agent::Ended;
 use eke_agent::clients::MOST;
-use eke_kernel::state;
+use eke_apply::state;
 use eke_model::snapshot::{Applied, Response};
 use eke_model::step::Plan;
 use eke_testkit::real::skip;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::sync::Mutex;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::btf;

@@ -19,7 +19,7 @@ use eke_cache_store::{Key, Store, StoreSpec};
 use eke_cachefs::below;
 use eke_cachefs::settings::Compress;
 use eke_cachefs::tier::{Options, Tier};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::{Bytes, Nanos};
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};

@@ -134,7 +134,7 @@ fn a_renamed_directory_makes_no_other_mount_go() {
 
 fn places(below: &Path) -> Vec<PathBuf> {
     let text = std::fs::read("/proc/self/mountinfo").unwrap();
-    let all = eke_kernel::parse::mountinfo::parse(&text).into_iter().map(|m| m.place);
+    let all = eke_linux::parse::mountinfo::parse(&text).into_iter().map(|m| m.place);
     all.filter(|place| place.starts_with(below)).collect()
 }
 

@@ -6,10 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use eke_apply::cgroup;
 use eke_cache_store::{FileId, Incompressible, Key, S3Fifo, Store, StoreSpec};
 use eke_cachefs::settings::Memory;
 use eke_cachefs::size::Governor;
-use eke_kernel::{Root, cgroup};
+use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, lock_machine, skip};
 

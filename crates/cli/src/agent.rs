@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::snapshot::{Request, Response, Snapshot};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;

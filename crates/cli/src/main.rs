@@ -1,4 +1,4 @@
-//! `eke`: the verbs. No privileges of its own; what changes the machine is in `eke-kernel`.
+//! `eke`: the verbs. No privileges of its own; what changes the machine is in `eke-apply`.
 //!
 //! # Layout
 //! - [`args`]: every verb and option; help, completions and the man page come from it

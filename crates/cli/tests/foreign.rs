@@ -126,7 +126,7 @@ impl Ground {
         plan.push(Step::set("vm.swappiness", 180), Reason::new(EVIL));
         plan.advice.push(Reason::new(EVIL));
         let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
-        eke_kernel::state::save(&machine.root(), eke_kernel::state::APPLIED, &applied).unwrap();
+        eke_apply::state::save(&machine.root(), eke_apply::state::APPLIED, &applied).unwrap();
         ground
     }
 

@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{Ran, build_io, command};
-use eke_kernel::{Root, journal};
+use eke_apply::journal;
+use eke_linux::Root;
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 use rustix::process::{Pid, Signal, kill_process_group};
 

@@ -1,6 +1,6 @@
 //! Names of settings as people know them, to the table's. Pure.
 
-use eke_kernel::knob::{self, Knob};
+use eke_apply::knob::{self, Knob};
 
 /// The settings that `compare` and `sweep` know: of disks, of writeback, of ZFS, of groups.
 const AREAS: [&str; 5] = ["queue.", "iosched.", "zfs.", "vm.dirty_", "io."];

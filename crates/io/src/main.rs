@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use eke_apply::end;
+use eke_apply::log::Log;
 use eke_io::live::{self, Options, Said};
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows, cost, devices};
-use eke_kernel::log::Log;
-use eke_kernel::{Root, end, settings};
+use eke_linux::{Root, settings};
 use eke_model::text::harmless;
 use signal_hook::consts::{SIGINT, SIGTERM};
 

@@ -1,6 +1,6 @@
 //! How fast reads should be answered.
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Nanos;
 
 use crate::sense::devices::directory;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Direct, missing, name, slow_disk};
-use eke_kernel::{Root, journal, state};
+use eke_apply::{journal, state};
+use eke_linux::Root;
 use eke_model::snapshot::{Applied, Bounds, IoState};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;

@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Direct, Loop, missing, name, own_journal, slow_disk};
+use eke_apply::journal::{self, Journal};
+use eke_apply::{revert, state};
 use eke_io::compare::setting::Setting;
 use eke_io::knobs::named;
 use eke_io::live::hand::Hand;
 use eke_io::live::levers;
-use eke_kernel::journal::{self, Journal};
-use eke_kernel::{Root, revert, state};
+use eke_linux::Root;
 use eke_model::snapshot::IoState;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};

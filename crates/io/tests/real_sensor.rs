@@ -10,7 +10,7 @@ use eke_io::histogram::bucket_of;
 use eke_io::sense::local::{Local, Wanted};
 use eke_io::sense::{By, Windows};
 use eke_io::{Class, Mode, Operation};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};

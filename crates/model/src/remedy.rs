@@ -3,7 +3,7 @@
 use crate::model::Model;
 use crate::step::Plan;
 
-/// One remedy. It has no start, stop, apply or revert: effects belong to `kernel::apply`.
+/// One remedy. It has no start, stop, apply or revert: effects belong to `eke-apply`.
 pub trait Remedy {
     /// The way to the machine (the kernel crate's root), which this crate must not know.
     type Machine: ?Sized;

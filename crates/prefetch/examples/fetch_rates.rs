@@ -14,8 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::{self, mount_of};
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::mount_of;
 use eke_model::units::Nanos;
 use eke_prefetch::disk::{Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::order::{Piece, by_use};

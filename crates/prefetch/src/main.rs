@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use eke_kernel::log::Log;
-use eke_kernel::{Root, end, settings};
+use eke_apply::end;
+use eke_apply::log::Log;
+use eke_linux::{Root, settings};
 use eke_model::text::harmless;
 use eke_prefetch::live::{Error, Options, Said, SystemClock, ahead_once, run};
 use eke_prefetch::trace::Tracer;

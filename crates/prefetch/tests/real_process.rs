@@ -17,7 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::fetch::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};

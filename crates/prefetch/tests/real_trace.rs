@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::trace::{News, Way, available};
 use eke_prefetch::{Ended, Kind, Pages, Span};
 use eke_testkit::real::{SameDisks, skip};

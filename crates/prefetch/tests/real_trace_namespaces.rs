@@ -6,7 +6,7 @@ mod tracing;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::trace::{News, Tracer, Way};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use tracing::{Disk, Session, touched};

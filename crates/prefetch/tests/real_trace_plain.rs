@@ -5,7 +5,7 @@ mod tracing;
 
 use std::path::PathBuf;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::trace::{News, Tracer, Way};
 use eke_testkit::real::{SameDisks, skip};
 use tracing::{Disk, Session, touched};

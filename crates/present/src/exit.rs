@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use eke_kernel::settings::SettingsError;
+use eke_linux::settings::SettingsError;
 use eke_model::config::ConfigError;
 
 use crate::terminal::indented;
@@ -100,8 +100,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-impl From<eke_kernel::Error> for Failure {
-    fn from(error: eke_kernel::Error) -> Self {
+impl From<eke_linux::Error> for Failure {
+    fn from(error: eke_linux::Error) -> Self {
         let status = if error.is_permission() { Status::NotPermitted } else { Status::Failed };
         Self { status, error: error.into(), hint: None }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// `/proc` or `/sys` could not be read.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// An output file that is there already.
     #[error("{} exists already, and is left as it is: give another name, or --force", .0.display())]
     Exists(PathBuf),

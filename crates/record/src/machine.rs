@@ -1,6 +1,6 @@
 //! Facts of the machine that a reader of figures needs.
 
-use eke_kernel::{Root, parse, read};
+use eke_linux::{Root, parse, read};
 
 /// By key: `kernel`, `cpus`, `ram_bytes`, `swap`, `zram`, `swappiness`, `zswap`. What is not there is left out.
 pub(crate) fn facts(root: &Root) -> Vec<(&'static str, String)> {

@@ -1,9 +1,10 @@
 //! The machine's part of a row.
 //!
-//! `eke_kernel::read::sample` opens, reads and closes every file and lists `/sys/block`: fine for a tick of seconds. Here
+//! `eke_linux::read::sample` opens, reads and closes every file and lists `/sys/block`: fine for a tick of seconds. Here
 //! the files stay open; the text is decoded by the same parsers (figures in `docs/recording.md`).
 
-use eke_kernel::{Error as KernelError, Root, areas, parse};
+use eke_linux::Error as KernelError;
+use eke_linux::{Root, areas, parse};
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea, ZramStat};
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 
 use crate::error::{Error, Result};
 use crate::hot_file::HotFile;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_record::Error;
 use eke_record::load::Recording;
 use eke_record::recording::{Spec, record};

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use common::ScratchSwap;
-use eke_kernel::{Root, cgroup, read};
+use eke_apply::cgroup;
+use eke_linux::{Root, read};
 use eke_model::units::Bytes;
 use eke_sandbox::demo::{Arrange, DemoSpec, disk_file, run, text};
 use eke_testkit::real::{lacking, lock_machine, skip};

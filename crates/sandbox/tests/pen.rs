@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use common::{ScratchSwap, groups, hog};
-use eke_kernel::{Root, cgroup};
+use eke_apply::cgroup;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::hog::{HogReport, HogSpec};
 use eke_sandbox::pen::{self, Error, Output, PenSpec, Report, Swap};

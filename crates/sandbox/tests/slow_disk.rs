@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use common::{ScratchSwap, hog};
-use eke_kernel::{Root, cgroup};
+use eke_apply::cgroup;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::hog::{HogReport, HogSpec};
 use eke_sandbox::pen::{self, Output, PenSpec};

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Nanos;
 use eke_swap::measure::{About, AlgorithmFigures, DiskFigures, Limits, Measured, Unjournaled, measure};
 use eke_swap::probe::probe;

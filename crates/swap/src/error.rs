@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// A kernel file or setting.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// A wish that cannot be granted.
     #[error(transparent)]
     Wish(#[from] crate::decide::BadWish),
@@ -47,7 +47,7 @@ pub enum Error {
         /// The device's name.
         device: String,
         /// What the kernel said.
-        source: eke_kernel::Error,
+        source: eke_linux::Error,
     },
 }
 

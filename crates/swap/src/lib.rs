@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`facts`]: what a machine has and lacks for swap, as data
-//! - [`probe`]: those facts from a [`eke_kernel::Root`]; reads only
+//! - [`probe`]: those facts from a [`eke_linux::Root`]; reads only
 //! - [`measure`]: what compression gives on this machine's own pages, and what its disks take
 //! - [`decide`]: from facts and figures to a plan; pure
 //! - [`remedy`]: the four stages together, and scratch devices that stand in the journal

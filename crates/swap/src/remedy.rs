@@ -1,8 +1,8 @@
 //! The stages of the swap remedy in one place.
 
-use eke_kernel::Root;
-use eke_kernel::apply::Session;
-use eke_kernel::zram;
+use eke_apply::session::Session;
+use eke_apply::zram;
+use eke_linux::Root;
 use eke_model::model::Model;
 use eke_model::remedy::Remedy;
 use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
@@ -130,7 +130,7 @@ impl Journaled {
     }
 
     /// Loads zram's module for the measurement where it is not there; the facts as they are then.
-    fn with_module(&mut self, facts: &Facts) -> eke_kernel::error::Result<Facts> {
+    fn with_module(&mut self, facts: &Facts) -> eke_linux::error::Result<Facts> {
         let mut facts = facts.clone();
         if !facts.zram.control {
             let step = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };
@@ -158,11 +158,11 @@ impl Journaled {
 }
 
 impl Scratch for Journaled {
-    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+    fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String> {
         self.session.scratch_zram(spec, Reason::new("to measure compression on this machine's own pages"))
     }
 
-    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+    fn remove(&mut self, name: &str) -> eke_linux::error::Result<()> {
         self.session.remove_scratch(name)
     }
 }

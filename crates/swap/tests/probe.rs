@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_swap::facts::{DiskKind, Facts};
 use eke_swap::probe::probe;

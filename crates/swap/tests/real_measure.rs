@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use eke_kernel::{Error, Root, zram};
+use eke_linux::{Error, Root, zram};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_swap::facts::Facts;
@@ -126,13 +126,13 @@ struct Faulty {
 }
 
 impl Scratch for Faulty {
-    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+    fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String> {
         self.adds += 1;
         let mut spec = spec.clone();
         (self.fault)(self.adds, &mut spec).map_or_else(|| self.real.add(&spec), Err)
     }
 
-    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+    fn remove(&mut self, name: &str) -> eke_linux::error::Result<()> {
         self.real.remove(name)
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_agent::socket;
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::snapshot::Request;
 use eke_model::units::Nanos;
 use rustix::process::{Pid, Signal, kill_process};

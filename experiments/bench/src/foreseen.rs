@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::replay::Row;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! What the kernel says of one process; text in, figures out.
 
-use eke_kernel::parse;
+use eke_linux::parse;
 use eke_model::units::{Bytes, MIB, Nanos};
 
 /// One clock tick (`USER_HZ` is 100 on all that eke runs on).

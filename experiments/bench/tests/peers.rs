@@ -5,9 +5,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use eke_apply::journal;
+use eke_apply::session::Session;
 use eke_bench::peers::{Arrangement, Error, Ground, Host, Levers, in_box, levers, ours, sizes, table};
-use eke_kernel::apply::Session;
-use eke_kernel::journal;
 use eke_model::step::{PlannedStep, Reason, Step};
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::facts::{Facts, GroupSwappiness, ZramFacts, ZramFeatures};

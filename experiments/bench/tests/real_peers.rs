@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use eke_bench::peers::host::processes_in_boxes;
 use eke_bench::peers::{self, Arrangement, Ground, Host, Levers, in_box, levers, ours};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::pen::{self, Output, PenSpec, Swap};
 use eke_testkit::real::{lacking, lock_machine, skip};
@@ -22,7 +22,7 @@ fn state() -> BTreeMap<&'static str, String> {
     let files = ["proc/swaps", "proc/sys/vm/swappiness", "proc/sys/vm/page-cluster", "sys/kernel/mm/ksm/run"];
     let mut state: BTreeMap<&str, String> =
         files.iter().map(|file| (*file, root.read(file).unwrap_or_default())).collect();
-    state.insert("zram", eke_kernel::zram::devices(&root).unwrap_or_default().join(" "));
+    state.insert("zram", eke_linux::zram::devices(&root).unwrap_or_default().join(" "));
     state
 }
 

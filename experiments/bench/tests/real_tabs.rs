@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_bench::session::{End, Event};
 use eke_bench::tabs::{self, Server, Spec, documents, memory};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_testkit::real;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
 use eke_bench::stage::{Error, Parts, Stage, StageSpec, Tree, ensure, sweep};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 
 /// Set for a copy of this test program that owns a stage until it is killed: its image.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use eke_bench::page::page;
 use eke_bench::report::{Report, Row, saved};
 use eke_bench::{store, trace};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_present::progress::Silent;
 use eke_testkit::tree;
 

@@ -17,7 +17,7 @@ use eke_bench::web::content::{Content, Corpus, FileSystem, ensure};
 use eke_bench::web::disk::Disk;
 use eke_bench::web::plan::{Axis, Conditions, Variant};
 use eke_bench::web::{self, Bench, Options, Requests, ServerKind};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Silent;
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};

@@ -1,9 +1,10 @@
 //! Files of boot loaders and init systems: edited, and put back.
 
-use eke_kernel::boot::enable::rc_local;
-use eke_kernel::boot::{entries, extlinux, grub, initramfs, words};
-use eke_kernel::files::{self, Change};
-use eke_kernel::{Root, error::Result};
+use eke_apply::boot::enable::rc_local;
+use eke_apply::boot::{entries, extlinux, grub, initramfs, words};
+use eke_apply::files::{self, Change};
+use eke_linux::Root;
+use eke_linux::error::Result;
 
 use crate::input::{Input, text};
 use crate::scratch;

@@ -1,8 +1,9 @@
 //! Kernel files, journals and settings.
 
-use eke_kernel::journal;
-use eke_kernel::journal::record::{Phase, Record};
-use eke_kernel::{Root, cgroup, files, knob, parse};
+use eke_apply::journal;
+use eke_apply::journal::record::{Phase, Record};
+use eke_apply::{files, knob};
+use eke_linux::{Root, cgroup, parse};
 use eke_model::config::{Settings, Source};
 use eke_model::step::Step;
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use eke_apply::cgroup::Place;
+use eke_apply::headroom;
 use eke_cachefs::registry::{Device, Mount, holders::holders};
-use eke_kernel::{Root, cgroup, headroom, read, zram};
+use eke_linux::{Root, cgroup, read, zram};
 use eke_model::model::Model;
 use eke_prefetch::trace::{mounts::Mounts, process};
 use eke_testkit::fake_kernel::FakeKernel;
@@ -86,7 +88,7 @@ fn kernel(root: &Root) {
     }
     let _ =
         (read::groups_v1(root), read::on_battery(root), headroom::limited_groups(root), zram::devices(root));
-    let _ = cgroup::Place::find(root);
+    let _ = Place::find(root);
     let owner = cgroup::name::Owner { pid: 7, start_ticks: 98_765 };
     let _ = cgroup::name::is_alive(root, owner);
     let _ = eke_io::sense::stat::all(root);

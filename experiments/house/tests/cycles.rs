@@ -36,9 +36,8 @@ const ALLOWED: &[&[&str]] = &[
     ],
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // crates/kernel
+    // crates/apply
     &["boot/act.rs", "boot/detect.rs", "boot/plan.rs"],
-    &["discard.rs", "root.rs", "sys.rs"],
     // crates/link
     &["decide.rs", "limit.rs"],
     // crates/prefetch

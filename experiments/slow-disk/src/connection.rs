@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo;
+use eke_apply::write::write_value;
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -26,9 +27,8 @@ impl Connection {
     /// while it was mounted (`ip netns exec`, `unshare`, a container) has a copy of the mount, which would keep it until that
     /// namespace goes.
     pub(super) fn abort(self, root: &Root) -> io::Result<()> {
-        let path = root.path(format!("sys/fs/fuse/connections/{}/abort", self.0));
         // the control file system may not be mounted
-        root.sys().write(&path, b"1").or_else(|_| self.abort_unmounted())
+        write_value(root, "fuse.abort", &self.0.to_string(), "1").or_else(|_| self.abort_unmounted())
     }
 
     /// The control file system, mounted nowhere (Linux 5.2).

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_kernel::write::write_value;
-use eke_kernel::{Root, read};
+use eke_apply::write::write_value;
+use eke_linux::{Root, read};
 
 use super::error::{Error, Result, on};
 use super::{mounts, users};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::{Bytes, Nanos};
 use fuser::{BackgroundSession, MountOption, Session};
 use rustix::io::Errno;

@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// eke's own layer below refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,

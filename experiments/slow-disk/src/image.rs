@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use rustix::mount::{MountFlags, mount};
 

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn impossible_disks_are_refused_before_anything_is_made() {
-        let root = eke_kernel::Root::at("/nonexistent");
+        let root = eke_linux::Root::at("/nonexistent");
         let image = Image::File("/nonexistent/image".into());
         let still = Profile { rate: 0, ..Profile::sd() };
         for (size, profile) in

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::escape::unescape;
+use eke_linux::parse::escape::unescape;
 
 /// Where `source` is mounted, by the text of `/proc/mounts` (proc_pid_mounts(5)), the last mount first.
 pub(super) fn targets(mounts: &str, source: &Path) -> Vec<PathBuf> {

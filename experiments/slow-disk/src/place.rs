@@ -3,9 +3,10 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::name;
-use eke_kernel::root::RUN_DIR;
+use eke_apply::state::make_dir;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
+use eke_linux::root::RUN_DIR;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::connection::Connection;
@@ -25,7 +26,7 @@ impl Place {
     /// The first free number of this process.
     pub(super) fn make(root: &Root) -> Result<Self> {
         let run = root.path(RUN_DIR);
-        root.sys().create_dir(&run, 0o755).map_err(on("make", &run))?;
+        make_dir(root, &run, 0o755).map_err(on("make", &run))?;
         let mut number = 0;
         loop {
             let dir = run.join(name::of_this_process(root, &format!("{LABEL}{number}"))?);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo;
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
 
 /// Who has `device` mounted, in whatever mount namespace, or open: the first process, in words.
 pub(super) fn first(root: &Root, device: &Path) -> Option<String> {

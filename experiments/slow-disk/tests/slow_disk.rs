@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, sweep};
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::discard::Discard;
-use eke_kernel::sys::{FilesOnly, Sys};
+use eke_apply::testing::{FilesOnly, Sys, simulated};
+use eke_linux::Root;
+use eke_linux::discard::Discard;
+use eke_linux::source::{Files, Source};
 use tempfile::TempDir;
 
 use crate::tree;
@@ -88,7 +89,7 @@ impl FakeKernel {
 
     /// A root on it.
     pub fn root(self: &Arc<Self>) -> Root {
-        Root::with_sys(self.dir(), Arc::clone(self) as Arc<dyn Sys>)
+        simulated(self.dir(), Arc::clone(self))
     }
 
     /// From now on these faults; effects are counted anew.
@@ -282,16 +283,31 @@ fn store(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-impl Sys for FakeKernel {
+impl Source for FakeKernel {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if path.ends_with("zram-control/hot_add") {
             self.effect("read", path)?;
             return Ok(self.hot_add());
         }
         self.alive()?;
-        FilesOnly.read(path)
+        Files.read(path)
     }
 
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.alive()?;
+        Files.list(path)
+    }
+
+    fn block_device(&self, path: &Path) -> Option<String> {
+        let name = self.relative(path).strip_prefix("dev").ok()?.to_str()?.to_owned();
+        let dirs = ["sys/block", "sys/class/block"].map(|dir| self.dir().join(dir).join(&name));
+        dirs.iter().any(|dir| dir.exists()).then_some(name)
+    }
+
+    fn sleep(&self, _: Duration) {}
+}
+
+impl Sys for FakeKernel {
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let relative = self.relative(path).to_string_lossy().into_owned();
         let value = String::from_utf8_lossy(bytes).into_owned();
@@ -338,17 +354,6 @@ impl Sys for FakeKernel {
         FilesOnly.remove_dir(path)
     }
 
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.alive()?;
-        FilesOnly.list(path)
-    }
-
-    fn block_device(&self, path: &Path) -> Option<String> {
-        let name = self.relative(path).strip_prefix("dev").ok()?.to_str()?.to_owned();
-        let dirs = ["sys/block", "sys/class/block"].map(|dir| self.dir().join(dir).join(&name));
-        dirs.iter().any(|dir| dir.exists()).then_some(name)
-    }
-
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
         self.effect("swap on", path)?;
         let name = format!("/{}", self.relative(path).display());
@@ -383,6 +388,4 @@ impl Sys for FakeKernel {
         self.effect("unload", &at)?;
         FilesOnly.remove_dir(&at)
     }
-
-    fn sleep(&self, _: Duration) {}
 }

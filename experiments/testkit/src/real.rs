@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use rustix::fs::{FlockOperation, flock};
 
 /// Holds the machine for one test: swap, zram and groups are the whole machine's. Released when dropped.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use eke_agent::clock::{Clock, SystemClock};
 use eke_agent::companion::Companion;
 use eke_agent::{Ended, run, socket};
-use eke_kernel::settings;
+use eke_linux::settings;
 use eke_model::snapshot::{Response, Snapshot};
 use eke_testkit::fake_kernel::FakeKernel;
 

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::discard::Discard;
-use eke_kernel::sys::Sys;
+use eke_apply::testing::{Sys, simulated};
+use eke_linux::Root;
+use eke_linux::discard::Discard;
+use eke_linux::source::Source;
 use eke_testkit::fake_kernel::FakeKernel;
 
 const DIR: &str = "sys/block/zram1";
@@ -22,7 +23,7 @@ pub struct WritesBack {
 impl WritesBack {
     pub fn on(machine: Arc<FakeKernel>, pages: u64) -> Root {
         let dir = machine.dir().to_owned();
-        Root::with_sys(dir, Arc::new(Self { machine, pages }))
+        simulated(dir, Arc::new(Self { machine, pages }))
     }
 
     fn number(&self, file: &str, nth: usize) -> u64 {
@@ -40,10 +41,25 @@ impl WritesBack {
     }
 }
 
-impl Sys for WritesBack {
+impl Source for WritesBack {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.machine.read(path)
     }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.machine.list(path)
+    }
+
+    fn block_device(&self, path: &Path) -> Option<String> {
+        self.machine.block_device(path)
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.machine.sleep(time);
+    }
+}
+
+impl Sys for WritesBack {
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         if path.ends_with("zram1/writeback") { self.write_pages() } else { self.machine.write(path, bytes) }
     }
@@ -62,20 +78,11 @@ impl Sys for WritesBack {
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         self.machine.remove_dir(path)
     }
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.machine.list(path)
-    }
-    fn block_device(&self, path: &Path) -> Option<String> {
-        self.machine.block_device(path)
-    }
 
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
         self.machine.swapon(path, priority, discard)
     }
     fn swapoff(&self, path: &Path) -> io::Result<()> {
         self.machine.swapoff(path)
-    }
-    fn sleep(&self, time: Duration) {
-        self.machine.sleep(time);
     }
 }

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use eke_kernel::page_cache;
+use eke_linux::page_cache;
 use rustix::fs::fcntl_get_seals;
 
 /// Has the page cache dirty pages in this range? Pages under writeback are write-protected already. cachestat(2), Linux 6.5.

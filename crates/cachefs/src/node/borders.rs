@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use eke_kernel::parse::mountinfo;
+use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const LIST: &str = "/proc/self/mountinfo";

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use eke_kernel::parse::mountinfo;
+use eke_linux::parse::mountinfo;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::fs::{fstat, mkdirat, openat, openat2, statx};
 use rustix::io::Errno;

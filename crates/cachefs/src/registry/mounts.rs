@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use eke_kernel::parse::mountinfo;
+use eke_linux::parse::mountinfo;
 
 /// The type that the kernel shows for them.
 pub const TYPE: &str = "fuse.eke-cache";

@@ -1,6 +1,6 @@
 //! Log lines, on standard error, which is a file or nothing once the process is detached.
 
-use eke_kernel::log::Log;
+use eke_apply::log::Log;
 
 /// The one thing of the process that is everywhere: workers are forks that say what they must from any place.
 static LOG: Log = Log::new();

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::write::write_value;
+use eke_apply::write::write_value;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use fuser::InitFlags;
 

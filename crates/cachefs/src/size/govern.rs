@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_cache_store::{Policy, Store};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 
 use super::decide::{Decision, State, decide};
@@ -74,7 +74,7 @@ impl Governor {
     ///
     /// # Errors
     /// Where the machine's memory cannot be read.
-    pub fn first(&self, root: &Root) -> eke_kernel::error::Result<Bytes> {
+    pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = Reader::new(root.clone()).read()?;
         Ok(decide(self.asked, &State::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
     }

@@ -1,7 +1,8 @@
 //! The own group of processes and those above it, from `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
 
-use eke_kernel::cgroup::Hierarchy;
-use eke_kernel::parse::{self, mountinfo, mountinfo::Mount};
+use eke_linux::cgroup::Hierarchy;
+use eke_linux::parse::mountinfo::Mount;
+use eke_linux::parse::{self, mountinfo};
 
 /// A group's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

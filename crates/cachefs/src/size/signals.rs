@@ -1,8 +1,8 @@
 //! What memory the machine and the own groups have.
 
-use eke_kernel::cgroup::Hierarchy;
-use eke_kernel::error::Result;
-use eke_kernel::{Root, parse};
+use eke_linux::cgroup::Hierarchy;
+use eke_linux::error::Result;
+use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
 use super::groups::{self, Dir};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 use eke_model::snapshot::Request;
 use eke_present::exit::{Failure, Outcome, Status};
 use rustix::net::sockopt::socket_peercred;
@@ -154,7 +154,7 @@ fn devices_open(pid: u32) -> Vec<String> {
 fn device_of(path: &Path) -> Option<String> {
     let below = path.strip_prefix(DEVICES).or_else(|_| path.strip_prefix("/dev")).ok()?;
     let name = below.components().next()?.as_os_str().to_str()?;
-    eke_kernel::zram::number(name).map(|_| name.to_owned())
+    eke_linux::zram::number(name).map(|_| name.to_owned())
 }
 
 /// systemd would start a service again that it did not stop itself.

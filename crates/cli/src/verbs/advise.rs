@@ -1,6 +1,6 @@
 //! `eke advise`: what holds this machine's memory, by program, and what closing it returns.
 
-use eke_kernel::programs::{self, Program};
+use eke_linux::programs::{self, Program};
 use eke_present::exit::{Outcome, Status};
 use eke_present::table::Table;
 use eke_present::task::{Task, unknown};

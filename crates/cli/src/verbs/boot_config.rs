@@ -1,8 +1,9 @@
 //! `eke swap boot-config`: the same zswap from the kernel's command line on.
 
-use eke_kernel::boot::{self, BootPlan, ZswapBoot};
-use eke_kernel::files::{self as kernel_files, Change, Content};
-use eke_kernel::state;
+use eke_apply::boot::{self, BootPlan, ZswapBoot};
+use eke_apply::files as kernel_files;
+use eke_apply::files::{Change, Content};
+use eke_apply::state;
 use eke_model::remedy::Remedy;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use eke_kernel::apply::Session;
+use eke_apply::session::Session;
 use eke_model::step::{Plan, PlannedStep, Reason, Step};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -74,21 +74,21 @@ impl Stage<'_> {
         }
     }
 
-    fn apply(&self, plan: &Plan) -> Result<(), eke_kernel::Error> {
+    fn apply(&self, plan: &Plan) -> Result<(), eke_linux::Error> {
         Session::open(&self.context.root, OWNER)?.apply_plan(plan).map(drop)
     }
 }
 
 impl Arrange for Stage<'_> {
-    type Error = eke_kernel::Error;
+    type Error = eke_linux::Error;
 
-    fn compressed(&mut self) -> Result<(), eke_kernel::Error> {
+    fn compressed(&mut self) -> Result<(), eke_linux::Error> {
         self.none()?;
         self.says("with compressed swap");
         self.plan.as_ref().map_or(Ok(()), |plan| self.apply(plan))
     }
 
-    fn disk(&mut self, file: &Path) -> Result<(), eke_kernel::Error> {
+    fn disk(&mut self, file: &Path) -> Result<(), eke_linux::Error> {
         self.none()?;
         self.says("with swap on the disk");
         let because = |text: &str| Reason::new(text);
@@ -105,7 +105,7 @@ impl Arrange for Stage<'_> {
         self.apply(&Plan { remedy: OWNER.into(), steps, ..Plan::default() })
     }
 
-    fn none(&mut self) -> Result<(), eke_kernel::Error> {
+    fn none(&mut self) -> Result<(), eke_linux::Error> {
         Session::open(&self.context.root, OWNER)?.undo_own()
     }
 }

@@ -1,9 +1,10 @@
 //! `eke down`: everything back, with the agent alive or dead.
 
+use eke_apply::journal::{self, Journal};
+use eke_apply::revert::{self, Outcome as Undone};
+use eke_apply::{cgroup, script, state};
 use eke_bench::stage;
-use eke_kernel::journal::{self, Journal};
-use eke_kernel::revert::{self, Outcome as Undone};
-use eke_kernel::{cgroup, read, script, state};
+use eke_linux::read;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Far, Task};
 use eke_present::{put, say};

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use eke_kernel::boot::enable::{self, Init};
+use eke_apply::boot::enable;
+use eke_apply::boot::enable::Init;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 

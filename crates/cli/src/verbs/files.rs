@@ -1,7 +1,7 @@
 //! Lines about changed files and the commands that make them count.
 
-use eke_kernel::boot::{Undone, Written};
-use eke_kernel::files::{Effect, Outcome};
+use eke_apply::boot::{Undone, Written};
+use eke_apply::files::{Effect, Outcome};
 use eke_present::say;
 
 /// After changing.

@@ -35,7 +35,7 @@ mod tabs;
 mod top;
 mod up;
 
-use eke_kernel::{Root, settings};
+use eke_linux::{Root, settings};
 use eke_model::config::Settings;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eke_kernel::{journal, state};
+use eke_apply::{journal, state};
 use eke_model::remedy::Remedy;
 use eke_model::step::Plan;
 use eke_present::exit::{Failure, Outcome, Status};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use eke_kernel::{Root, read, state};
+use eke_apply::state;
+use eke_linux::{Root, read};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{Applied, Machine, Snapshot};

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_top::run::{Event, Outside};
 use eke_top::terminal::{self, Screen};

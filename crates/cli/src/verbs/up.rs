@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_kernel::apply::Session;
-use eke_kernel::cgroup::name;
-use eke_kernel::journal::{self, replay::Entry};
-use eke_kernel::revert::{self, Outcome as Undone};
-use eke_kernel::state;
+use eke_apply::journal;
+use eke_apply::journal::replay::Entry;
+use eke_apply::revert::{self, Outcome as Undone};
+use eke_apply::session::Session;
+use eke_apply::state;
+use eke_linux::cgroup::name;
 use eke_model::remedy::Remedy;
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};

@@ -1,6 +1,6 @@
 //! The whole machine for one test of an experiment.
 
-use eke_kernel::cgroup::name;
+use eke_linux::cgroup::name;
 use eke_testkit::real::{MachineLock, disks, lock_machine};
 
 use super::eke;

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use eke_kernel::apply::Session;
-use eke_kernel::state;
+use eke_apply::session::Session;
+use eke_apply::state;
 use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;

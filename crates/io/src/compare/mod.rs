@@ -27,7 +27,7 @@ pub const OWNER: &str = "io-compare";
 pub enum Error {
     /// The setting cannot be read or set.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// Latencies cannot be measured.
     #[error(transparent)]
     Sense(#[from] Refused),

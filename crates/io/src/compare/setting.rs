@@ -1,11 +1,12 @@
 //! Sets a setting, and brings it back.
 
-use eke_kernel::Root;
-use eke_kernel::apply::Session;
-use eke_kernel::cgroup::name;
-use eke_kernel::journal::{self, replay::Entry};
-use eke_kernel::knob::Knob;
-use eke_kernel::write::read_value;
+use eke_apply::journal;
+use eke_apply::journal::replay::Entry;
+use eke_apply::knob::Knob;
+use eke_apply::session::Session;
+use eke_apply::write::read_value;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
 use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::{Error, OWNER};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::Root;
-use eke_kernel::apply::{Applied, Session};
-use eke_kernel::write::read_value;
+use eke_apply::session::{Applied, Session};
+use eke_apply::write::read_value;
+use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::OWNER;
@@ -15,7 +15,7 @@ use crate::governor::Lever;
 pub enum NotTurned {
     /// Another eke holds the journal just now; later.
     #[error("{0}")]
-    Later(eke_kernel::Error),
+    Later(eke_linux::Error),
     /// Somebody else changed it since: it is theirs.
     #[error("{knob} reads {found}, but eke had set {set}: somebody else changed it, and it is left alone")]
     Theirs {
@@ -28,7 +28,7 @@ pub enum NotTurned {
     },
     /// The kernel refused.
     #[error("{0}")]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
 }
 
 /// What is turned, by setting and disk: the number of the change in the journal.
@@ -43,7 +43,7 @@ impl Hand {
     ///
     /// # Errors
     /// It cannot be undone.
-    pub fn new(root: &Root) -> Result<Self, eke_kernel::Error> {
+    pub fn new(root: &Root) -> Result<Self, eke_linux::Error> {
         Session::open(root, OWNER)?.undo_own()?;
         Ok(Self { root: root.clone(), made: BTreeMap::new() })
     }
@@ -85,7 +85,7 @@ impl Hand {
     ///
     /// # Errors
     /// What cannot be undone stays in the journal, for `eke down`.
-    pub fn open(&mut self) -> Result<(), eke_kernel::Error> {
+    pub fn open(&mut self) -> Result<(), eke_linux::Error> {
         self.made.clear();
         Session::open(&self.root, OWNER)?.undo_own()
     }
@@ -93,7 +93,7 @@ impl Hand {
 
 #[cfg(test)]
 mod tests {
-    use eke_kernel::journal;
+    use eke_apply::journal;
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! What there is to turn, of a disk.
 
-use eke_kernel::Root;
-use eke_kernel::write::read_value;
+use eke_apply::write::read_value;
+use eke_linux::Root;
 
 use crate::governor::Lever;
 use crate::sense::devices::directory;

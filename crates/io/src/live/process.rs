@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use eke_kernel::{Root, state};
+use eke_apply::state;
+use eke_linux::Root;
 use eke_model::config::IoSettings;
 use eke_model::snapshot::{IoDisk, IoState};
 use eke_model::units::Nanos;
@@ -46,7 +47,7 @@ pub enum Error {
     Wait(#[source] Errno),
     /// What an earlier one left cannot be undone, or what this one did.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// Latencies cannot be measured any more.
     #[error(transparent)]
     Sense(#[from] Refused),

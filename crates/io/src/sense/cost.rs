@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use serde::{Deserialize, Serialize};
 
 use super::Refused;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 /// What is there: a disk's number as the BPF programs have it (`major << 20 | minor`), and its name.
 pub fn by_number(root: &Root) -> BTreeMap<u32, String> {

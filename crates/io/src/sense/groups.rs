@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 /// How deep groups are looked for.
 const DEPTH: usize = 12;

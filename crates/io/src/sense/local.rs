@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::stat::Stat;
 use super::{By, Refused, Sense, Windows, zpool};

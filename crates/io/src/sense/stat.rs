@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 
 use super::devices;

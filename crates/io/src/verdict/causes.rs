@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 

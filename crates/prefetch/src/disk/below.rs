@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
-use eke_kernel::parse::file_system::{Nature, nature};
-use eke_kernel::parse::mountinfo::{Mount, mount_of};
+use eke_linux::Root;
+use eke_linux::parse::file_system::{Nature, nature};
+use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
 use super::number;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use eke_kernel::parse::mountinfo;
+use eke_linux::parse::mountinfo;
 use rustix::fs::makedev;
 
 use super::*;

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use eke_kernel::parse::mountinfo::{self, Mount};
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::Mount;
 
 use super::lane_run::{Common, LaneRun, MemoryLook};
 use super::lanes::{Lane, disks, lanes};

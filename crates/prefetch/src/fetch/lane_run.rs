@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::files::Files;
 use super::give_way::{Cause, GiveWay, Look, Verdict};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use eke_kernel::parse::file_system::keeps_metadata_in_device;
-use eke_kernel::parse::mountinfo::{Mount, mount_of};
+use eke_linux::parse::file_system::keeps_metadata_in_device;
+use eke_linux::parse::mountinfo::{Mount, mount_of};
 
 use super::Want;
 use crate::disk::below::Bottom;
@@ -115,7 +115,7 @@ fn place<'a>(want: &Want, mounts: &'a [Mount]) -> Result<&'a Mount, String> {
 
 #[cfg(test)]
 mod tests {
-    use eke_kernel::parse::mountinfo;
+    use eke_linux::parse::mountinfo;
     use rustix::fs::makedev;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
 
-use eke_kernel::Root;
-use eke_kernel::parse::{meminfo, vmstat};
+use eke_linux::Root;
+use eke_linux::parse::{meminfo, vmstat};
 use eke_model::units::PageSize;
 
 /// Counters of memory.

@@ -50,8 +50,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo;
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::driver::{Driver, Known, Shared, key};

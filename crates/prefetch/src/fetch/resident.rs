@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use eke_kernel::page_cache;
+use eke_linux::page_cache;
 use eke_model::units::PageSize;
 
 use crate::pages::PAGE_BYTES;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_there_and_both_ways_say_so() {
-        let page = eke_kernel::Root::host().page_size();
+        let page = eke_linux::Root::host().page_size();
         let bytes = page.bytes();
         let mut file = tempfile::tempfile().unwrap();
         file.set_len(16 * bytes).unwrap();

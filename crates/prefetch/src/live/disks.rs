@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::{self, Mount, mount_of};
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
 use super::say::Said;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::clock::unix_s;
 use super::options::Options;

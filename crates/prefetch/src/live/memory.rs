@@ -1,7 +1,7 @@
 //! What the machine's memory is like now.
 
-use eke_kernel::parse::{meminfo, vmstat};
-use eke_kernel::{Root, read};
+use eke_linux::parse::{meminfo, vmstat};
+use eke_linux::{Root, read};
 use eke_model::config::PrefetchSettings;
 use eke_model::units::Bytes;
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 

@@ -6,8 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_kernel::lock::{self, Lock, Refused};
-use eke_kernel::{Root, state};
+use eke_apply::lock::{self, Lock, Refused};
+use eke_apply::state;
+use eke_linux::Root;
 use eke_model::snapshot::PrefetchState;
 use eke_model::units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -209,7 +210,7 @@ impl<'a> Process<'a> {
     /// What runs when this begins is no start, and its users' sessions are under way.
     fn find_running(&mut self) {
         let now_s = self.local_s(self.clock.now());
-        for pid in eke_kernel::read::pids(self.root) {
+        for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
             let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());

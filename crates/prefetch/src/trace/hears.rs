@@ -57,7 +57,7 @@ mod tests {
         fn wait(&mut self, _: Duration) {}
 
         fn read(&mut self, each: &mut dyn FnMut(Seen)) {
-            for pid in eke_kernel::read::pids(&eke_kernel::Root::host()).into_iter().filter(|_| self.hears) {
+            for pid in eke_linux::read::pids(&eke_linux::Root::host()).into_iter().filter(|_| self.hears) {
                 each(Seen::Exec(Exec {
                     pid,
                     parent: 0,

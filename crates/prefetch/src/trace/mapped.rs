@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use eke_kernel::Root;
-use eke_kernel::parse::file_system::is_on_disk;
+use eke_linux::Root;
+use eke_linux::parse::file_system::is_on_disk;
 use eke_model::units::PageSize;
 
 use super::maps::{self, Mapping};

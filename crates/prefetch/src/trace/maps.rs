@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use eke_kernel::parse::escape::unescape;
+use eke_linux::parse::escape::unescape;
 
 use super::places::Device;
 use crate::pages::MachineSpan;

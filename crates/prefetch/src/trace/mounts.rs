@@ -5,9 +5,9 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
-use eke_kernel::parse::file_system::is_on_disk;
-use eke_kernel::parse::mountinfo;
+use eke_linux::Root;
+use eke_linux::parse::file_system::is_on_disk;
+use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::places::{Device, Place, Places};

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::file_system::may_hang;
-use eke_kernel::parse::mountinfo::{Mount, mount_of};
+use eke_linux::parse::file_system::may_hang;
+use eke_linux::parse::mountinfo::{Mount, mount_of};
 
 /// A file system's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +102,7 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use eke_kernel::parse::mountinfo;
+    use eke_linux::parse::mountinfo;
 
     use super::*;
 

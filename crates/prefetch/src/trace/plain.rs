@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::connector::Connector;
 use super::mapped;
@@ -205,5 +205,5 @@ impl Trace for Plain {
 }
 
 fn clock() -> Duration {
-    Duration::from_millis(eke_kernel::read::monotonic_ms())
+    Duration::from_millis(eke_linux::read::monotonic_ms())
 }

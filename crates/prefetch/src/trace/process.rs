@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 /// Arguments are read up to here.
 const ARGS_BYTES: u64 = 16 << 10;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::proc_event::ProcEvent;
 use super::process;
@@ -16,7 +16,7 @@ pub type Processes = BTreeMap<u32, (PathBuf, u64)>;
 /// Those that are there now.
 pub fn look(root: &Root) -> Processes {
     let of = |pid: u32| Some((pid, (process::exe(root, pid)?, started(root, pid)?)));
-    eke_kernel::read::pids(root).into_iter().filter_map(of).collect()
+    eke_linux::read::pids(root).into_iter().filter_map(of).collect()
 }
 
 /// The 22nd field of `/proc/PID/stat`; the second is a name in brackets, of any characters.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::hears;
 use super::plain::Plain;

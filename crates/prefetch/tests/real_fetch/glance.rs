@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::Kind;
 use eke_prefetch::fetch::glance::Seen;
 use eke_prefetch::fetch::{Fetcher, Haste, Limits, Want};

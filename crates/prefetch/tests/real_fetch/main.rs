@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use eke_kernel::Root;
-use eke_kernel::parse::mountinfo::{self, mount_of};
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::mount_of;
 use eke_prefetch::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
 use eke_prefetch::fetch::{Ended, Fetcher, Haste, Limits, Want};
 use eke_prefetch::{Kind, PAGE_BYTES, Pages, Span, Stamp};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_prefetch::learn::{Exec, Known, LaunchId, Now, Settings};
 use eke_prefetch::trace::{Listen, News, Tracer, Watch, Way};
 use eke_prefetch::{Launch, PAGE_BYTES, Pages, Program, Touched};
@@ -82,7 +82,7 @@ impl Disk {
 
     /// The block device that it is on now.
     pub fn device(&self) -> PathBuf {
-        let mounts = eke_kernel::parse::mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
+        let mounts = eke_linux::parse::mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
         mounts.into_iter().find(|mount| mount.place == self.place()).map(|mount| mount.source).unwrap()
     }
 
@@ -158,7 +158,7 @@ impl Session {
     }
 
     pub fn turn(&mut self) {
-        let now = || Now { mono: Duration::from_millis(eke_kernel::read::monotonic_ms()), real_ns: 1 };
+        let now = || Now { mono: Duration::from_millis(eke_linux::read::monotonic_ms()), real_ns: 1 };
         self.watch.turn_to(Duration::from_millis(50), &now, &mut self.told);
     }
 

@@ -4,8 +4,9 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::cgroup::name;
-use eke_kernel::{Root, read, swap_area};
+use eke_apply::swap_area;
+use eke_linux::cgroup::name;
+use eke_linux::{Root, read};
 use eke_model::units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 use eke_model::sample::SwapArea;
 use eke_model::units::Bytes;
 use serde::Serialize;
@@ -134,7 +134,7 @@ pub enum Error {
     Interrupted,
     /// The machine's swap areas cannot be read.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
 }
 
 struct Demo<'a> {

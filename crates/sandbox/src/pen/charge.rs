@@ -1,8 +1,8 @@
 //! What the pools of compressed swap owe to a box.
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::Hierarchy;
-use eke_kernel::{parse, read};
+use eke_linux::Root;
+use eke_linux::cgroup::Hierarchy;
+use eke_linux::{parse, read};
 use eke_model::units::Bytes;
 
 /// What swap holds on the whole machine, and the RAM that it takes for that.
@@ -31,7 +31,7 @@ pub fn charge(swapped_by_box: Bytes, pools: Pools) -> Bytes {
 ///
 /// # Errors
 /// The kernel's answer where `/proc/swaps` cannot be read.
-pub fn read_pools(root: &Root, hierarchy: Hierarchy) -> eke_kernel::error::Result<Pools> {
+pub fn read_pools(root: &Root, hierarchy: Hierarchy) -> eke_linux::error::Result<Pools> {
     let areas = read::swaps(root)?;
     let zram: Bytes =
         areas.iter().filter_map(|a| read::zram_stat(root, a.zram_name()?)).map(|z| z.mem_used).sum();

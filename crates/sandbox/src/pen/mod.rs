@@ -11,7 +11,7 @@
 //!
 //! Nothing stays behind: the group is removed at the end, after an error and after a signal; after `kill -9` of the
 //! supervisor the command gets SIGKILL from the kernel, and the next box or `eke down` sweeps the group
-//! ([`eke_kernel::cgroup::sweep`]).
+//! ([`eke_apply::cgroup::sweep`]).
 
 pub mod charge;
 mod child;
@@ -24,8 +24,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::{self, Group, Place};
+use eke_apply::cgroup::{self, Group, Place};
+use eke_linux::Root;
 use eke_model::units::Bytes;
 
 pub use report::{Report, Scope, Stall, SwapTraffic};
@@ -101,7 +101,7 @@ pub enum Error {
     Spec(String),
     /// The kernel refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// The command could not be started.
     #[error("cannot start `{command}` in the box: {source}{}", not_found_hint(source))]
     Start {
@@ -182,7 +182,7 @@ pub fn run(root: &Root, spec: &PenSpec, shutdown: &AtomicBool) -> Result<Report,
     Ok(report)
 }
 
-fn swept_note(swept: eke_kernel::error::Result<Vec<String>>) -> Option<String> {
+fn swept_note(swept: eke_linux::error::Result<Vec<String>>) -> Option<String> {
     match swept {
         Ok(names) if names.is_empty() => None,
         Ok(names) => Some(format!("removed what earlier boxes left: {}", names.join(", "))),

@@ -5,8 +5,9 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_kernel::cgroup::{Figures, Group, Hierarchy};
-use eke_kernel::{Root, parse};
+use eke_apply::cgroup::{Figures, Group};
+use eke_linux::cgroup::Hierarchy;
+use eke_linux::{Root, parse};
 use eke_model::sample::VmCounters;
 use eke_model::units::Bytes;
 use rustix::io::Errno;
@@ -106,7 +107,7 @@ impl Supervisor<'_> {
     fn limit(&mut self, limit: Bytes) -> Result<(), Error> {
         match self.group.limit(limit) {
             Ok(()) => self.meter.limited(limit),
-            Err(eke_kernel::Error::Io { source, .. }) if may_pass(&source) => {}
+            Err(eke_linux::Error::Io { source, .. }) if may_pass(&source) => {}
             Err(e) => return Err(e.into()),
         }
         Ok(())

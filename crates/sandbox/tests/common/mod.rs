@@ -5,7 +5,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use eke_kernel::{Root, zram};
+use eke_apply::zram;
+use eke_linux::Root;
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_sandbox::hog::HogSpec;
@@ -22,7 +23,7 @@ pub fn groups() -> Vec<String> {
     let tops = ["memory/eke", "unified/eke", "eke"];
     let mut all: Vec<String> =
         tops.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
-    all.retain(|name| eke_kernel::cgroup::name::owner(name).is_some());
+    all.retain(|name| eke_linux::cgroup::name::owner(name).is_some());
     all
 }
 
@@ -66,7 +67,8 @@ impl ScratchSwap {
     /// On a file that has a swap header.
     #[allow(dead_code, reason = "not every test uses it")]
     pub fn file(path: &std::path::Path) -> Result<Self, String> {
-        Root::host().sys().swapon(path, Some(32_000), None).map_err(|e| e.to_string())?;
+        eke_apply::swap_area::swap_on(&Root::host(), &path.to_string_lossy(), Some(32_000), None)
+            .map_err(|e| e.to_string())?;
         Ok(Self { path: path.to_owned(), zram: None })
     }
 }
@@ -74,7 +76,7 @@ impl ScratchSwap {
 impl Drop for ScratchSwap {
     fn drop(&mut self) {
         let root = Root::host();
-        let off = root.sys().swapoff(&self.path);
+        let off = eke_apply::revert::swap_off(&root, &self.path.to_string_lossy());
         if let Some(name) = &self.zram {
             let removed = zram::remove(&root, name);
             assert!(removed.is_ok() || std::thread::panicking(), "{off:?} {removed:?}");

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use eke_kernel::apply::{Applied, Session, trigger};
-use eke_kernel::{Error, Root, journal, read, state};
+use eke_apply::session::{Applied, Session, trigger};
+use eke_apply::{journal, state};
+use eke_linux::{Error, Root, read};
 use eke_model::step::{PlannedStep, Step, ZramSpec};
 use eke_model::units::Bytes;
 use rustix::io::Errno;

@@ -1,6 +1,6 @@
 //! The devices and the machine's mood, as data.
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 use eke_model::config::SwapSettings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, ZramStat};

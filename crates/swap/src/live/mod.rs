@@ -20,7 +20,7 @@ pub mod grow;
 pub mod ledger;
 pub mod maintain;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::config::SwapSettings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::sample::SwapArea;
 use eke_statistics::Random;
 use rustix::fs::{Advice, OFlags};

@@ -24,7 +24,7 @@ mod zram;
 
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_statistics::Random;
 
 pub use figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 use eke_statistics::Random;
 
 use super::buffer::Buffer;

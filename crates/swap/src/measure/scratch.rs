@@ -1,6 +1,7 @@
 //! zram devices for the length of a measurement.
 
-use eke_kernel::{Root, zram};
+use eke_apply::zram;
+use eke_linux::Root;
 use eke_model::step::ZramSpec;
 
 use crate::error::{Error, Result};
@@ -12,13 +13,13 @@ pub trait Scratch {
     ///
     /// # Errors
     /// The kernel's refusal.
-    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String>;
+    fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String>;
 
     /// Resets and removes the device.
     ///
     /// # Errors
     /// The kernel's refusal; the device may still exist then.
-    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()>;
+    fn remove(&mut self, name: &str) -> eke_linux::error::Result<()>;
 }
 
 /// Devices without a journal: for trials and tests only, a kill leaves them behind.
@@ -35,7 +36,7 @@ impl Unjournaled {
 }
 
 impl Scratch for Unjournaled {
-    fn add(&mut self, spec: &ZramSpec) -> eke_kernel::error::Result<String> {
+    fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String> {
         let name = zram::hot_add(&self.root)?;
         if let Err(why) = zram::configure(&self.root, &name, spec) {
             zram::remove(&self.root, &name)?;
@@ -44,7 +45,7 @@ impl Scratch for Unjournaled {
         Ok(name)
     }
 
-    fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+    fn remove(&mut self, name: &str) -> eke_linux::error::Result<()> {
         zram::remove(&self.root, name)
     }
 }
@@ -54,11 +55,11 @@ impl Scratch for Unjournaled {
 pub struct NoScratch;
 
 impl Scratch for NoScratch {
-    fn add(&mut self, _: &ZramSpec) -> eke_kernel::error::Result<String> {
-        Err(eke_kernel::Error::Refused("no scratch device is to be made".into()))
+    fn add(&mut self, _: &ZramSpec) -> eke_linux::error::Result<String> {
+        Err(eke_linux::Error::Refused("no scratch device is to be made".into()))
     }
 
-    fn remove(&mut self, _: &str) -> eke_kernel::error::Result<()> {
+    fn remove(&mut self, _: &str) -> eke_linux::error::Result<()> {
         Ok(())
     }
 }
@@ -126,14 +127,14 @@ mod tests {
     }
 
     impl Scratch for Names {
-        fn add(&mut self, _: &ZramSpec) -> eke_kernel::error::Result<String> {
+        fn add(&mut self, _: &ZramSpec) -> eke_linux::error::Result<String> {
             match self.next.remove(0) {
-                "" => Err(eke_kernel::Error::Refused("no".into())),
+                "" => Err(eke_linux::Error::Refused("no".into())),
                 name => Ok(name.into()),
             }
         }
 
-        fn remove(&mut self, name: &str) -> eke_kernel::error::Result<()> {
+        fn remove(&mut self, name: &str) -> eke_linux::error::Result<()> {
             self.removed.push(name.into());
             Ok(())
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use eke_kernel::{Root, parse};
+use eke_linux::{Root, parse};
 use eke_model::step::ZramSpec;
 use eke_model::units::{Bytes, Nanos};
 use eke_statistics::Random;
@@ -53,7 +53,7 @@ pub(crate) fn discover(root: &Root, scratch: &mut dyn Scratch) -> Result<ZramFea
             Err(e) => refusal = Some(e),
         }
     }
-    Err(refusal.unwrap_or_else(|| eke_kernel::Error::Refused("zram names no algorithm".into()).into()))
+    Err(refusal.unwrap_or_else(|| eke_linux::Error::Refused("zram names no algorithm".into()).into()))
 }
 
 fn spec(variant: &Variant, bytes: u64) -> ZramSpec {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use eke_kernel::Root;
-use eke_kernel::parse::file_system::{Nature, nature};
-use eke_kernel::parse::mountinfo::{self, Mount, mount_of};
+use eke_linux::Root;
+use eke_linux::parse::file_system::{Nature, nature};
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::{Mount, mount_of};
 use eke_model::sample::SwapArea;
 
 use crate::facts::{DiskArea, DiskKind, Hibernation};

@@ -1,6 +1,6 @@
 //! Where the machine hibernates to.
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::disks::block_name;
 use super::parse;

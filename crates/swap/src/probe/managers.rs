@@ -1,6 +1,6 @@
 //! Other programs that set up compressed swap.
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::parse;
 use crate::facts::Manager;

@@ -13,7 +13,8 @@ pub mod parse;
 pub(crate) mod surroundings;
 pub(crate) mod zram;
 
-use eke_kernel::{Root, parse as kernel_parse, read};
+use eke_linux::parse as kernel_parse;
+use eke_linux::{Root, read};
 
 use crate::error::Result;
 use crate::facts::{Facts, Missing};

@@ -27,7 +27,7 @@ pub fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 /// The sections of an INI file that name a zram device: `[zram0]`.
 pub fn zram_sections(text: &str) -> Vec<String> {
     let name = |l: &str| Some(l.trim().strip_prefix('[')?.strip_suffix(']')?.trim().to_owned());
-    text.lines().filter_map(name).filter(|n| eke_kernel::zram::number(n).is_some()).collect()
+    text.lines().filter_map(name).filter(|n| eke_linux::zram::number(n).is_some()).collect()
 }
 
 /// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`.
@@ -82,8 +82,9 @@ pub fn is_root(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_kernel::parse::file_system::{Nature, nature};
-    use eke_kernel::parse::mountinfo::{self, mount_of};
+    use eke_linux::parse::file_system::{Nature, nature};
+    use eke_linux::parse::mountinfo;
+    use eke_linux::parse::mountinfo::mount_of;
     use proptest::prelude::*;
     use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! What runs around eke: groups of processes, OOM daemons, the battery, a container.
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 
 use super::number;
 use crate::facts::GroupSwappiness;

@@ -1,8 +1,8 @@
 //! What this kernel's zram and zswap can do.
 
-use eke_kernel::error::Result;
-use eke_kernel::knob::Codec;
-use eke_kernel::{Root, parse as kernel_parse, read, zram};
+use eke_apply::knob::Codec;
+use eke_linux::error::Result;
+use eke_linux::{Root, parse as kernel_parse, read, zram};
 use eke_model::sample::ZramStat;
 
 use super::parse;

@@ -1,6 +1,7 @@
 //! What the kernel says of a viewer: what it holds, and whether it is at work. Text in, data out.
 
-use eke_kernel::parse::{meminfo::field, stat};
+use eke_linux::parse::meminfo::field;
+use eke_linux::parse::stat;
 use eke_model::units::Bytes;
 
 use crate::session::Held;

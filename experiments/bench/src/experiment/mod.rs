@@ -10,7 +10,7 @@ pub mod trial;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Progress;
 

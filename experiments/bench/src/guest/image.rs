@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::MIB;
 use eke_vm::{Kit, Userland, make_root_from};
 

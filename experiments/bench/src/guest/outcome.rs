@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::parse;
+use eke_linux::parse;
 use eke_model::sample::VmCounters;
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};

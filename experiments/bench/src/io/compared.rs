@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use eke_io::Class;
 use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
-use eke_kernel::Root;
+use eke_linux::Root;
 use serde_json::Value;
 
 use crate::experiment::{less, more};

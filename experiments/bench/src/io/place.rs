@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use rustix::fs::{Advice, fadvise};

@@ -8,7 +8,7 @@ use crate::fault;
 pub enum Error {
     /// eke's own layer below refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// A measurement.
     #[error(transparent)]
     Link(#[from] eke_link::Error),

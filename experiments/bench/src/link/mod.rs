@@ -31,7 +31,7 @@ pub mod x11;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_present::progress::Progress;
 
 pub use error::Error;

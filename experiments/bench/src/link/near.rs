@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::quota::Quota;
+use eke_apply::cgroup::quota::Quota;
 use eke_link::measure::Ssh;
+use eke_linux::Root;
 
 use super::Bench;
 use super::error::{Error, Result};
@@ -107,5 +107,5 @@ fn words(net: &Net, cpu: Cpu, quota: Option<&Quota>) -> Vec<OsString> {
 /// # Errors
 /// The kernel's answer.
 pub fn sweep(root: &Root) -> Result<()> {
-    Ok(eke_kernel::cgroup::quota::sweep(root)?)
+    Ok(eke_apply::cgroup::quota::sweep(root)?)
 }

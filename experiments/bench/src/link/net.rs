@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::name;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{Error, Result};

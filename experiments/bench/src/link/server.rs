@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::name;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
 use rustix::process::Signal;
 
 use super::error::{Error, Result};

@@ -1,10 +1,12 @@
 //! Applies an arrangement and takes it away again: journal first, as everything that eke changes.
 
-use eke_kernel::apply::Session;
-use eke_kernel::cgroup::name;
-use eke_kernel::journal::{self, replay::Entry};
-use eke_kernel::revert::{self, Outcome};
-use eke_kernel::{Root, state};
+use eke_apply::journal;
+use eke_apply::journal::replay::Entry;
+use eke_apply::revert::{self, Outcome};
+use eke_apply::session::Session;
+use eke_apply::state;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
 use eke_swap::decide;
 
 use super::{Arrangement, Error, OWNER};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use eke_kernel::cgroup::name;
-use eke_kernel::{Root, read, zram};
+use eke_linux::cgroup::name;
+use eke_linux::{Root, read, zram};
 use eke_model::remedy::Remedy;
 use eke_model::units::Bytes;
 use eke_swap::Swap;

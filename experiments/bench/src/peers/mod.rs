@@ -77,7 +77,7 @@ pub enum Error {
     Swap(#[from] eke_swap::Error),
     /// The kernel refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
 }
 
 /// A plan of the experiment's, each step for the same reason.

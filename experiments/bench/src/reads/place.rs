@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use eke_apply::state::make_dir;
 use eke_model::units::{Bytes, MIB};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,7 +39,7 @@ impl Place {
         let mut place = Self { dir, program: bench.program.clone(), names: Vec::new(), mounted: false };
         for part in ["files", "mount"] {
             let dir = place.dir.path().join(part);
-            bench.root.sys().create_dir(&dir, 0o755).map_err(on("make", &dir))?;
+            make_dir(bench.root, &dir, 0o755).map_err(on("make", &dir))?;
         }
         place.write(&corpus, options.size)?;
         place.mount(options.size)?;

@@ -15,7 +15,7 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
-use eke_kernel::{Root, parse};
+use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

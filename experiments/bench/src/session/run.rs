@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::pen::{self, Output, PenSpec, Sink, Swap};
 use rustix::pipe::{PipeFlags, pipe_with};

@@ -51,7 +51,7 @@ pub enum Error {
     Disk(#[from] eke_slow_disk::Error),
     /// eke's own layer below refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
 }
 
 impl Error {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 
 use super::copy;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_apply::state::make_dir;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec, Stats};
 use rustix::io::Errno;
@@ -55,7 +56,7 @@ impl Stage {
         let copy = spec.writable.then(|| Scratch::copy_of(root, &spec.image)).transpose()?;
         let mounted = Scratch::in_run(root)?;
         let target = mount_point(mounted.path());
-        root.sys().create_dir(&target, 0o755).map_err(on("make", &target))?;
+        make_dir(root, &target, 0o755).map_err(on("make", &target))?;
         let mut stage = Self { disk: None, mounted, copy, root: root.clone(), spec };
         if let Some(profile) = profile {
             stage.disk = Some(attach(root, stage.image(), profile)?);

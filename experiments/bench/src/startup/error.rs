@@ -11,7 +11,7 @@ pub enum Error {
     Stage(#[from] crate::stage::Error),
     /// eke's own layer below refused.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// The documents.
     #[error(transparent)]
     Documents(#[from] crate::documents::Error),

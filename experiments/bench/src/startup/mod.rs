@@ -46,7 +46,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_present::progress::Progress;
 
 pub use error::Error;

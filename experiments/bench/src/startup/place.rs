@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::error::Result;
 use crate::stage::{self, Stage, StageSpec};

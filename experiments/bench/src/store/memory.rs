@@ -1,6 +1,6 @@
 //! The memory that this process holds, as the kernel counts it.
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::MIB;
 
 use crate::process;

@@ -18,7 +18,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_kernel::{Root, parse};
+use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 use eke_present::progress::Progress;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::{Root, parse};
+use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
 use crate::session::Held;

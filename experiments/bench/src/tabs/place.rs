@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::name;
+use eke_linux::Root;
+use eke_linux::cgroup::name;
 
 const LABEL: &str = "eke-tabs";
 
@@ -16,10 +16,10 @@ impl Place {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub fn make(root: &Root, above: &Path) -> Result<Self, eke_kernel::Error> {
+    pub fn make(root: &Root, above: &Path) -> Result<Self, eke_linux::Error> {
         sweep(root, above);
         let owner = name::this_process(root)?.ok_or_else(|| {
-            eke_kernel::Error::Refused("cannot name the browser's directory: is /proc mounted?".to_owned())
+            eke_linux::Error::Refused("cannot name the browser's directory: is /proc mounted?".to_owned())
         })?;
         let path = above.join(format!("{LABEL}-{owner}"));
         let made =
@@ -27,7 +27,7 @@ impl Place {
         match made {
             Ok(()) => Ok(Self(path)),
             Err(source) => {
-                Err(eke_kernel::Error::Refused(format!("cannot make {}: {source}", path.display())))
+                Err(eke_linux::Error::Refused(format!("cannot make {}: {source}", path.display())))
             }
         }
     }

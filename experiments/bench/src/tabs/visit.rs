@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::browser::{Broken, Browser, Tab};
 use super::place::Place;

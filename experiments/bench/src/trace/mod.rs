@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_cache_store::trace::Request;
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Progress;
 

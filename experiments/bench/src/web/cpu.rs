@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_kernel::{Root, read};
+use eke_linux::{Root, read};
 
 /// Clock ticks (`USER_HZ`, 100 a second on all that eke runs on).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eke_kernel::Root;
+use eke_apply::state::make_dir;
+use eke_linux::Root;
 use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -39,7 +40,7 @@ impl Disk {
         let profile = profile.map(stage::profile).transpose()?;
         let mounted = Scratch::in_run(root)?;
         let target = mount_point(mounted.path());
-        root.sys().create_dir(&target, 0o755).map_err(on("make", &target))?;
+        make_dir(root, &target, 0o755).map_err(on("make", &target))?;
         let slow = profile.map(|profile| stage::attach(root, image, profile)).transpose()?;
         let disk = Self { slow, mounted, root: root.clone() };
         match &disk.slow {

@@ -18,7 +18,7 @@ pub enum Error {
     Disk(#[from] eke_slow_disk::Error),
     /// The box.
     #[error(transparent)]
-    Kernel(#[from] eke_kernel::Error),
+    Kernel(#[from] eke_linux::Error),
     /// eke is up, or another experiment is at work.
     #[error(transparent)]
     Peers(#[from] crate::peers::Error),

@@ -39,7 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_kernel::{Root, cgroup};
+use eke_apply::cgroup;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Progress;
 

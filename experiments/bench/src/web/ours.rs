@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
+use eke_apply::state::make_dir;
+use eke_linux::Root;
 use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ impl Mount {
     ) -> Result<Self> {
         let place = Scratch::in_run(root)?;
         let dir = mount_point(place.path());
-        root.sys().create_dir(&dir, 0o755).map_err(on("make", &dir))?;
+        make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
         let mount = Self { place, program: program.to_owned() };
         let mut command = Command::new(program);
         command.args(["cache", "mount"]).arg(below).arg(&dir);

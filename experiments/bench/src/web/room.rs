@@ -5,9 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_kernel::Root;
-use eke_kernel::cgroup::{Group, Place};
-use eke_kernel::parse::groups::keyed;
+use eke_apply::cgroup::{Group, Place};
+use eke_linux::Root;
+use eke_linux::parse::groups::keyed;
 use eke_model::units::Bytes;
 
 use super::cpu::Cpu;

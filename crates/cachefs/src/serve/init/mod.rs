@@ -8,7 +8,7 @@ mod handshake;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use rustix::io::{Errno, read, write};
 
 pub use bytes::{Foreign, Grant, Offer};

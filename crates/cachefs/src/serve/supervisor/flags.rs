@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use eke_kernel::parse::mountinfo::{self, Mount};
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::Mount;
 use rustix::mount::{MountFlags, mount_remount};
 
 use crate::below::at;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
-use eke_kernel::end;
+use eke_apply::end;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A stream with a byte for each SIGTERM, SIGINT or SIGHUP.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eke_cache_store::{Store, StoreSpec};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;

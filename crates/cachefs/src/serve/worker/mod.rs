@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use super::init::Grant;
 use super::ledger::{Ledger, Memfd, Replay};

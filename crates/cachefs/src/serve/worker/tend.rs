@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eke_cache_store::{Stats, Store};
-use eke_kernel::{Root, parse};
+use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
 use crate::fs::Fs;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use eke_cachefs::registry::{Mount, mounts};
 use eke_cachefs::settings::{Memory, Settings};
-use eke_kernel::Root;
-use eke_kernel::parse::meminfo;
+use eke_linux::Root;
+use eke_linux::parse::meminfo;
 use eke_model::units::Bytes;
 use eke_present::exit::{Failure, Outcome, Status};
 use rustix::fs::{Access, access};

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use eke_kernel::Root;
+use eke_linux::Root;
 
 use crate::documents::DoctorLine;
 

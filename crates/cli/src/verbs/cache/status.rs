@@ -5,7 +5,7 @@ use std::path::Path;
 
 use eke_cachefs::registry::{Asked, Dirs, Mount, ask_all};
 use eke_cachefs::status::{Request, Response};
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Task, unknown};

@@ -5,13 +5,14 @@ mod source;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use eke_apply::end;
 use eke_dash::history::{History, file};
 use eke_dash::live::Live;
 use eke_dash::recorder::{Moment, Recorder};
 use eke_dash::server::guard::Guard;
 use eke_dash::server::token::Token;
 use eke_dash::server::{listen, page};
-use eke_kernel::{end, read::monotonic_ms};
+use eke_linux::read::monotonic_ms;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 

@@ -1,8 +1,9 @@
 //! What the page is told: the agent's snapshot or one's own, and what `eke up` left for everybody to read.
 
+use eke_apply::journal::replay::Entry;
+use eke_apply::{journal, script, state};
 use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
-use eke_kernel::journal::replay::Entry;
-use eke_kernel::{Root, journal, script, state};
+use eke_linux::Root;
 use eke_metrics::Cache;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;

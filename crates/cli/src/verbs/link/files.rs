@@ -1,7 +1,8 @@
 //! The configuration files: what they would be, writing them through the journal, and the way back.
 
-use eke_kernel::boot::{Undone, Written};
-use eke_kernel::files::{self as journal, Change, Outcome as Reverted};
+use eke_apply::boot::{Undone, Written};
+use eke_apply::files as journal;
+use eke_apply::files::{Change, Outcome as Reverted};
 use eke_link::measure::{Link as Measured, Ssh};
 use eke_link::parse::{config, ltsp, ssh_config};
 use eke_link::write::diff::diff;

@@ -1,7 +1,7 @@
 //! From the compiled object to programs that the kernel took.
 
 use eke_bpf::load;
-use eke_kernel::Root;
+use eke_linux::Root;
 use libbpf_rs::{Link, Object, OpenObject};
 
 use super::super::{By, Refused};

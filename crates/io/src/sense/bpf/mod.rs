@@ -8,7 +8,7 @@ mod load;
 
 use std::collections::BTreeMap;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
 use super::groups;

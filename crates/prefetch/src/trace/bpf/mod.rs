@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
 use self::buffer::Buffer;

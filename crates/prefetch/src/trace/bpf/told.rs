@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_kernel::Root;
+use eke_linux::Root;
 use eke_model::units::PageSize;
 
 use super::super::mounts::Mounts;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::mountinfo::Mount;
+use eke_linux::parse::mountinfo::Mount;
 
 /// The directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ fn inside(mount: &Mount, path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_kernel::parse::mountinfo::parse;
+    use eke_linux::parse::mountinfo::parse;
 
     #[test]
     fn a_file_is_found_by_its_path_here_and_by_its_file_system_elsewhere() {

@@ -13,7 +13,8 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use eke_kernel::parse::mountinfo::{self, Mount};
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::Mount;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::{Checked, Error};

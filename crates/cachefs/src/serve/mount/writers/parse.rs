@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use eke_kernel::parse::escape::unescape;
+use eke_linux::parse::escape::unescape;
 
 /// Of `/proc/PID/fdinfo/FD` (proc_pid_fdinfo(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

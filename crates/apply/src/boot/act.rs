@@ -1,0 +1,247 @@
+//! Changing the files, running the commands that make them count, and both backwards.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::{self, Stdio};
+
+use super::{BootPlan, OWNER, plan};
+use crate::files::{self, Applied, Change, Effect, Outcome, Reverted};
+use eke_linux::error::{Error, Result};
+use eke_linux::root::Root;
+
+/// A command that makes changed files count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program's name and its arguments.
+    pub argv: Vec<String>,
+    /// Why.
+    pub why: String,
+}
+
+impl Command {
+    pub(super) fn new(line: &str, why: &str) -> Self {
+        Self { argv: line.split(' ').map(str::to_owned).collect(), why: why.to_owned() }
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.argv.join(" "))
+    }
+}
+
+/// What was changed and run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The files.
+    pub files: Vec<Applied>,
+    /// The commands that ran.
+    pub ran: Vec<Command>,
+    /// Those that did not, because the root is not the running machine.
+    pub to_run: Vec<Command>,
+}
+
+/// What was undone and run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Undone {
+    /// The files.
+    pub files: Vec<Reverted>,
+    /// The commands that ran.
+    pub ran: Vec<Command>,
+    /// Those that did not, because the root is not the running machine.
+    pub to_run: Vec<Command>,
+}
+
+/// Runs a command, or does not have to.
+pub(super) type Run<'a> = &'a mut dyn FnMut(&Command) -> Result<Ran>;
+
+/// What came of a command.
+pub(super) enum Ran {
+    /// It was run.
+    Yes,
+    /// It would run on the machine that this root belongs to.
+    Listed,
+}
+
+/// Makes the plan's changes and runs its commands.
+///
+/// # Errors
+/// When a command fails, its name, status and words, and the files are put back.
+pub fn write(root: &Root, plan: &BootPlan) -> Result<Written> {
+    let reason = format!("zswap from boot on: {}", plan.words.join(" "));
+    write_files(root, OWNER, &plan.changes, &plan.commands, &reason, &mut |command| run(root, command))
+}
+
+/// Puts the files back and runs the same commands again.
+///
+/// # Errors
+/// A command that fails; the files are back by then.
+pub fn undo(root: &Root) -> Result<Undone> {
+    undo_files(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))
+}
+
+/// Changes files, then runs commands if anything changed.
+pub(super) fn write_files(
+    root: &Root,
+    owner: &str,
+    changes: &[Change],
+    commands: &[Command],
+    reason: &str,
+    run: Run<'_>,
+) -> Result<Written> {
+    let first = files::journal::load(root)?.len();
+    let mut written = Written { files: files::apply(root, owner, changes, reason)?, ..Written::default() };
+    if written.files.iter().all(|f| f.effect == Effect::Unchanged) {
+        return Ok(written);
+    }
+    match perform(commands, run) {
+        Ok((ran, to_run)) => (written.ran, written.to_run) = (ran, to_run),
+        Err(e) => {
+            let back = files::revert::since(root, owner, first);
+            return Err(with_words(
+                e,
+                back.map_or("; not all files could be put back", |_| "; the files were put back"),
+            ));
+        }
+    }
+    Ok(written)
+}
+
+/// Runs `before`, puts the files back, and runs what these files then need.
+pub(super) fn undo_files(
+    root: &Root,
+    owner: &str,
+    before: &[Command],
+    after: &dyn Fn(&Root, &[String]) -> Vec<Command>,
+    run: Run<'_>,
+) -> Result<Undone> {
+    let (mut ran, mut to_run) = perform(before, run)?;
+    let files = files::revert(root, owner)?;
+    let back = files.iter().filter(|f| !matches!(f.outcome, Outcome::Unchanged)).map(|f| f.path.clone());
+    let after = after(root, &back.collect::<Vec<_>>());
+    let (ran_after, to_run_after) =
+        perform(&after, run).map_err(|e| with_words(e, "; the files are back as they were"))?;
+    ran.extend(ran_after);
+    to_run.extend(to_run_after);
+    Ok(Undone { files, ran, to_run })
+}
+
+fn perform(commands: &[Command], run: Run<'_>) -> Result<(Vec<Command>, Vec<Command>)> {
+    let (mut ran, mut listed) = (Vec::new(), Vec::new());
+    for command in commands {
+        match run(command)? {
+            Ran::Yes => ran.push(command.clone()),
+            Ran::Listed => listed.push(command.clone()),
+        }
+    }
+    Ok((ran, listed))
+}
+
+fn with_words(error: Error, words: &str) -> Error {
+    match error {
+        Error::Io { operation, path, value, source } => Error::Io {
+            operation,
+            path,
+            value,
+            source: io::Error::new(source.kind(), format!("{source}{words}")),
+        },
+        other => Error::Refused(format!("{other}{words}")),
+    }
+}
+
+const PROGRAM_DIRS: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
+
+/// Where a program is below the root.
+pub(super) fn find(root: &Root, program: &str) -> Option<String> {
+    PROGRAM_DIRS.iter().map(|dir| format!("{dir}/{program}")).find(|path| root.path(path).is_file())
+}
+
+/// Runs a command on the running machine, its output captured.
+pub(super) fn run(root: &Root, command: &Command) -> Result<Ran> {
+    if !root.is_host() {
+        return Ok(Ran::Listed);
+    }
+    let name = command.argv.first().map_or("", String::as_str);
+    let missing = || {
+        Error::Refused(format!("`{command}` cannot run: there is no {name} in {}", PROGRAM_DIRS.join(", ")))
+    };
+    let program = root.path(find(root, name).ok_or_else(missing)?);
+    execute(&program, &command.argv[1..]).map(|()| Ran::Yes).map_err(|source| {
+        let arguments = command.argv[1..].join(" ");
+        Error::Io { operation: "run", path: program, value: Some(arguments), source }
+    })
+}
+
+fn execute(program: &Path, arguments: &[String]) -> io::Result<()> {
+    let path = PROGRAM_DIRS.map(|dir| format!("/{dir}")).join(":");
+    let output = process::Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs([("PATH", path.as_str()), ("LC_ALL", "C")])
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said =
+        String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr })
+            .trim()
+            .to_owned();
+    Err(io::Error::other(format!("{}, and it said: {said}", output.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_takes_the_files_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        files::apply(&root, "o", &[Change::text("a", "1")], "r").unwrap();
+        let commands = [Command::new("good", "w"), Command::new("bad --now", "w")];
+        let mut seen = Vec::new();
+        let error = write_files(
+            &root,
+            "o",
+            &[Change::text("a", "2"), Change::text("b/c", "2")],
+            &commands,
+            "r",
+            &mut |c| {
+                seen.push(c.to_string());
+                match c.argv[0].as_str() {
+                    "good" => Ok(Ran::Yes),
+                    _ => Err(Error::io("run", Path::new("/bin/bad"), io::Error::other("exit status: 1"))),
+                }
+            },
+        );
+        let error = error.unwrap_err().to_string();
+        assert_eq!(error, "cannot run /bin/bad: exit status: 1; the files were put back");
+        assert_eq!(seen, ["good", "bad --now"]);
+        assert_eq!(root.read("a").unwrap(), "1");
+        assert!(!root.exists("b"));
+    }
+
+    #[test]
+    fn nothing_runs_where_nothing_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let write = || {
+            let commands = [Command::new("c", "w")];
+            write_files(&root, "o", &[Change::text("a", "2")], &commands, "r", &mut |_| Ok(Ran::Yes))
+                .unwrap()
+                .ran
+                .len()
+        };
+        assert_eq!((write(), write()), (1, 0));
+    }
+
+    #[test]
+    fn a_failing_program_is_quoted() {
+        let said =
+            execute(Path::new("/bin/sh"), &["-c".into(), "echo no space >&2; exit 3".into()]).unwrap_err();
+        assert_eq!(said.to_string(), "exit status: 3, and it said: no space");
+        execute(Path::new("/bin/sh"), &["-c".into(), "true".into()]).unwrap();
+    }
+}

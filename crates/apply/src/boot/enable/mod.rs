@@ -1,0 +1,212 @@
+//! eke at every boot: a unit or a script, and the link that makes the init system start it.
+//!
+//! The links of systemd and OpenRC are what `systemctl enable` and `rc-update add` make, but made here: they are in
+//! the journal, are undone exactly, and an image can be enabled from outside. sysvinit may keep an order of its own
+//! (insserv), so `update-rc.d` makes its links where it is there. Neither `enable` nor `disable` starts or stops
+//! anything now: that is `eke up` and `eke down`.
+
+pub mod rc_local;
+mod trusted;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::act::{self, Command, Undone, Written};
+use crate::files::{self, Change, Listed, place};
+use eke_linux::error::{Error, Result};
+use eke_linux::root::Root;
+
+/// The owner of these changes in the journal of files.
+pub const OWNER: &str = "enable";
+
+/// systemd's unit, `@BIN@` still in it.
+pub const UNIT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.service"));
+const OPENRC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.openrc"));
+const SYSV: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.sysv"));
+const RC_LOCAL_BLOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.rc-local"));
+
+/// What root runs at boot: the first two, and what the agent starts.
+const PROGRAMS: [&str; 4] = ["eke", "eke-agent", "eke-prefetch", "eke-io"];
+const UNIT_FILE: &str = "etc/systemd/system/eke.service";
+const SCRIPT: &str = "etc/init.d/eke";
+const RC_LOCAL: &str = "etc/rc.local";
+/// Where a directory is that systemd itself has made, systemd is running: `sd_booted(3)`.
+const SYSTEMD_RUNS: &str = "run/systemd/system";
+
+/// Who starts things at boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Init {
+    /// systemd: a unit.
+    Systemd,
+    /// OpenRC: a script and a link in the default runlevel.
+    OpenRc,
+    /// System V init: a script and links in `/etc/rc2.d` to `rc5.d`.
+    Sysv,
+    /// Anything else (busybox): lines in `/etc/rc.local`.
+    RcLocal,
+}
+
+/// What would be changed and run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnablePlan {
+    /// Who will start eke.
+    pub init: Init,
+    /// By what that was found.
+    pub evidence: String,
+    /// The files.
+    pub changes: Vec<Change>,
+    /// The commands after them.
+    pub commands: Vec<Command>,
+    /// What the user has to know.
+    pub notes: Vec<String>,
+}
+
+/// Is eke started at every boot?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// What `enable` has changed; empty where it was not called.
+    pub files: Vec<Listed>,
+    /// It was called, and everything that it wrote is still there.
+    pub enabled: bool,
+}
+
+/// Looks for the init system of the next boot, and says by what.
+pub fn detect(root: &Root) -> (Init, String) {
+    let init = place::resolve(root, "sbin/init", true).unwrap_or_default();
+    if root.exists(SYSTEMD_RUNS) {
+        return (Init::Systemd, format!("/{SYSTEMD_RUNS} is there: systemd is running"));
+    }
+    if init.ends_with("systemd/systemd") {
+        return (Init::Systemd, format!("/sbin/init is /{init}"));
+    }
+    if let Some(program) = act::find(root, "openrc-run") {
+        return (Init::OpenRc, format!("/{program} is there"));
+    }
+    if root.exists("etc/rc2.d") && root.exists("etc/init.d") {
+        return (Init::Sysv, "/etc/init.d and /etc/rc2.d are there".into());
+    }
+    (Init::RcLocal, "neither systemd nor OpenRC nor System V init was found".into())
+}
+
+/// Plans what starts `bin_dir/eke` and `bin_dir/eke-agent` at every boot.
+///
+/// # Errors
+/// A directory that a boot cannot depend on, or the programs are not in it.
+pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
+    usable(root, bin_dir)?;
+    let (init, evidence) = detect(root);
+    let mut plan =
+        EnablePlan { init, evidence, changes: Vec::new(), commands: Vec::new(), notes: Vec::new() };
+    let filled = |template: &str| template.replace("@BIN@", bin_dir.trim_end_matches('/'));
+    match init {
+        Init::Systemd => plan.systemd(root, filled(UNIT)),
+        Init::OpenRc => {
+            plan.changes.push(Change::text_with_mode(SCRIPT, filled(OPENRC), 0o755));
+            plan.changes.push(Change::symlink("etc/runlevels/default/eke", format!("/{SCRIPT}")));
+        }
+        Init::Sysv => plan.sysv(root, filled(SYSV)),
+        Init::RcLocal => plan.rc_local(root, &filled(RC_LOCAL_BLOCK))?,
+    }
+    Ok(plan)
+}
+
+impl EnablePlan {
+    fn systemd(&mut self, root: &Root, unit: String) {
+        self.changes.push(Change::text(UNIT_FILE, unit));
+        let wants = "etc/systemd/system/multi-user.target.wants/eke.service";
+        self.changes.push(Change::symlink(wants, format!("/{UNIT_FILE}")));
+        self.commands.extend(systemd_reload(root));
+    }
+
+    fn sysv(&mut self, root: &Root, script: String) {
+        self.changes.push(Change::text_with_mode(SCRIPT, script, 0o755));
+        if act::find(root, "update-rc.d").is_some() {
+            self.commands.push(Command::new("update-rc.d eke defaults", "makes the links that start it"));
+            return;
+        }
+        let levels = (2..=5).map(|n| format!("etc/rc{n}.d")).filter(|dir| root.exists(dir));
+        self.changes.extend(levels.map(|dir| Change::symlink(format!("{dir}/S20eke"), "../init.d/eke")));
+    }
+
+    fn rc_local(&mut self, root: &Root, block: &str) -> Result<()> {
+        let before = files::read(root, RC_LOCAL)?;
+        let text = rc_local::with_block(before.as_deref(), block);
+        let mode = fs::metadata(root.path(RC_LOCAL))
+            .map_or(0o755, |meta| meta.permissions().mode() & 0o7777 | 0o111);
+        self.changes.push(Change::text_with_mode(RC_LOCAL, text, mode));
+        let mentions = |file: &&str| root.read(file).is_ok_and(|text| text.contains("rc.local"));
+        if !["etc/inittab", "etc/init.d/rcS", "etc/rc", "init"].iter().any(mentions) {
+            self.notes.push("make sure that your init runs /etc/rc.local: no file of its own says so".into());
+        }
+        Ok(())
+    }
+}
+
+fn systemd_reload(root: &Root) -> Option<Command> {
+    let why = "makes systemd read its units anew";
+    root.exists(SYSTEMD_RUNS).then(|| Command::new("systemctl daemon-reload", why))
+}
+
+fn usable(root: &Root, bin_dir: &str) -> Result<()> {
+    let refused =
+        |why: &str| Err(Error::Refused(format!("eke cannot be started at boot from {bin_dir}: {why}")));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    if !bin_dir.starts_with('/') || !bin_dir.chars().all(plain) {
+        return refused("the path must be absolute and without blanks or special characters");
+    }
+    if ["/home/", "/root/", "/tmp/", "/var/tmp/", "/run/"]
+        .iter()
+        .any(|dir| format!("{bin_dir}/").starts_with(dir))
+    {
+        return refused(
+            "root must not depend on a user's or a temporary directory; `make install` copies it to /usr/local/bin",
+        );
+    }
+    let there = |program: &&&str| root.exists(format!("{bin_dir}/{program}"));
+    if let Some(program) = ["eke", "eke-agent"].iter().find(|program| !there(program)) {
+        return refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin"));
+    }
+    let objection = |program: &&str| trusted::objection(root, &format!("{bin_dir}/{program}"));
+    match PROGRAMS.iter().filter(there).find_map(objection) {
+        Some(why) => refused(&format!(
+            "{why}, who would be root at the next boot; `sudo make install` copies the programs to /usr/local/bin, `chown root` and `chmod go-w` mend a directory"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Makes the plan's changes and runs its commands.
+///
+/// # Errors
+/// When a command fails, its name, status and words, and the files are put back.
+pub fn write(root: &Root, plan: &EnablePlan) -> Result<Written> {
+    let reason = "eke at every boot";
+    act::write_files(root, OWNER, &plan.changes, &plan.commands, reason, &mut |command| {
+        act::run(root, command)
+    })
+}
+
+/// Puts everything back, whichever init system it was for.
+///
+/// # Errors
+/// A command that fails.
+pub fn undo(root: &Root) -> Result<Undone> {
+    let files = files::listed(root, OWNER)?;
+    let has = |part: &str| files.iter().any(|f| f.path.contains(part));
+    // Links that are not in the journal are those that update-rc.d has made.
+    let by_command = has(SCRIPT) && !has("etc/runlevels/") && !has("etc/rc2.d/");
+    let before =
+        by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start it"));
+    let after = |root: &Root, paths: &[String]| {
+        let unit = paths.iter().any(|path| path == UNIT_FILE);
+        systemd_reload(root).filter(|_| unit).into_iter().collect::<Vec<_>>()
+    };
+    act::undo_files(root, OWNER, before.as_slice(), &after, &mut |command| act::run(root, command))
+}
+
+/// Is eke started at every boot?
+pub fn state(root: &Root) -> Result<State> {
+    let files = files::listed(root, OWNER)?;
+    let enabled = !files.is_empty() && files.iter().all(|f| f.stands);
+    Ok(State { files, enabled })
+}

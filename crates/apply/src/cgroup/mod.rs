@@ -1,0 +1,356 @@
+//! Groups of processes with little memory, on cgroup v2 or v1.
+//!
+//! # Layout
+//! - [`place`]: where groups can be made on this machine, as root or in a delegated part of cgroup v2
+//! - [`eke_linux::cgroup::name`]: a group's name says who made it, so that what a dead owner left can be told from what is in use
+//! - [`figures`]: what a group uses
+//! - [`quota`]: groups with a part of a CPU
+//! - [`sweep`](fn@sweep): removes the groups of dead owners
+//!
+//! A group on cgroup v1 has a twin in the unified hierarchy of a hybrid machine: it has no limits there, but the
+//! pressure figures that v1 lacks, and `cgroup.kill`.
+//!
+//! Groups are not in the journal: they hold nothing but processes that eke started, their names say whose they are, and
+//! they are gone after a boot.
+
+pub mod figures;
+pub mod place;
+pub mod quota;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use eke_model::units::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::sys;
+use crate::write::{locate, write_value};
+use eke_linux::cgroup::name;
+use eke_linux::error::{Error, Result};
+use eke_linux::root::Root;
+
+pub use eke_linux::cgroup::Hierarchy;
+pub use figures::{Figures, Oom};
+pub use place::Place;
+pub use sweep::sweep;
+
+/// How often a group that is still busy is tried again: dead processes leave their group a moment after their parent
+/// could have seen them die.
+const REMOVE_TRIES: u32 = 100;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
+/// How often a group is made again when another owner removes the common parent at that very moment.
+const MAKE_TRIES: u32 = 5;
+
+/// A group of processes that this process made. It is killed and removed when dropped.
+#[derive(Debug)]
+pub struct Group {
+    at: Located,
+    removed: bool,
+}
+
+/// Where a group is: enough to read, fill, kill and remove it.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    pub root: Root,
+    pub hierarchy: Hierarchy,
+    /// What fills the `*` of the `group.*` knobs: `eke/NAME`, with what is above `eke` on a delegated cgroup v2.
+    pub target: String,
+    /// The name in `sys/fs/cgroup/unified`, where a group of cgroup v1 has a twin.
+    pub twin: Option<String>,
+}
+
+impl Group {
+    /// Makes an empty group below `place`, without limits. `label` (letters and digits) is for people; process and
+    /// start time of the owner, this process, are added to it.
+    ///
+    /// # Errors
+    /// The kernel's answer; nothing is left then.
+    pub fn make(root: &Root, place: &Place, label: &str) -> Result<Self> {
+        let name = name::of_this_process(root, label)?;
+        let target = format!("{}/{name}", place.parent);
+        let twin = place.twin.as_ref().map(|parent| format!("{parent}/{name}"));
+        let group = Self {
+            at: Located { root: root.clone(), hierarchy: place.hierarchy, target, twin },
+            removed: false,
+        };
+        for attempt in 1.. {
+            match place.prepare(root).and_then(|()| group.at.create()) {
+                Err(e) if e.is_absent() && attempt < MAKE_TRIES => continue,
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    /// The cgroup version that limits it.
+    pub fn hierarchy(&self) -> Hierarchy {
+        self.at.hierarchy
+    }
+
+    /// Its directory, relative to the root.
+    pub fn dir(&self) -> String {
+        self.at.dir()
+    }
+
+    /// Sets the most memory that it may use, rounded down to whole pages. cgroup v2 kills what does not fit; cgroup v1
+    /// refuses with EBUSY, after a second of trying, where it cannot push enough out.
+    ///
+    /// On cgroup v1 the group stands still while its limit is lowered below what it uses: the kernel pushes 32 pages out
+    /// and looks again (`mem_cgroup_resize_max`), and a group that swaps has taken those back by then, for seconds
+    /// (seen on Linux 6.18).
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn limit(&self, limit: Bytes) -> Result<()> {
+        let page = rustix::param::page_size() as u64;
+        let bytes = limit.0 / page * page;
+        match self.at.hierarchy {
+            Hierarchy::V1 => self.limit_v1(bytes),
+            Hierarchy::V2 => self.at.set("group.memory.max", &bytes.to_string()),
+        }
+    }
+
+    fn limit_v1(&self, bytes: u64) -> Result<()> {
+        if figures::usage_v1(&self.at)?.0 <= bytes {
+            return self.at.set("group.memory.limit_in_bytes", &bytes.to_string());
+        }
+        self.freeze(true)?;
+        let limited = self.at.set("group.memory.limit_in_bytes", &bytes.to_string());
+        self.freeze(false)?;
+        limited
+    }
+
+    /// Through its twin. Without one, or before Linux 5.2, it runs on.
+    fn freeze(&self, still: bool) -> Result<()> {
+        let Some(twin) = &self.at.twin else { return Ok(()) };
+        let value = if still { "1" } else { "0" };
+        match write_value(&self.at.root, "group.cgroup.freeze", &format!("unified/{twin}"), value) {
+            Err(e) if e.is_absent() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Keeps it from using swap at all, whatever the machine has. Set its limit first, and not again afterwards.
+    /// Where the kernel does not account swap by group (`swapaccount=0`), cgroup v1 has swappiness 0, which forbids
+    /// swap for a limited group (`get_scan_count` in mm/vmscan.c).
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn forbid_swap(&self, limit: Bytes) -> Result<()> {
+        let page = rustix::param::page_size() as u64;
+        let bytes = (limit.0 / page * page).to_string();
+        match self.at.hierarchy {
+            Hierarchy::V2 => self.at.set("group.memory.swap.max", "0"),
+            Hierarchy::V1 => match self.at.set("group.memory.memsw.limit_in_bytes", &bytes) {
+                Err(e) if e.is_absent() => self.swappiness(0),
+                done => done,
+            },
+        }
+    }
+
+    /// Sets its own swappiness, 0 to 200; cgroup v2 has none for a group.
+    ///
+    /// # Errors
+    /// The kernel's answer, `Refused` on cgroup v2.
+    pub fn swappiness(&self, value: u32) -> Result<()> {
+        match self.at.hierarchy {
+            Hierarchy::V1 => self.at.set("memory.swappiness", &value.to_string()),
+            Hierarchy::V2 => Err(Error::Refused(
+                "cgroup v2 has no swappiness for one group; set vm.swappiness for the machine instead"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Moves a process into it.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn admit(&self, pid: u32) -> Result<()> {
+        let pid = pid.to_string();
+        let knob = match self.at.hierarchy {
+            Hierarchy::V1 => "group.v1.cgroup.procs",
+            Hierarchy::V2 => "group.v2.cgroup.procs",
+        };
+        self.at.set(knob, &pid)?;
+        match &self.at.twin {
+            Some(twin) => write_value(&self.at.root, "group.unified.cgroup.procs", twin, &pid),
+            None => Ok(()),
+        }
+    }
+
+    /// A way in for a process that has no memory to spare and no locks to take: a child between fork and exec.
+    ///
+    /// # Errors
+    /// The kernel's answer to the opening of `cgroup.procs`.
+    pub fn door(&self) -> Result<Door> {
+        let knob = match self.at.hierarchy {
+            Hierarchy::V1 => "group.v1.cgroup.procs",
+            Hierarchy::V2 => "group.v2.cgroup.procs",
+        };
+        let mut files = vec![self.at.open(knob, &self.at.target)?];
+        if let Some(twin) = &self.at.twin {
+            files.push(self.at.open("group.unified.cgroup.procs", twin)?);
+        }
+        Ok(Door { files })
+    }
+
+    /// What it uses now.
+    ///
+    /// # Errors
+    /// The kernel's answer where usage or the counters cannot be read.
+    pub fn figures(&self) -> Result<Figures> {
+        figures::read(&self.at)
+    }
+
+    /// The processes in it.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn pids(&self) -> Result<Vec<u32>> {
+        self.at.pids()
+    }
+
+    /// Kills every process in it. They are gone soon after, not at once.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn kill(&self) -> Result<()> {
+        self.at.kill()
+    }
+
+    /// Kills what is in it and removes it, and the directory above it when no other group is left.
+    ///
+    /// # Errors
+    /// The kernel's answer; EBUSY after two seconds means that a process cannot be killed (it waits in the kernel).
+    pub fn remove(mut self) -> Result<()> {
+        self.removed = true;
+        self.at.remove()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.removed {
+            let _ = self.at.remove();
+        }
+    }
+}
+
+/// Opened `cgroup.procs` files.
+#[derive(Debug)]
+pub struct Door {
+    files: Vec<File>,
+}
+
+impl Door {
+    /// Moves the calling process in, by nothing but `write(2)`: "0" is the writer (cgroup-v1/cgroups.rst,
+    /// cgroup-v2.rst). The one setting that is not written by [`write_value`], which allocates memory.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn enter(&self) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| (&*file).write(b"0").map(drop))
+    }
+}
+
+impl Located {
+    pub fn dir(&self) -> String {
+        match self.hierarchy {
+            Hierarchy::V1 => format!("sys/fs/cgroup/memory/{}", self.target),
+            Hierarchy::V2 => format!("sys/fs/cgroup/{}", self.target),
+        }
+    }
+
+    fn twin_dir(&self) -> Option<String> {
+        self.twin.as_ref().map(|twin| format!("sys/fs/cgroup/unified/{twin}"))
+    }
+
+    /// The directory in the unified hierarchy, where pressure and `cgroup.kill` are.
+    pub fn unified_dir(&self) -> Option<String> {
+        match self.hierarchy {
+            Hierarchy::V1 => self.twin_dir(),
+            Hierarchy::V2 => Some(self.dir()),
+        }
+    }
+
+    fn create(&self) -> Result<()> {
+        for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
+            let path = self.root.path(dir);
+            sys::of(&self.root)
+                .create_dir(&path, 0o755)
+                .map_err(|e| Error::io("make the group", &path, e))?;
+        }
+        Ok(())
+    }
+
+    fn set(&self, knob: &str, value: &str) -> Result<()> {
+        write_value(&self.root, knob, &self.target, value)
+    }
+
+    fn open(&self, knob: &str, target: &str) -> Result<File> {
+        let (_, path) = locate(&self.root, knob, target)?;
+        OpenOptions::new().write(true).open(&path).map_err(|e| Error::io("open", &path, e))
+    }
+
+    fn pids(&self) -> Result<Vec<u32>> {
+        let mut pids = Vec::new();
+        for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
+            let text = self.root.read_if_there(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
+            pids.extend(text.lines().filter_map(|l| l.trim().parse::<u32>().ok()).filter(|pid| *pid > 0));
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// By `cgroup.kill` (Linux 5.14), which no fork escapes, and one by one where there is none.
+    fn kill(&self) -> Result<()> {
+        let unified =
+            self.unified_dir().and_then(|dir| dir.strip_prefix("sys/fs/cgroup/").map(str::to_owned));
+        if let Some(target) = unified {
+            match write_value(&self.root, "group.cgroup.kill", &target, "1") {
+                Err(e) if e.is_absent() => {}
+                Err(e) => return Err(e),
+                Ok(()) => {}
+            }
+        }
+        // The numbers in another root's files are not processes of this machine.
+        if self.root.is_host() {
+            for pid in self.pids()?.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills and removes, with patience; a group that is gone is fine.
+    pub fn remove(&self) -> Result<()> {
+        for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
+            self.remove_dir(&dir)?;
+        }
+        place::remove_parents(self);
+        Ok(())
+    }
+
+    fn remove_dir(&self, dir: &str) -> Result<()> {
+        let path = self.root.path(dir);
+        for attempt in 1.. {
+            self.kill()?;
+            match sys::of(&self.root).remove_dir(&path) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => break,
+                Err(e) if attempt == REMOVE_TRIES => return Err(Error::io("remove the group", &path, e)),
+                Err(_) => self.root.sleep(REMOVE_PAUSE),
+            }
+        }
+        Ok(())
+    }
+}

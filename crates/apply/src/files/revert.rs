@@ -1,0 +1,145 @@
+//! From the journal back to what was there before.
+
+use super::journal::{self, Record};
+use super::state::{self, State};
+use crate::sys;
+use eke_linux::error::{Error, Result};
+use eke_linux::root::{Root, STATE_DIR};
+
+/// What became of a changed file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it was.
+    Restored,
+    /// eke had created it; it is gone.
+    Removed,
+    /// Somebody else changed it since; it was left alone. The sentence says what to do.
+    Kept(String),
+    /// It was as before already.
+    Unchanged,
+}
+
+/// A file of the journal and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reverted {
+    /// Relative to the root.
+    pub path: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Undoes every change of `owner`, the last one first. A second call finds nothing to do.
+///
+/// A file that somebody else changed is left alone, and eke has nothing more to do with it: its text from before is
+/// saved in `var/lib/eke/kept/`.
+pub fn revert(root: &Root, owner: &str) -> Result<Vec<Reverted>> {
+    since(root, owner, 0)
+}
+
+/// Undoes the changes of `owner` from record number `first` on.
+pub fn since(root: &Root, owner: &str, first: usize) -> Result<Vec<Reverted>> {
+    let all = journal::load(root)?.into_iter().enumerate();
+    let (mine, others): (Vec<_>, Vec<_>) = all.partition(|(n, r)| *n >= first && r.owner == owner);
+    let [mine, mut others] =
+        [mine, others].map(|records| records.into_iter().map(|(_, r)| r).collect::<Vec<Record>>());
+    let mut reverted = Vec::new();
+    for path in newest_first(&mine) {
+        let chain: Vec<&Record> = mine.iter().rev().filter(|r| r.path == path).collect();
+        let outcome = revert_path(root, &path, &chain)?;
+        reverted.push(Reverted { path, outcome });
+    }
+    for dir in remove_made_dirs(root, &mine) {
+        hand_on(dir, &mut others);
+    }
+    journal::keep(root, &others)?;
+    Ok(reverted)
+}
+
+fn newest_first(records: &[Record]) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for record in records.iter().rev() {
+        if !paths.contains(&record.path) {
+            paths.push(record.path.clone());
+        }
+    }
+    paths
+}
+
+/// How far a file's records, newest first, lead back from `now`, and the one that they stop at. Records may be
+/// passed over: a revert that was cut off had written the oldest state at once.
+fn walk_back<'a>(now: &State, mut chain: &[&'a Record]) -> (State, Option<&'a Record>) {
+    let mut state = now;
+    while let Some(newest) = chain.first() {
+        let known = |r: &&Record| state.same_content(&r.new) || state.same_content(&r.old);
+        let Some(n) = chain.iter().position(known) else { return (state.clone(), Some(newest)) };
+        state = &chain[n].old;
+        chain = &chain[n + 1..];
+    }
+    (state.clone(), None)
+}
+
+fn revert_path(root: &Root, path: &str, chain: &[&Record]) -> Result<Outcome> {
+    state::clear_leftover(root, path)?;
+    let now = match state::observe(root, path) {
+        Err(Error::Refused(_)) => return keep_oldest(root, path, chain),
+        now => now?,
+    };
+    let (before, stopped_at) = walk_back(&now, chain);
+    if before != now {
+        state::put(root, path, &before)?;
+    }
+    match stopped_at {
+        Some(record) => Ok(Outcome::Kept(keep_old(root, path, &record.old)?)),
+        None if before == now => Ok(Outcome::Unchanged),
+        None if before == State::Absent => Ok(Outcome::Removed),
+        None => Ok(Outcome::Restored),
+    }
+}
+
+/// What is there now is nothing that eke writes.
+fn keep_oldest(root: &Root, path: &str, chain: &[&Record]) -> Result<Outcome> {
+    let old = chain.last().map_or(&State::Absent, |r| &r.old);
+    keep_old(root, path, old).map(Outcome::Kept)
+}
+
+fn keep_old(root: &Root, path: &str, old: &State) -> Result<String> {
+    let since = "somebody else changed it since eke did; it was left as it is";
+    let text = match old {
+        State::Absent => {
+            return Ok(format!("{since}. It was not there before eke: remove it if nobody needs it"));
+        }
+        State::Symlink { target } => {
+            return Ok(format!("{since}. It was a symbolic link to {target} before"));
+        }
+        State::File { text, .. } => text,
+    };
+    let kept = format!("{STATE_DIR}/kept/{path}");
+    let full = root.path(&kept);
+    if let Some(dir) = full.parent() {
+        sys::of(root).create_dir(dir, 0o700).map_err(|e| Error::io("create directory", dir, e))?;
+    }
+    sys::of(root)
+        .replace(&full, text.as_bytes(), 0o600)
+        .map_err(|e| Error::io("save the old text to", &full, e))?;
+    Ok(format!(
+        "{since}. Its text from before eke is in {}: compare, and take back what you want",
+        full.display()
+    ))
+}
+
+/// Innermost first. Those that are not empty stay and are returned.
+fn remove_made_dirs<'a>(root: &Root, records: &'a [Record]) -> Vec<&'a String> {
+    let mut dirs: Vec<&String> = records.iter().flat_map(|r| &r.made_dirs).collect();
+    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.len()));
+    dirs.retain(|dir| sys::of(root).remove_dir(&root.path(dir)).is_err());
+    dirs
+}
+
+/// A directory that holds another record's file is that one's to remove.
+fn hand_on(dir: &str, others: &mut [Record]) {
+    let below = format!("{dir}/");
+    let heir = others.iter_mut().find(|r| r.path.starts_with(&below));
+    if let Some(heir) = heir.filter(|r| !r.made_dirs.iter().any(|d| d == dir)) {
+        heir.made_dirs.push(dir.to_owned());
+    }
+}

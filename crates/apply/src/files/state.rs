@@ -1,0 +1,132 @@
+//! What is at a path: nothing, a text file or a symbolic link.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys;
+use eke_linux::error::{Error, Result};
+use eke_linux::root::Root;
+
+/// What is, was or is to be at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum State {
+    /// Nothing.
+    Absent,
+    /// A regular file.
+    File {
+        /// All of it.
+        text: String,
+        /// Permission bits.
+        mode: u32,
+        /// User and group; `None`: whoever creates it.
+        owner: Option<(u32, u32)>,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where it points, as written in it.
+        target: String,
+    },
+}
+
+impl State {
+    /// Are kind and content the same, whatever mode and owner?
+    pub fn same_content(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { text: a, .. }, Self::File { text: b, .. }) => a == b,
+            _ => self == other,
+        }
+    }
+}
+
+/// What is at `path` now; `path` is resolved already.
+///
+/// # Errors
+/// Anything that could not be put back byte for byte is refused.
+pub fn observe(root: &Root, path: &str) -> Result<State> {
+    let full = root.path(path);
+    let meta = match fs::symlink_metadata(&full) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::Absent),
+        Err(e) => return Err(Error::io("look at", &full, e)),
+    };
+    if meta.is_symlink() {
+        let target = fs::read_link(&full).map_err(|e| Error::io("read link", &full, e))?;
+        return target
+            .into_os_string()
+            .into_string()
+            .map(|target| State::Symlink { target })
+            .map_err(|_| not_text(&full));
+    }
+    if !meta.is_file() {
+        return Err(Error::Refused(format!(
+            "{} is not a regular file; eke leaves it alone (is it masked, or a directory?)",
+            full.display()
+        )));
+    }
+    file_state(root, path, &full, &meta)
+}
+
+fn file_state(root: &Root, path: &str, full: &Path, meta: &Metadata) -> Result<State> {
+    let text = String::from_utf8(root.read_bytes(path)?).map_err(|_| not_text(full))?;
+    Ok(State::File { text, mode: meta.mode() & 0o7777, owner: Some((meta.uid(), meta.gid())) })
+}
+
+fn not_text(path: &Path) -> Error {
+    Error::Refused(format!(
+        "{} holds bytes that are not UTF-8, so eke's journal could not bring it back byte for byte; change it by hand",
+        path.display()
+    ))
+}
+
+/// Makes `path` be `state`, at once or not at all.
+pub fn put(root: &Root, path: &str, state: &State) -> Result<()> {
+    let full = root.path(path);
+    match state {
+        State::Absent => remove(root, &full),
+        State::File { text, mode, owner } => {
+            sys::of(root)
+                .replace(&full, text.as_bytes(), *mode)
+                .map_err(|e| Error::io("replace", &full, e))?;
+            owner.map_or(Ok(()), |owner| give_to(&full, owner))
+        }
+        State::Symlink { target } => {
+            let beside = beside(&full);
+            remove(root, &beside)?;
+            let linked = symlink(target, &beside).and_then(|()| fs::rename(&beside, &full));
+            linked.map_err(|e| Error::io("create link", &full, e))
+        }
+    }
+}
+
+/// Removes what a write that was cut short left beside `path`.
+pub fn clear_leftover(root: &Root, path: &str) -> Result<()> {
+    remove(root, &beside(&root.path(path)))
+}
+
+fn remove(root: &Root, full: &Path) -> Result<()> {
+    if fs::symlink_metadata(full).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+        return Ok(());
+    }
+    sys::of(root).remove(full).map_err(|e| Error::io("remove", full, e))
+}
+
+fn give_to(full: &Path, (uid, gid): (u32, u32)) -> Result<()> {
+    let meta = fs::metadata(full).map_err(|e| Error::io("look at", full, e))?;
+    if (meta.uid(), meta.gid()) == (uid, gid) {
+        return Ok(());
+    }
+    chown(full, Some(uid), Some(gid)).map_err(|e| Error::io("change owner of", full, e))
+}
+
+/// The name that [`crate::sys::Sys::replace`] writes to before it renames.
+fn beside(full: &Path) -> PathBuf {
+    let mut name = OsString::from(full);
+    name.push(".eke-new");
+    name.into()
+}

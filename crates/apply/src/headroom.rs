@@ -1,0 +1,190 @@
+//! Is there room to swap an area off? swapoff(2) brings every page back into RAM and into the groups that own it;
+//! without room the OOM killer makes some.
+
+use eke_model::sample::{Memory, SwapArea};
+use eke_model::units::{Bytes, MIB};
+
+use eke_linux::error::Result;
+use eke_linux::parse;
+use eke_linux::read;
+use eke_linux::root::Root;
+
+/// What stays free on the machine after a swapoff, beside 2 % of RAM.
+const MARGIN: Bytes = Bytes(8 * MIB);
+
+/// A limited group of processes with pages in swap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its path below the hierarchy.
+    pub name: String,
+    /// Its limit.
+    pub limit: Bytes,
+    /// What of the limit is used by pages that cannot be dropped: all but inactive file pages.
+    pub used: Bytes,
+    /// What it has in swap.
+    pub swapped: Bytes,
+}
+
+/// Why there is no room, in a sentence; `None` if there is.
+pub fn shortage(
+    memory: &Memory,
+    areas: &[SwapArea],
+    area: &SwapArea,
+    held_in: Bytes,
+    groups: &[Group],
+) -> Option<String> {
+    machine_shortage(memory, areas, area, held_in)
+        .or_else(|| groups.iter().find_map(|g| group_shortage(g, area)))
+}
+
+/// The pages need their full size; the pool that held them is returned as they leave it; other areas take the rest.
+fn machine_shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_in: Bytes) -> Option<String> {
+    let elsewhere: Bytes = areas
+        .iter()
+        .filter(|a| (&a.device, &a.path) != (&area.device, &area.path))
+        .map(|a| a.size.saturating_sub(a.used))
+        .sum();
+    let margin = MARGIN + memory.total.scaled(0.02);
+    let room = (memory.available + elsewhere + held_in).saturating_sub(margin);
+    (area.used > room).then(|| {
+        format!(
+            "swapping {} off brings {} back, but only {} can be had ({} available, {} in other swap areas, {} of its pool, less {margin} to spare); close something first",
+            area.path, area.used, room, memory.available, elsewhere, held_in
+        )
+    })
+}
+
+/// A group's pages must fit below its own limit: other swap areas would take them, but only after the group has
+/// been charged for them.
+fn group_shortage(group: &Group, area: &SwapArea) -> Option<String> {
+    let back = group.swapped.min(area.used);
+    let room = group.limit.saturating_sub(group.used);
+    (back > room).then(|| {
+        format!(
+            "swapping {} off would bring up to {back} back into the group {}, which has {room} left below its limit of {}; raise the limit or end its processes first",
+            area.path, group.name, group.limit
+        )
+    })
+}
+
+/// Reads the machine and says why `area` cannot be swapped off safely; `None` if it can.
+///
+/// # Errors
+/// The kernel's answer where memory or groups cannot be read.
+pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
+    let memory = parse::meminfo::parse(&root.read("proc/meminfo")?);
+    let areas = read::swaps(root)?;
+    let held_in =
+        area.zram_name().and_then(|n| read::zram_stat(root, n)).map(|z| z.mem_used).unwrap_or_default();
+    Ok(shortage(&memory, &areas, area, held_in, &limited_groups(root)?))
+}
+
+/// The limited groups that have something in swap, on cgroup v1 (`sys/fs/cgroup/memory`) or v2.
+///
+/// # Errors
+/// The kernel's answer where a hierarchy cannot be listed.
+pub fn limited_groups(root: &Root) -> Result<Vec<Group>> {
+    let mut groups = Vec::new();
+    if root.exists("sys/fs/cgroup/memory/memory.stat") {
+        collect(root, "sys/fs/cgroup/memory", "", &V1, &mut groups)?;
+    } else if root.exists("sys/fs/cgroup/cgroup.controllers") {
+        collect(root, "sys/fs/cgroup", "", &V2, &mut groups)?;
+    }
+    Ok(groups)
+}
+
+struct Names {
+    limit: &'static str,
+    used: &'static str,
+    swapped: fn(&Root, &str) -> Option<u64>,
+    droppable: &'static str,
+}
+
+const V1: Names = Names {
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    swapped: |root, dir| parse::groups::keyed(&root.read(format!("{dir}/memory.stat")).ok()?, "total_swap"),
+    droppable: "total_inactive_file",
+};
+
+const V2: Names = Names {
+    limit: "memory.max",
+    used: "memory.current",
+    swapped: |root, dir| parse::groups::limit(&root.read(format!("{dir}/memory.swap.current")).ok()?),
+    droppable: "inactive_file",
+};
+
+fn collect(root: &Root, top: &str, name: &str, names: &Names, out: &mut Vec<Group>) -> Result<()> {
+    let dir = if name.is_empty() { top.to_owned() } else { format!("{top}/{name}") };
+    out.extend(group(root, &dir, name, names));
+    for child in root.list(&dir)? {
+        if root.path(format!("{dir}/{child}")).is_dir() {
+            let child = if name.is_empty() { child } else { format!("{name}/{child}") };
+            collect(root, top, &child, names, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn group(root: &Root, dir: &str, name: &str, names: &Names) -> Option<Group> {
+    let limit = parse::groups::limit(&root.read(format!("{dir}/{}", names.limit)).ok()?)?;
+    let used: u64 = root.read(format!("{dir}/{}", names.used)).ok()?.trim().parse().ok()?;
+    let stat = root.read(format!("{dir}/memory.stat")).ok()?;
+    let droppable = parse::groups::keyed(&stat, names.droppable).unwrap_or(0);
+    let swapped = (names.swapped)(root, dir)?;
+    let group = Group {
+        name: name.to_owned(),
+        limit: Bytes(limit),
+        used: Bytes(used.saturating_sub(droppable)),
+        swapped: Bytes(swapped),
+    };
+    (swapped > 0).then_some(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(used_mib: u64) -> SwapArea {
+        SwapArea {
+            path: "/dev/zram1".into(),
+            device: Some("zram1".into()),
+            size: Bytes::mib(512),
+            used: Bytes::mib(used_mib),
+            ..SwapArea::default()
+        }
+    }
+
+    fn memory(available_mib: u64) -> Memory {
+        Memory { total: Bytes::mib(1000), available: Bytes::mib(available_mib), ..Memory::default() }
+    }
+
+    #[test]
+    fn enough_memory_is_enough() {
+        assert_eq!(shortage(&memory(300), &[area(200)], &area(200), Bytes(0), &[]), None);
+    }
+
+    #[test]
+    fn a_full_area_and_little_memory_is_a_shortage() {
+        let why = shortage(&memory(100), &[area(200)], &area(200), Bytes::mib(60), &[]).unwrap();
+        assert!(why.contains("brings 200 MiB back"), "{why}");
+    }
+
+    #[test]
+    fn other_areas_take_what_comes_back() {
+        let disk = SwapArea { path: "/dev/vda2".into(), size: Bytes::mib(512), ..SwapArea::default() };
+        assert_eq!(shortage(&memory(100), &[area(200), disk], &area(200), Bytes(0), &[]), None);
+    }
+
+    #[test]
+    fn a_group_without_room_is_a_shortage_although_the_machine_has_room() {
+        let g = Group {
+            name: "box".into(),
+            limit: Bytes::mib(160),
+            used: Bytes::mib(150),
+            swapped: Bytes::mib(100),
+        };
+        let why = shortage(&memory(900), &[area(200)], &area(200), Bytes(0), &[g]).unwrap();
+        assert!(why.contains("the group box"), "{why}");
+    }
+}

@@ -1,0 +1,222 @@
+//! What was changed, from what, to what, by whom and why: written down before it is done.
+//!
+//! `run/eke/journal.jsonl`, mode 0600, append-only, one `write(2)` a record. The state that it is about dies with
+//! the boot, and so does `/run`; the boot's id is checked all the same. Only the death of a process must be
+//! survived, not that of the machine, so records are not synced.
+//!
+//! - [`record`]: what stands in it
+//! - [`replay`]: which changes are still in force, from the records alone
+
+pub mod record;
+pub mod replay;
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::sys;
+use eke_linux::error::{Error, Result};
+use eke_linux::root::{RUN_DIR, Root};
+use record::{Phase, Record};
+use replay::Entry;
+
+const FILE: &str = "run/eke/journal.jsonl";
+const LOCK: &str = "run/eke/lock";
+/// How long to wait for another eke that is changing the machine: 5 s.
+const LOCK_TRIES: u32 = 50;
+/// No journal has so many changes: numbers from here on are somebody else's, and there would be none after them.
+const MOST_SEQ: u64 = 1 << 48;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// The open journal. While it is open no other process changes the machine by eke.
+#[derive(Debug)]
+pub struct Journal {
+    root: Root,
+    next_seq: u64,
+    /// Does the file perhaps end in the middle of a line?
+    torn: AtomicBool,
+    _lock: Lock,
+}
+
+/// The lock on the machine, given back when dropped, also where a child that another thread is just starting has a copy
+/// of the descriptor: closing ours alone would leave it locked until that child calls execve(2) (flock(2)).
+#[derive(Debug)]
+struct Lock(OwnedFd);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+impl Journal {
+    /// Opens the journal of this boot, waiting up to 5 s for another eke.
+    ///
+    /// # Errors
+    /// `Refused` while another process holds it; the kernel's answer where `run/eke` cannot be made (not root).
+    pub fn open(root: &Root) -> Result<Self> {
+        Self::open_within(root, LOCK_TRIES)
+    }
+
+    /// The same without waiting, for one that must not stand still.
+    ///
+    /// # Errors
+    /// As [`Journal::open`], at once.
+    pub fn try_open(root: &Root) -> Result<Self> {
+        Self::open_within(root, 1)
+    }
+
+    fn open_within(root: &Root, tries: u32) -> Result<Self> {
+        let dir = root.path(RUN_DIR);
+        sys::of(root).create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
+        let lock = lock(root, tries)?;
+        let records = read(root)?;
+        let mut journal = Self { root: root.clone(), next_seq: 1, torn: AtomicBool::new(false), _lock: lock };
+        match records.first().map(|r| &r.phase) {
+            Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => {
+                journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
+                journal.torn = AtomicBool::new(!read_text(root)?.ends_with('\n'));
+            }
+            _ => journal.begin()?,
+        }
+        Ok(journal)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.clear()?;
+        let boot_id = boot_id_of(&self.root);
+        self.append(0, Phase::Begun { boot_id, version: record::VERSION })
+    }
+
+    /// Writes an intent down and gives its number.
+    ///
+    /// # Errors
+    /// The kernel's answer; the change must then not be made.
+    pub fn intend(&mut self, intent: record::Intent) -> Result<u64> {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.append(seq, Phase::Intent(Box::new(intent)))?;
+        Ok(seq)
+    }
+
+    /// Writes down what became of number `seq`.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn note(&self, seq: u64, phase: Phase) -> Result<()> {
+        self.append(seq, phase)
+    }
+
+    /// What is in force, oldest first.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        entries(&self.root)
+    }
+
+    /// Removes the journal when nothing in it is in force any more.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn clear(&self) -> Result<()> {
+        let path = self.root.path(FILE);
+        match sys::of(&self.root).remove(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A crash or a full file system in the middle of a write leaves half a line. The next record ends that line first: glued
+    /// to it, it would be lost with it.
+    fn append(&self, seq: u64, phase: Phase) -> Result<()> {
+        let path = self.root.path(FILE);
+        let start = if self.torn.load(Ordering::Relaxed) { "\n" } else { "" };
+        let line = format!("{start}{}\n", Record { seq, phase }.to_line());
+        let appended = sys::of(&self.root).append(&path, line.as_bytes());
+        self.torn.store(appended.is_err(), Ordering::Relaxed);
+        appended.map_err(|e| Error::io("append to", &path, e))
+    }
+}
+
+/// What is in force by the journal of this boot, oldest first; needs no lock.
+///
+/// # Errors
+/// The kernel's answer (only root may read it).
+pub fn entries(root: &Root) -> Result<Vec<Entry>> {
+    let records = read(root)?;
+    match records.first().map(|r| &r.phase) {
+        Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => Ok(replay::in_force(&records)),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn read_text(root: &Root) -> Result<String> {
+    Ok(root.read_if_there(FILE)?.unwrap_or_default())
+}
+
+fn read(root: &Root) -> Result<Vec<Record>> {
+    let text = read_text(root)?;
+    let records: std::result::Result<Vec<_>, String> =
+        text.lines().filter_map(|line| Record::from_line(line).transpose()).collect();
+    let records = records.map_err(|e| unknown(root, &e))?;
+    match records.first().map(|r| &r.phase) {
+        Some(Phase::Begun { version, .. }) if *version != record::VERSION => {
+            Err(unknown(root, &format!("version {version}")))
+        }
+        _ if records.iter().any(|r| r.seq >= MOST_SEQ) => Err(unknown(root, "a number that no change has")),
+        _ => Ok(records),
+    }
+}
+
+/// Changes that are not understood must not be forgotten.
+fn unknown(root: &Root, what: &str) -> Error {
+    let path = root.path(FILE);
+    Error::Refused(format!(
+        "{} was written by another version of eke ({what}): use that one for `down`",
+        path.display()
+    ))
+}
+
+fn boot_id_of(root: &Root) -> String {
+    root.read("proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn lock(root: &Root, tries: u32) -> Result<Lock> {
+    let path = root.path(LOCK);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let fd = OwnedFd::from(file.map_err(|e| Error::io("open", &path, e))?);
+    for attempt in 1..=tries {
+        if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(Lock(fd));
+        }
+        if attempt < tries {
+            root.sleep(LOCK_PAUSE);
+        }
+    }
+    Err(Error::Refused(format!(
+        "another eke is changing this machine just now ({} is locked); try again when it is done",
+        path.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_goes_with_its_owner_although_a_child_has_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let journal = Journal::try_open(&root).unwrap();
+        let copy = journal._lock.0.try_clone().unwrap();
+        assert!(Journal::try_open(&root).is_err());
+        drop(journal);
+        assert!(Journal::try_open(&root).is_ok());
+        drop(copy);
+    }
+}

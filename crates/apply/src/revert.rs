@@ -1,0 +1,262 @@
+//! Back to how it was: the journal read backwards, with the agent alive or dead.
+
+use eke_model::step::Step;
+use eke_model::units::{Bytes, PageSize};
+
+use crate::headroom;
+use crate::journal::Journal;
+use crate::journal::record::{Phase, Undo};
+use crate::journal::replay::Entry;
+use crate::knob;
+use crate::swap_area;
+use crate::sys;
+use crate::write::{locate, read_for, read_value, write_value};
+use crate::zram;
+use eke_linux::discard::Discard;
+use eke_linux::error::{Error, Result};
+use eke_linux::read;
+use eke_linux::root::Root;
+use eke_linux::zram::devices;
+
+/// What became of one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it was; the sentence says what was done.
+    Restored(String),
+    /// There was nothing to do: it never happened or its object is gone.
+    AsBefore,
+    /// Somebody else changed it since; it is left alone.
+    Kept(String),
+    /// It cannot be undone now, and stays in the journal.
+    Blocked(String),
+}
+
+/// Undoes everything, newest first, and forgets what is undone. What is blocked or fails stays for the next time.
+///
+/// # Errors
+/// Only where the journal itself fails; a change that cannot be undone is an outcome.
+pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
+    all_but(root, journal, |_| None)
+}
+
+/// The same without the devices for which there is a reason: those are blocked.
+///
+/// # Errors
+/// As of [`all`].
+pub fn all_but(
+    root: &Root,
+    journal: &Journal,
+    untouchable: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<(Entry, Outcome)>> {
+    let mut outcomes: Vec<(Entry, Outcome)> = Vec::new();
+    for entry in journal.entries()?.into_iter().rev() {
+        let blocked = outcomes.iter().find(|(_, o)| matches!(o, Outcome::Blocked(_)));
+        let outcome = match blocked {
+            Some((newer, _)) if waits(&entry.intent.undo) => {
+                Outcome::Blocked(format!("waits until this is undone: {}", newer.intent.step))
+            }
+            _ => match entry.made.as_deref().and_then(&untouchable) {
+                Some(why) => Outcome::Blocked(why),
+                None => one(root, journal, &entry).unwrap_or_else(|e| Outcome::Blocked(e.to_string())),
+            },
+        };
+        outcomes.push((entry, outcome));
+    }
+    if !outcomes.iter().any(|(_, o)| matches!(o, Outcome::Blocked(_))) {
+        journal.clear()?;
+    }
+    Ok(outcomes)
+}
+
+/// What must wait while something newer is still there: a module that is in use, or zswap that would come back while zram
+/// still holds pages.
+fn waits(undo: &Undo) -> bool {
+    match undo {
+        Undo::UnloadModule { .. } => true,
+        Undo::Write { knob, .. } => knob.starts_with("zswap."),
+        _ => false,
+    }
+}
+
+/// The groups of cgroup v1 whose swappiness is `value`.
+///
+/// # Errors
+/// The kernel's answer where groups cannot be listed.
+pub(crate) fn groups_with(root: &Root, value: &str) -> Result<Vec<String>> {
+    let mut groups = read::groups_v1(root)?;
+    groups.retain(|g| read_value(root, "memory.swappiness", g).is_ok_and(|now| now == value));
+    Ok(groups)
+}
+
+/// On cgroup v1 a group that is made takes its parent's swappiness. What was made while eke's value stood there has
+/// inherited it, and goes back with it; a group that had that value before keeps it, and one that is gone is no matter.
+fn give_back_inherited(root: &Root, old: &str, new: &str, had_it: &[String]) -> Result<()> {
+    for group in groups_with(root, new)?.iter().filter(|g| !had_it.contains(g)) {
+        match write_value(root, "memory.swappiness", group, old) {
+            Err(e) if !e.is_absent() => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Undoes one change and writes down what became of it. Where that cannot be written (no space is left), the change is undone
+/// all the same, and whoever undoes it again finds nothing to do.
+///
+/// # Errors
+/// The kernel's answer; the change then stays in the journal.
+pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
+    let outcome = effect(root, entry)?;
+    let _ = match &outcome {
+        Outcome::Restored(_) | Outcome::AsBefore => journal.note(entry.seq, Phase::Reverted),
+        Outcome::Kept(why) => journal.note(entry.seq, Phase::Kept { why: why.clone() }),
+        Outcome::Blocked(_) => Ok(()),
+    };
+    Ok(outcome)
+}
+
+/// Undoes one change without writing it down.
+pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
+    match &entry.intent.undo {
+        Undo::Write { knob, target, old, new, had_it, beside } => {
+            if knob == "vm.swappiness" {
+                give_back_inherited(root, old, new, had_it)?;
+            }
+            write_old(root, (knob, target), (old, new), beside)
+        }
+        Undo::UnloadModule { name } => Ok(unload(root, name)),
+        Undo::RemoveZram { before, expected } => remove_zram(root, entry, before, expected),
+        Undo::SwapOff { path } => off(root, path),
+        Undo::SwapOn { path, priority, discard } => on(root, path, *priority, *discard),
+        Undo::Nothing => Ok(Outcome::AsBefore),
+    }
+}
+
+fn write_old(
+    root: &Root,
+    (name, target): (&str, &str),
+    (old, new): (&str, &str),
+    beside: &[(String, String)],
+) -> Result<Outcome> {
+    let (knob, path) = locate(root, name, target)?;
+    let now = match read_for(root, name, target, new) {
+        Err(e) if e.is_absent() => return Ok(Outcome::AsBefore),
+        other => other?,
+    };
+    if knob.codec.same(&now, old) {
+        return Ok(Outcome::AsBefore);
+    }
+    if !knob.codec.same(&now, new) {
+        let path = path.display();
+        return Ok(Outcome::Kept(format!(
+            "{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since"
+        )));
+    }
+    if !(old == "0" && knob::yields_at_zero(name)) {
+        write_value(root, name, target, old)?;
+    }
+    for (other, was) in beside {
+        write_beside(root, other, target, was)?;
+    }
+    Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
+}
+
+/// What changed with a setting goes back with it; what is not there now (another scheduler's) is no matter.
+fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> {
+    if was == "0" && knob::yields_at_zero(name) {
+        return Ok(());
+    }
+    match read_value(root, name, target) {
+        Ok(now) if now != was => write_value(root, name, target, was),
+        Err(e) if !e.is_absent() => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// A module that something uses by now stays: that something is not eke's.
+fn unload(root: &Root, name: &str) -> Outcome {
+    if !root.exists(format!("sys/module/{name}")) {
+        return Outcome::AsBefore;
+    }
+    match sys::of(root).unload_module(name) {
+        Ok(()) => Outcome::Restored(format!("the module {name} is unloaded")),
+        Err(e) => Outcome::Kept(format!("the module {name} stays loaded: {e}")),
+    }
+}
+
+fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) -> Result<Outcome> {
+    let Some(name) = device_to_remove(root, entry.made.as_deref(), before, expected)? else {
+        return Ok(Outcome::AsBefore);
+    };
+    if let Some(why) = somebody_elses(root, &name, &entry.intent.step) {
+        return Ok(Outcome::Kept(why));
+    }
+    if let Some(why) = swap_off(root, &format!("/dev/{name}"))? {
+        return Ok(Outcome::Blocked(why));
+    }
+    zram::remove(root, &name)?;
+    Ok(Outcome::Restored(format!("{name} is removed")))
+}
+
+/// The device that this change made. If the crash came between `hot_add` and writing its name down, it is the one that
+/// the kernel had to give, and it is not yet set up; a device with a size is somebody else's.
+fn device_to_remove(
+    root: &Root,
+    made: Option<&str>,
+    before: &[String],
+    expected: &str,
+) -> Result<Option<String>> {
+    let now = devices(root)?;
+    let name = made.unwrap_or(expected);
+    let there = now.iter().any(|n| n == name) && !before.iter().any(|n| n == name);
+    let ours = made.is_some() || read_value(root, "zram.disksize", name).is_ok_and(|size| size == "0");
+    Ok((there && ours).then(|| name.to_owned()))
+}
+
+/// A device of eke's has the size that eke gave it (the kernel rounds up to whole pages), or none yet. One with another size
+/// took the number of one that was removed by hand.
+fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
+    let Step::AddZram(spec) = step else { return None };
+    let size: u64 = read_value(root, "zram.disksize", name).ok()?.parse().ok()?;
+    let ours = size == 0 || size.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes();
+    (!ours).then(|| {
+        format!(
+            "{name} has {} now, but eke had made it with {}: it is somebody else's",
+            Bytes(size),
+            spec.disksize
+        )
+    })
+}
+
+fn off(root: &Root, path: &str) -> Result<Outcome> {
+    let was_on = read::swap_at(root, path)?.is_some();
+    Ok(match swap_off(root, path)? {
+        Some(why) => Outcome::Blocked(why),
+        None if was_on => Outcome::Restored(format!("{path} is swapped off")),
+        None => Outcome::AsBefore,
+    })
+}
+
+fn on(root: &Root, path: &str, priority: Option<i16>, discard: Option<Discard>) -> Result<Outcome> {
+    if read::swap_at(root, path)?.is_some() {
+        return Ok(Outcome::AsBefore);
+    }
+    swap_area::swap_on(root, path, priority, discard)?;
+    Ok(Outcome::Restored(format!("{path} is swapped on again")))
+}
+
+/// Swaps an area off if it is on and there is room for what it holds; `Some(why)` if there is not.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn swap_off(root: &Root, path: &str) -> Result<Option<String>> {
+    let Some(area) = read::swap_at(root, path)? else {
+        return Ok(None);
+    };
+    if let Some(why) = headroom::check(root, &area)? {
+        return Ok(Some(why));
+    }
+    let at = root.path(path);
+    sys::of(root).swapoff(&at).map_err(|e| Error::io("swap off", &at, e))?;
+    Ok(None)
+}

@@ -1,0 +1,288 @@
+//! Steps to effects, each written down before it is done.
+
+use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
+
+use crate::journal::Journal;
+use crate::journal::record::{Intent, Phase, Undo};
+use crate::knob::{self, Restore};
+use crate::revert::{self, Outcome};
+use crate::write::{locate, read_for, read_value, write_value};
+use crate::zram;
+use crate::{swap_area, sys};
+use eke_linux::cgroup::name;
+use eke_linux::discard;
+use eke_linux::error::{Error, Result};
+use eke_linux::read;
+use eke_linux::root::Root;
+use eke_linux::zram::{devices, next_name};
+
+/// The right to change the machine: the open journal and in whose name.
+#[derive(Debug)]
+pub struct Session {
+    root: Root,
+    owner: String,
+    journal: Journal,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// It was made, under this number of the journal.
+    Made {
+        /// The number.
+        seq: u64,
+        /// The device that the kernel gave, for a new zram.
+        device: Option<String>,
+    },
+    /// It was so already; nothing was changed and nothing will be undone.
+    AlreadySo,
+}
+
+impl Session {
+    /// Opens the journal in the name of `owner` (a remedy).
+    ///
+    /// # Errors
+    /// See [`Journal::open`].
+    pub fn open(root: &Root, owner: &str) -> Result<Self> {
+        Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::open(root)? })
+    }
+
+    /// The same without waiting for another eke.
+    ///
+    /// # Errors
+    /// See [`Journal::try_open`].
+    pub fn try_open(root: &Root, owner: &str) -> Result<Self> {
+        Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::try_open(root)? })
+    }
+
+    /// Applies a whole plan in order. If a step fails, those before it are undone: never half a change.
+    ///
+    /// # Errors
+    /// The step that failed, and what could not be undone after that.
+    pub fn apply_plan(&mut self, plan: &Plan) -> Result<Vec<Applied>> {
+        let mut applied = Vec::new();
+        for planned in &plan.steps {
+            match self.apply(planned) {
+                Ok(a) => applied.push(a),
+                Err(e) => return Err(self.back_out(planned, e, &applied)),
+            }
+        }
+        Ok(applied)
+    }
+
+    fn back_out(&mut self, planned: &PlannedStep, error: Error, applied: &[Applied]) -> Error {
+        let mut left = Vec::new();
+        for a in applied.iter().rev() {
+            if let Applied::Made { seq, .. } = a {
+                if let Err(e) = self.undo(*seq) {
+                    left.push(e.to_string());
+                }
+            }
+        }
+        let after = if left.is_empty() {
+            "everything before it was undone".to_owned()
+        } else {
+            format!("and not all could be undone: {}", left.join("; "))
+        };
+        Error::Refused(format!("the step \"{}\" failed: {error}; {after}", planned.step))
+    }
+
+    /// Applies one step.
+    ///
+    /// # Errors
+    /// The kernel's answer. The step then left nothing behind, or stands in the journal for `down`.
+    pub fn apply(&mut self, planned: &PlannedStep) -> Result<Applied> {
+        let Some(undo) = self.inverse(&planned.step)? else {
+            return Ok(Applied::AlreadySo);
+        };
+        let intent = Intent {
+            owner: self.owner.clone(),
+            step: planned.step.clone(),
+            undo,
+            reason: planned.reason.text.clone(),
+            made_by: name::this_process(&self.root).unwrap_or_default(),
+        };
+        let seq = self.journal.intend(intent)?;
+        let performed = self.perform(seq, &planned.step);
+        let noted = performed.and_then(|device| self.journal.note(seq, Phase::Done).map(|()| device));
+        noted.map(|device| Applied::Made { seq, device }).map_err(|e| self.clean_up(seq, e))
+    }
+
+    /// A scratch device for a measurement: journaled like everything else, so that `down` finds it after a crash.
+    ///
+    /// # Errors
+    /// The kernel's answer; nothing is left then.
+    pub fn scratch_zram(&mut self, spec: &ZramSpec, reason: Reason) -> Result<String> {
+        match self.apply(&PlannedStep { step: Step::AddZram(spec.clone()), reason })? {
+            Applied::Made { device: Some(name), .. } => Ok(name),
+            _ => Err(Error::Refused("the kernel gave no device".into())),
+        }
+    }
+
+    /// Removes a device that [`Self::scratch_zram`] made.
+    ///
+    /// # Errors
+    /// The kernel's answer, or `Refused` for a device that is not in the journal.
+    pub fn remove_scratch(&mut self, device: &str) -> Result<()> {
+        let entries = self.journal.entries()?;
+        let entry = entries.iter().rev().find(|e| e.made.as_deref() == Some(device));
+        match entry {
+            Some(e) => self.undo(e.seq),
+            None => Err(Error::Refused(format!("{device} is not a device that eke made"))),
+        }
+    }
+
+    /// Undoes one number of the journal.
+    ///
+    /// # Errors
+    /// The kernel's answer, or `Refused` with the reason where it cannot be undone now.
+    pub fn undo(&mut self, seq: u64) -> Result<()> {
+        let entries = self.journal.entries()?;
+        let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return Ok(()) };
+        match revert::one(&self.root, &self.journal, entry)? {
+            Outcome::Blocked(why) => Err(Error::Refused(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Undoes all that is in the journal in this name, the latest first, and closes the journal if nothing else is in it.
+    ///
+    /// # Errors
+    /// As of [`Session::undo`], at the first that cannot be undone.
+    pub fn undo_own(&mut self) -> Result<()> {
+        let mut entries = self.journal.entries()?;
+        entries.retain(|e| e.intent.owner == self.owner);
+        for entry in entries.iter().rev() {
+            self.undo(entry.seq)?;
+        }
+        if self.journal.entries()?.is_empty() {
+            self.journal.clear()?;
+        }
+        Ok(())
+    }
+
+    /// The open journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// What is already so has no inverse and needs none.
+    fn inverse(&self, step: &Step) -> Result<Option<Undo>> {
+        match step {
+            Step::Set { knob, target, value } => self.inverse_of_set(knob, target, value),
+            Step::LoadModule { name, .. } => {
+                let loaded = self.root.exists(format!("sys/module/{name}"));
+                Ok((!loaded).then(|| Undo::UnloadModule { name: name.clone() }))
+            }
+            Step::AddZram(_) => {
+                let before = devices(&self.root)?;
+                let expected = next_name(&before);
+                Ok(Some(Undo::RemoveZram { before, expected }))
+            }
+            Step::SwapOn { path, .. } => {
+                let on = read::swap_at(&self.root, path)?.is_some();
+                Ok((!on).then(|| Undo::SwapOff { path: path.clone() }))
+            }
+            Step::SwapOff { path } => {
+                let area = read::swap_at(&self.root, path)?;
+                Ok(area.map(|a| Undo::SwapOn {
+                    discard: discard::of(&self.root, &a.path),
+                    path: a.path,
+                    priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0),
+                }))
+            }
+        }
+    }
+
+    fn inverse_of_set(&self, name: &str, target: &str, value: &str) -> Result<Option<Undo>> {
+        let (knob, _) = locate(&self.root, name, target)?;
+        if knob.restore != Restore::WriteOld {
+            return Ok(Some(Undo::Nothing));
+        }
+        let old = read_for(&self.root, name, target, value)?;
+        let had_it =
+            if name == "vm.swappiness" { revert::groups_with(&self.root, value)? } else { Vec::new() };
+        let undo = Undo::Write {
+            knob: name.into(),
+            target: target.into(),
+            old: old.clone(),
+            new: value.into(),
+            had_it,
+            beside: self.beside(name, target),
+        };
+        Ok((!knob.codec.same(&old, value)).then_some(undo))
+    }
+
+    /// What else changes with a setting, where it is there.
+    fn beside(&self, name: &str, target: &str) -> Vec<(String, String)> {
+        let others = knob::beside(name).iter();
+        others
+            .filter_map(|other| Some(((*other).to_owned(), read_value(&self.root, other, target).ok()?)))
+            .collect()
+    }
+
+    fn perform(&self, seq: u64, step: &Step) -> Result<Option<String>> {
+        match step {
+            Step::Set { knob, target, value } => write_value(&self.root, knob, target, value).map(|()| None),
+            Step::LoadModule { name, params } => {
+                let at = self.root.path(format!("sys/module/{name}"));
+                sys::of(&self.root)
+                    .load_module(name, params)
+                    .map_err(|e| Error::io("load the module of", &at, e))
+                    .map(|()| None)
+            }
+            Step::AddZram(spec) => self.add_zram(seq, spec).map(Some),
+            Step::SwapOn { path, priority } => {
+                swap_area::swap_on(&self.root, path, *priority, None).map(|()| None)
+            }
+            Step::SwapOff { path } => {
+                revert::swap_off(&self.root, path)?.map_or(Ok(None), |why| Err(Error::Refused(why)))
+            }
+        }
+    }
+
+    fn add_zram(&self, seq: u64, spec: &ZramSpec) -> Result<String> {
+        let device = zram::hot_add(&self.root)?;
+        self.journal.note(seq, Phase::Made { device: device.clone() })?;
+        zram::configure(&self.root, &device, spec)?;
+        Ok(device)
+    }
+
+    /// A step that failed half-way, or that the journal could not take as done, is taken back. If even that fails it stays in
+    /// the journal for `down`, and the error says so.
+    fn clean_up(&self, seq: u64, error: Error) -> Error {
+        match self.take_back(seq) {
+            Ok(Outcome::Restored(_) | Outcome::AsBefore) => {
+                let _ = self.journal.note(seq, Phase::Failed { error: error.to_string() });
+                error
+            }
+            Ok(Outcome::Kept(why) | Outcome::Blocked(why)) => still_in_force(&error, &why),
+            Err(why) => still_in_force(&error, &why.to_string()),
+        }
+    }
+
+    fn take_back(&self, seq: u64) -> Result<Outcome> {
+        let entries = self.journal.entries()?;
+        let entry = entries.iter().find(|e| e.seq == seq);
+        entry.map_or(Ok(Outcome::AsBefore), |entry| revert::effect(&self.root, entry))
+    }
+}
+
+fn still_in_force(error: &Error, why: &str) -> Error {
+    Error::Refused(format!(
+        "{error}; the step itself is still in force ({why}), and `eke down` tries to undo it"
+    ))
+}
+
+/// Starts an action that leaves nothing to undo (recompress, writeback, compact) or narrows one on a device of eke's.
+///
+/// # Errors
+/// The kernel's answer; `Refused` for a knob that would have to be journaled.
+pub fn trigger(root: &Root, name: &str, target: &str, value: &str) -> Result<()> {
+    match knob::find(name) {
+        Some(k) if k.restore == Restore::WriteOld => {
+            Err(Error::Refused(format!("{name} is a setting, not an action; it needs the journal")))
+        }
+        _ => write_value(root, name, target, value),
+    }
+}

@@ -1,0 +1,59 @@
+//! Small files that eke leaves for itself: what is applied, what was measured.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::sys;
+use eke_linux::error::{Error, Result};
+use eke_linux::root::Root;
+
+/// The plan as applied ([`eke_model::snapshot::Applied`]): for the agent and `status`, gone with the boot.
+pub const APPLIED: &str = "run/eke/applied.json";
+/// What `eke-prefetch` says of itself ([`eke_model::snapshot::PrefetchState`]), gone with the boot.
+pub const PREFETCH: &str = "run/eke/prefetch.json";
+/// What `eke-io` says of itself ([`eke_model::snapshot::IoState`]), gone with the boot.
+pub const IO: &str = "run/eke/io.json";
+/// The figures of the last measurement, for the next boot.
+pub const MEASURED: &str = "var/lib/eke/measured.json";
+
+/// Writes `value` as JSON, readable for everybody, replaced as a whole.
+///
+/// # Errors
+/// The kernel's answer, with the path.
+pub fn save<T: Serialize>(root: &Root, relative: &str, value: &T) -> Result<()> {
+    let path = root.path(relative);
+    let io = |e| Error::io("write", &path, e);
+    if let Some(dir) = path.parent() {
+        sys::of(root).create_dir(dir, 0o755).map_err(io)?;
+    }
+    let bytes = serde_json::to_vec(value).map_err(|e| io(e.into()))?;
+    sys::of(root).replace(&path, &bytes, 0o644).map_err(io)
+}
+
+/// Makes the directory at an absolute path below the root, and those above it; one that exists is fine.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn make_dir(root: &Root, path: &Path, mode: u32) -> io::Result<()> {
+    sys::of(root).create_dir(path, mode)
+}
+
+/// Reads it back; `None` if there is none or an older eke wrote it otherwise.
+pub fn load<T: DeserializeOwned>(root: &Root, relative: &str) -> Option<T> {
+    serde_json::from_str(&root.read(relative).ok()?).ok()
+}
+
+/// Removes it.
+///
+/// # Errors
+/// The kernel's answer; one that is not there is fine.
+pub fn forget(root: &Root, relative: &str) -> Result<()> {
+    let path = root.path(relative);
+    match sys::of(root).remove(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,258 @@
+//! The few calls that change the machine, as a trait. Nobody outside this crate can make them: [`of`] and `Host` are not public, and the
+//! trait can be named only by tests that put a made-up machine behind a root (feature `testing`).
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use eke_linux::discard::Discard;
+use eke_linux::root::Root;
+#[cfg(feature = "testing")]
+use eke_linux::source::Source;
+
+/// What can be done to a machine. Paths are absolute.
+pub trait Sys: Send + Sync {
+    /// Writes to what exists: no create, no truncate, one `write(2)`.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Appends in one `write(2)`; creates the file with mode 0600.
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Replaces a file as a whole: written beside it, synced, renamed over it.
+    fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes a directory and those above it; one that exists is fine.
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
+    /// Removes an empty directory (or a group of processes).
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// `swapon(2)`; `discard` asks the kernel to tell the device which pages are free.
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()>;
+    /// `swapoff(2)`. It can take minutes.
+    fn swapoff(&self, path: &Path) -> io::Result<()>;
+    /// Could it be written to? A read-only mount says EROFS, to root too.
+    fn may_write(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    }
+    /// Loads a kernel module and what it needs; `params` as on modprobe's command line.
+    fn load_module(&self, _name: &str, _params: &str) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+    /// Unloads a kernel module that nothing uses.
+    fn unload_module(&self, _name: &str) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+}
+
+/// The calls for this root: the machine's, or those that a test put there.
+pub(crate) fn of(root: &Root) -> &dyn Sys {
+    match root.writer::<Arc<dyn Sys>>() {
+        Some(sys) => sys.as_ref(),
+        None if root.is_host() => &Host,
+        None => &FilesOnly,
+    }
+}
+
+/// A root over a made-up machine.
+#[cfg(feature = "testing")]
+pub fn simulated<M: Source + Sys + 'static>(dir: impl Into<PathBuf>, machine: Arc<M>) -> Root {
+    let sys: Arc<dyn Sys> = Arc::clone(&machine) as Arc<dyn Sys>;
+    Root::simulated(dir, machine, Arc::new(sys))
+}
+
+/// The running machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Host;
+
+/// A directory that is not the running machine's root: files only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilesOnly;
+
+macro_rules! files {
+    () => {
+        fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            write_once(&mut OpenOptions::new().write(true).open(path)?, bytes)
+        }
+        fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            write_once(&mut OpenOptions::new().append(true).create(true).mode(0o600).open(path)?, bytes)
+        }
+        fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+            replace_file(path, bytes, mode)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            fs::remove_file(path)
+        }
+        fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+            if path.is_dir() {
+                return Ok(());
+            }
+            fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+            // Whatever the caller's umask is.
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+        }
+        fn remove_dir(&self, path: &Path) -> io::Result<()> {
+            fs::remove_dir(path)
+        }
+    };
+}
+
+impl Sys for Host {
+    files!();
+
+    fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
+        if let Some(path) = seen_by_init(path) {
+            if swapon(&path, priority, discard).is_ok() {
+                return Ok(());
+            }
+        }
+        swapon(path, priority, discard)
+    }
+
+    fn swapoff(&self, path: &Path) -> io::Result<()> {
+        swapoff_in_child(path)
+    }
+
+    fn load_module(&self, name: &str, params: &str) -> io::Result<()> {
+        modprobe(std::iter::once(name).chain(params.split_whitespace()))
+    }
+
+    fn unload_module(&self, name: &str) -> io::Result<()> {
+        modprobe(["-r", name])
+    }
+}
+
+impl Sys for FilesOnly {
+    files!();
+
+    fn swapon(&self, _: &Path, _: Option<i16>, _: Option<Discard>) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+
+    fn swapoff(&self, _: &Path) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+}
+
+fn not_the_machine() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
+}
+
+/// Dependencies, aliases, compression and signatures of modules are modprobe's business (kmod or busybox).
+fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+    let mut command = std::process::Command::new("modprobe");
+    // A service's path may lack where modprobe is.
+    command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    let output =
+        command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("modprobe said: {}", said.trim())))
+}
+
+fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    match file.write(bytes)? {
+        n if n == bytes.len() => Ok(()),
+        n => Err(io::Error::other(format!("only {n} of {} bytes were taken", bytes.len()))),
+    }
+}
+
+fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".eke-new");
+    let beside = Path::new(&beside);
+    let written =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(beside).and_then(
+            |mut f| {
+                f.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+                f.write_all(bytes)?;
+                f.sync_all()
+            },
+        );
+    let renamed = written.and_then(|()| fs::rename(beside, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(beside);
+        return renamed;
+    }
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}
+
+/// The same device or file by the path that process 1 has for it, where this process has mounts of its own (a unit's): what
+/// swapon(2) is given there, `/proc/swaps` shows as `/dev/zram1` for as long as the machine runs. By [`fs::metadata`] of
+/// `/proc/1/root`, which needs CAP_SYS_PTRACE and no right to enter a namespace.
+fn seen_by_init(path: &Path) -> Option<PathBuf> {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    if mounts("1")? == mounts("self")? {
+        return None;
+    }
+    let theirs = Path::new("/proc/1/root").join(path.strip_prefix("/").ok()?);
+    let (ours, other) = (fs::metadata(path).ok()?, fs::metadata(&theirs).ok()?);
+    let same = if ours.file_type().is_block_device() {
+        other.file_type().is_block_device() && ours.rdev() == other.rdev()
+    } else {
+        (ours.dev(), ours.ino()) == (other.dev(), other.ino())
+    };
+    same.then_some(theirs)
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// From `linux/swap.h`: a priority is given.
+const SWAP_FLAG_PREFER: i32 = 0x8000;
+
+#[expect(unsafe_code, reason = "neither rustix nor nix has swapon(2)")]
+fn swapon(path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
+    let path = c_path(path)?;
+    let preferred = priority.map_or(0, |p| SWAP_FLAG_PREFER | i32::from(p & 0x7fff));
+    let flags = preferred | discard.map_or(0, Discard::flags);
+    // SAFETY: `path` is a NUL-terminated string that outlives the call.
+    match unsafe { libc::swapon(path.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// swapoff(2) in a child: while it runs, the kernel makes its caller the OOM killer's first choice
+/// (`oom_flag_origin`, mm/swapfile.c), and that must not be the process that holds the journal.
+#[expect(unsafe_code, reason = "neither rustix nor nix has swapoff(2), and fork(2) is unsafe")]
+fn swapoff_in_child(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the child calls only swapoff(2) and _exit(2), both async-signal-safe, and never returns.
+    let child = unsafe {
+        match libc::fork() {
+            0 => {
+                let failed = libc::swapoff(path.as_ptr()) != 0;
+                libc::_exit(if failed { *libc::__errno_location() } else { 0 });
+            }
+            pid => pid,
+        }
+    };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    wait_for(child)
+}
+
+#[expect(unsafe_code, reason = "a child made by fork(2) is waited for by waitpid(2)")]
+fn wait_for(child: i32) -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the result.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+        (true, 0) => Ok(()),
+        (true, errno) => Err(io::Error::from_raw_os_error(errno)),
+        (false, _) => Err(io::Error::other(
+            "the kernel killed it for want of memory; what came back is kept, try again with more free memory",
+        )),
+    }
+}

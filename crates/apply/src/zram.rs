@@ -1,0 +1,95 @@
+//! A zram device's life: asked for, set up, removed.
+
+use eke_model::step::ZramSpec;
+
+use crate::swap_area;
+use crate::sys;
+use crate::write::{locate, write_value};
+use eke_linux::discard::Discard;
+use eke_linux::error::{Error, Result};
+use eke_linux::parse;
+use eke_linux::root::Root;
+use eke_linux::zram::number;
+
+/// Could a device that is made be removed again?
+///
+/// # Errors
+/// The kernel's answer if not: `/sys` is read-only in a container.
+pub fn may_remove(root: &Root) -> Result<()> {
+    let (_, path) = locate(root, "zram.hot_remove", "")?;
+    sys::of(root).may_write(&path).map_err(|e| Error::io("write", &path, e))
+}
+
+/// Makes a device by reading `hot_add`: the read is the act. It is not read where the device could not be removed again:
+/// in a container with a read-only `/sys` the read works and makes a device of the host's.
+///
+/// # Errors
+/// The kernel's answer, or `Malformed` if it is not a number.
+pub fn hot_add(root: &Root) -> Result<String> {
+    may_remove(root)?;
+    let (_, path) = locate(root, "zram.hot_add", "")?;
+    let bytes = root.read_at(&path).map_err(|e| Error::io("get a new zram device from", &path, e))?;
+    let text = String::from_utf8_lossy(&bytes);
+    match text.trim().parse::<u32>() {
+        Ok(n) => Ok(format!("zram{n}")),
+        Err(_) => Err(Error::Malformed {
+            path,
+            message: format!("expected a device number, found \"{}\"", text.trim()),
+        }),
+    }
+}
+
+/// Sets up a fresh device, in the order that the kernel asks for: all else before the disksize
+/// (Documentation/admin-guide/blockdev/zram.rst), then the swap header and swapon.
+///
+/// # Errors
+/// The first refusal, with path and value; an algorithm that the kernel lacks names those that it has.
+pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
+    if !spec.algorithm.is_empty() {
+        set_algorithm(root, name, &spec.algorithm)?;
+    }
+    if let Some(params) = &spec.params {
+        write_value(root, "zram.algorithm_params", name, params)?;
+    }
+    if let Some(second) = &spec.recompress_with {
+        write_value(root, "zram.recomp_algorithm", name, &format!("algo={second} priority=1"))?;
+    }
+    if let Some(device) = &spec.backing_dev {
+        write_value(root, "zram.backing_dev", name, device)?;
+    }
+    write_value(root, "zram.disksize", name, &spec.disksize.0.to_string())?;
+    match spec.swap_priority {
+        Some(priority) => swap_on(root, name, spec, priority),
+        None => Ok(()),
+    }
+}
+
+fn set_algorithm(root: &Root, name: &str, algorithm: &str) -> Result<()> {
+    write_value(root, "zram.comp_algorithm", name, algorithm).map_err(|e| match e {
+        Error::Io { .. } => Error::Refused(format!("{e}; this kernel offers: {}", offered(root, name))),
+        other => other,
+    })
+}
+
+fn offered(root: &Root, name: &str) -> String {
+    let text = root.read(format!("sys/block/{name}/comp_algorithm")).unwrap_or_default();
+    parse::zram::algorithms(&text).join(", ")
+}
+
+fn swap_on(root: &Root, name: &str, spec: &ZramSpec, priority: i16) -> Result<()> {
+    let device = format!("dev/{name}");
+    swap_area::write_header(root, &device, spec.disksize.0)?;
+    swap_area::swap_on(root, &device, Some(priority), Some(Discard::Both))
+}
+
+/// Resets and removes a device that is no longer swap.
+///
+/// # Errors
+/// The kernel's answer; EBUSY after a bounded number of tries means that somebody holds it open.
+pub fn remove(root: &Root, name: &str) -> Result<()> {
+    let Some(n) = number(name) else {
+        return Err(Error::Refused(format!("\"{name}\" is not a zram device")));
+    };
+    write_value(root, "zram.reset", name, "1")?;
+    write_value(root, "zram.hot_remove", "", &n.to_string())
+}

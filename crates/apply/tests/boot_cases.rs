@@ -1,0 +1,217 @@
+//! Whole fake roots: `cases/NN-name/root` becomes `expected` and `plan.txt`, and undone it is as before.
+//!
+//! `EKE_BLESS=1 cargo test -p eke-apply --test boot_cases` writes `expected` and `plan.txt` anew.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
+
+mod files_tree;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use eke_apply::boot::enable;
+use eke_apply::boot::enable::EnablePlan;
+use eke_apply::boot::{self, BootPlan, Command, Undone, Written, ZswapBoot};
+use eke_apply::files::{Effect, Outcome};
+use eke_linux::Root;
+use files_tree::{Node, plant, put, tree};
+
+fn zswap() -> ZswapBoot {
+    ZswapBoot {
+        compressor: "zstd".into(),
+        max_pool_percent: 40,
+        zpool: None,
+        accept_threshold_percent: None,
+        shrinker: Some(true),
+    }
+}
+
+/// What git keeps of a mode.
+fn as_in_git(tree: BTreeMap<String, Node>) -> BTreeMap<String, Node> {
+    let node = |node| match node {
+        Node::File { text, mode } => Node::File { text, mode: if mode & 0o100 == 0 { 0o644 } else { 0o755 } },
+        other => other,
+    };
+    tree.into_iter().map(|(path, n)| (path, node(n))).collect()
+}
+
+enum Plan {
+    Boot(BootPlan),
+    Enable(EnablePlan),
+}
+
+impl Plan {
+    fn new(case: &str, root: &Root) -> Self {
+        if case.contains("-enable-") {
+            Self::Enable(enable::changes(root, "/usr/local/bin").unwrap())
+        } else {
+            Self::Boot(boot::changes(root, &zswap()).unwrap())
+        }
+    }
+
+    fn text(&self) -> String {
+        let (found, evidence, commands, notes) = match self {
+            Self::Boot(p) => (
+                format!("{:?}, {:?}", p.detected.loader, p.detected.initramfs),
+                p.detected.evidence.join("; "),
+                &p.commands,
+                &p.notes,
+            ),
+            Self::Enable(p) => (format!("{:?}", p.init), p.evidence.clone(), &p.commands, &p.notes),
+        };
+        let mut text = format!("found: {found}\nby: {evidence}\n");
+        commands.iter().for_each(|c| writeln!(text, "run: {c}   # {}", c.why).unwrap());
+        notes.iter().for_each(|n| writeln!(text, "note: {n}").unwrap());
+        text
+    }
+
+    fn commands(&self) -> &[Command] {
+        match self {
+            Self::Boot(plan) => &plan.commands,
+            Self::Enable(plan) => &plan.commands,
+        }
+    }
+
+    fn write(&self, root: &Root) -> Written {
+        match self {
+            Self::Boot(plan) => boot::write(root, plan).unwrap(),
+            Self::Enable(plan) => enable::write(root, plan).unwrap(),
+        }
+    }
+
+    fn undo(&self, root: &Root) -> Undone {
+        match self {
+            Self::Boot(_) => boot::undo(root).unwrap(),
+            Self::Enable(_) => enable::undo(root).unwrap(),
+        }
+    }
+}
+
+fn planted(case: &Path) -> (tempfile::TempDir, Root, BTreeMap<String, Node>) {
+    let before = as_in_git(tree(&case.join("root")));
+    let dir = tempfile::tempdir().unwrap();
+    plant(dir.path(), &before);
+    let root = Root::at(dir.path());
+    (dir, root, before)
+}
+
+fn bless(case: &Path, plan: &str, now: &BTreeMap<String, Node>) {
+    let _ = fs::remove_dir_all(case.join("expected"));
+    plant(&case.join("expected"), now);
+    put(&case.join("plan.txt"), plan, 0o644);
+}
+
+fn check(case: &Path) {
+    let name = case.file_name().unwrap().to_str().unwrap();
+    let (dir, root, before) = planted(case);
+    let plan = Plan::new(name, &root);
+    assert_eq!(tree(dir.path()), before, "{name}: planning changed something");
+    let written = plan.write(&root);
+    assert_eq!(written.to_run, plan.commands(), "{name}: commands are listed, not run");
+    assert!(written.ran.is_empty());
+    let now = tree(dir.path());
+    if std::env::var_os("EKE_BLESS").is_some() {
+        bless(case, &plan.text(), &now);
+    }
+    assert_eq!(now, as_in_git(tree(&case.join("expected"))), "{name}");
+    assert_eq!(plan.text(), fs::read_to_string(case.join("plan.txt")).unwrap(), "{name}");
+    let again = Plan::new(name, &root).write(&root);
+    assert!(
+        again.files.iter().all(|f| f.effect == Effect::Unchanged),
+        "{name}: a second time changed {:?}",
+        again.files
+    );
+    let undone = plan.undo(&root);
+    assert!(
+        undone.files.iter().all(|f| matches!(f.outcome, Outcome::Restored | Outcome::Removed)),
+        "{name}: {undone:?}"
+    );
+    assert_eq!(undone.to_run.len(), plan.commands().len(), "{name}: {:?}", undone.to_run);
+    assert_eq!(tree(dir.path()), before, "{name}: undone");
+}
+
+fn cases() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut cases: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+fn case(name: &str) -> PathBuf {
+    cases().into_iter().find(|c| c.ends_with(name)).unwrap()
+}
+
+#[test]
+fn every_root_becomes_as_expected_and_back() {
+    let cases = cases();
+    assert!(cases.len() > 20);
+    cases.iter().for_each(|case| check(case));
+}
+
+#[test]
+fn both_owners_go_separate_ways() {
+    let (dir, root, before) = planted(&case("21-enable-systemd"));
+    put(&root.path("boot/extlinux/extlinux.conf"), "append x\n", 0o644);
+    enable::write(&root, &enable::changes(&root, "/usr/local/bin/").unwrap()).unwrap();
+    boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
+    enable::undo(&root).unwrap();
+    assert!(root.read("boot/extlinux/extlinux.conf").unwrap().contains("zswap.enabled=1"));
+    boot::undo(&root).unwrap();
+    fs::remove_dir_all(root.path("boot")).unwrap();
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn other_settings_change_what_was_written_and_one_undo_takes_all() {
+    let (dir, root, before) = planted(&case("01-grub-drop-in-initramfs-tools"));
+    boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
+    let other = ZswapBoot { compressor: "lz4".into(), zpool: Some("zsmalloc".into()), ..zswap() };
+    boot::write(&root, &boot::changes(&root, &other).unwrap()).unwrap();
+    let text = root.read("etc/default/grub.d/50-eke.cfg").unwrap();
+    assert!(text.contains("compressor=lz4 zswap.zpool=zsmalloc") && !text.contains("zstd"), "{text}");
+    boot::undo(&root).unwrap();
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn the_state_tells_whether_eke_starts_at_boot() {
+    let (_dir, root, _) = planted(&case("24-enable-sysv-links"));
+    assert!(!enable::state(&root).unwrap().enabled);
+    enable::write(&root, &enable::changes(&root, "/usr/local/bin").unwrap()).unwrap();
+    assert!(enable::state(&root).unwrap().enabled);
+    fs::remove_file(root.path("etc/rc2.d/S20eke")).unwrap();
+    let state = enable::state(&root).unwrap();
+    assert!(!state.enabled && state.files.len() == 5, "{state:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    let (_dir, root, _) = planted(&case("21-enable-systemd"));
+    for (dir, why) in [
+        ("usr/local/bin", "absolute"),
+        ("/usr/my bin", "blanks"),
+        ("/home/a/.cargo/bin", "make install"),
+        ("/opt/eke", "eke is not there"),
+    ] {
+        let error = enable::changes(&root, dir).unwrap_err().to_string();
+        assert!(error.contains(dir) && error.contains(why), "{error}");
+    }
+    for bad in
+        [ZswapBoot { compressor: "x y".into(), ..zswap() }, ZswapBoot { max_pool_percent: 101, ..zswap() }]
+    {
+        boot::changes(&root, &bad).unwrap_err();
+    }
+}
+
+#[test]
+fn a_masked_unit_stays_masked() {
+    let (dir, root, _) = planted(&case("21-enable-systemd"));
+    std::os::unix::fs::symlink("/dev/null", root.path("etc/systemd/system/eke.service")).unwrap();
+    put(&root.path("dev/null/x"), "", 0o644);
+    let before = tree(dir.path());
+    let error =
+        enable::write(&root, &enable::changes(&root, "/usr/local/bin").unwrap()).unwrap_err().to_string();
+    assert!(error.contains("masked"), "{error}");
+    assert_eq!(tree(dir.path()), before);
+}

@@ -1,0 +1,98 @@
+//! Settings of disks and writeback on a fake root: each comes back, with what changes beside it.
+
+use eke_apply::journal;
+use eke_apply::journal::Journal;
+use eke_apply::revert;
+use eke_apply::session::{Applied, Session};
+use eke_linux::Root;
+use eke_model::step::{PlannedStep, Reason, Step};
+use eke_testkit::fake_kernel::FakeKernel;
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn set(root: &Root, knob: &str, target: &str, value: &str) -> Applied {
+    let step = PlannedStep { step: Step::set_at(knob, target, value), reason: Reason::new("a test") };
+    Session::open(root, "io").unwrap().apply(&step).unwrap()
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn down(root: &Root) -> Vec<revert::Outcome> {
+    let journal = Journal::open(root).unwrap();
+    revert::all(root, &journal).unwrap().into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn now(root: &Root, path: &str) -> String {
+    root.read(path).unwrap().trim().to_owned()
+}
+
+#[test]
+fn bytes_and_ratio_come_back_as_a_pair() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("proc/sys/vm/dirty_bytes", "0\n");
+    machine.put("proc/sys/vm/dirty_ratio", "20\n");
+    set(&root, "vm.dirty_bytes", "", "16777216");
+    // what the kernel does by itself
+    machine.put("proc/sys/vm/dirty_ratio", "0\n");
+    let text = eke_apply::script::undo(&journal::entries(&root).unwrap());
+    assert!(text.contains("echo '20' > /proc/sys/vm/dirty_ratio") && !text.contains("'0'"), "{text}");
+    assert!(matches!(&down(&root)[..], [revert::Outcome::Restored(_)]));
+    assert_eq!(now(&root, "proc/sys/vm/dirty_ratio"), "20");
+    // the ratio's write has set it to 0: a zero is never written, the kernel refuses it
+    assert_eq!(now(&root, "proc/sys/vm/dirty_bytes"), "16777216");
+}
+
+#[test]
+fn a_scheduler_comes_back_with_its_own_settings() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    for (file, text) in
+        [("scheduler", "none [mq-deadline] bfq\n"), ("nr_requests", "64\n"), ("iosched/read_expire", "300\n")]
+    {
+        machine.put(&format!("sys/block/sda/queue/{file}"), text);
+    }
+    set(&root, "queue.scheduler", "sda", "none");
+    machine.put("sys/block/sda/queue/nr_requests", "256\n");
+    machine.put("sys/block/sda/queue/iosched/read_expire", "500\n");
+    down(&root);
+    assert_eq!(now(&root, "sys/block/sda/queue/scheduler"), "mq-deadline");
+    assert_eq!(now(&root, "sys/block/sda/queue/nr_requests"), "64");
+    assert_eq!(now(&root, "sys/block/sda/queue/iosched/read_expire"), "300");
+}
+
+#[test]
+fn a_groups_latency_comes_back_for_its_disk() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("sys/fs/cgroup/user/io.latency", "8:16 target=500\n");
+    machine.put("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00\n");
+    set(&root, "io.latency", "user", "8:16 target=100");
+    set(&root, "io.cost.qos", "", "8:0 enable=0");
+    let entries = journal::entries(&root).unwrap();
+    assert_eq!(entries.len(), 2);
+    assert!(down(&root).iter().all(|o| matches!(o, revert::Outcome::Restored(_))));
+    assert_eq!(now(&root, "sys/fs/cgroup/user/io.latency"), "8:16 target=500");
+    assert_eq!(now(&root, "sys/fs/cgroup/io.cost.qos"), "8:0 enable=1 ctrl=user rpct=95.00");
+}
+
+#[test]
+fn what_somebody_else_changed_since_is_left_alone() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("sys/block/sda/queue/wbt_lat_usec", "2000\n");
+    set(&root, "queue.wbt_lat_usec", "sda", "500");
+    machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+    assert!(matches!(&down(&root)[..], [revert::Outcome::Kept(_)]));
+    assert_eq!(now(&root, "sys/block/sda/queue/wbt_lat_usec"), "75000");
+}
+
+#[test]
+fn a_disk_that_is_gone_has_nothing_to_restore() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("sys/block/sda/queue/nr_requests", "256\n");
+    set(&root, "queue.nr_requests", "sda", "32");
+    std::fs::remove_dir_all(machine.dir().join("sys/block/sda")).unwrap();
+    assert_eq!(down(&root), [revert::Outcome::AsBefore]);
+    assert!(journal::entries(&root).unwrap().is_empty());
+}

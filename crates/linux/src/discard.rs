@@ -1,0 +1,145 @@
+//! Whether a swap area tells its device which pages are free. The kernel takes that at swapon(2) and shows it nowhere, so what
+//! swapped it on is looked at: `/etc/fstab`, and the units of systemd.
+
+use serde::{Deserialize, Serialize};
+
+use crate::root::Root;
+
+/// The discard option of swapon(8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discard {
+    /// The whole area when it is swapped on, and pages as they become free.
+    Both,
+    /// The whole area, once.
+    Once,
+    /// Pages as they become free.
+    Pages,
+}
+
+impl Discard {
+    /// For swapon(2), by linux/swap.h.
+    pub fn flags(self) -> i32 {
+        const DISCARD: i32 = 0x10000;
+        const ONCE: i32 = 0x20000;
+        const PAGES: i32 = 0x40000;
+        match self {
+            Self::Both => DISCARD,
+            Self::Once => DISCARD | ONCE,
+            Self::Pages => DISCARD | PAGES,
+        }
+    }
+
+    /// For swapon(8).
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Both => "--discard",
+            Self::Once => "--discard=once",
+            Self::Pages => "--discard=pages",
+        }
+    }
+
+    /// Among the options of a line of fstab(5) or a unit: `defaults,discard=once,pri=5`.
+    fn among(options: &str) -> Option<Self> {
+        options.split(',').find_map(|word| match word.trim() {
+            "discard" => Some(Self::Both),
+            "discard=once" => Some(Self::Once),
+            "discard=pages" => Some(Self::Pages),
+            _ => None,
+        })
+    }
+}
+
+/// Where units are, the first that has one counts (systemd.unit(5)).
+const UNITS: [&str; 7] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "run/systemd/generator",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+    "run/systemd/generator.late",
+];
+
+/// The discard option with which the area at `path` is swapped on at boot; `None` also where nothing says how.
+pub fn of(root: &Root, path: &str) -> Option<Discard> {
+    let same = |source: &str| {
+        let named = by_name(source);
+        let device = |path: &str| root.block_device(path);
+        named == path || device(&named).is_some_and(|name| Some(name) == device(path))
+    };
+    let unit = unit_name(path);
+    let units = UNITS.iter().filter_map(|dir| root.read(format!("{dir}/{unit}")).ok());
+    units
+        .take(1)
+        .find_map(|text| in_unit(&text))
+        .or_else(|| in_fstab(&root.read("etc/fstab").unwrap_or_default(), same))
+}
+
+fn in_unit(text: &str) -> Option<Discard> {
+    let options = text.lines().filter_map(|line| line.trim().strip_prefix("Options=")).next_back()?;
+    Discard::among(options)
+}
+
+fn in_fstab(text: &str, same: impl Fn(&str) -> bool) -> Option<Discard> {
+    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    fields
+        .filter(|f| f.get(2) == Some(&"swap") && !f[0].starts_with('#') && same(f[0]))
+        .find_map(|f| Discard::among(f.get(3)?))
+}
+
+/// What stands for a device in fstab(5), as a path.
+fn by_name(source: &str) -> String {
+    match source.split_once('=') {
+        Some((tag @ ("UUID" | "LABEL" | "PARTUUID" | "PARTLABEL"), value)) => {
+            format!("/dev/disk/by-{}/{}", tag.to_lowercase(), value.trim_matches('"'))
+        }
+        _ => source.to_owned(),
+    }
+}
+
+/// `dev-zram0.swap` of `/dev/zram0` (systemd-escape(1)).
+fn unit_name(path: &str) -> String {
+    let escaped = path.trim_matches('/').bytes().map(|b| match b {
+        b'/' => "-".to_owned(),
+        b if b.is_ascii_alphanumeric() || b":_.".contains(&b) => char::from(b).to_string(),
+        b => format!("\\x{b:02x}"),
+    });
+    escaped.collect::<String>() + ".swap"
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::tree::put;
+
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_swapon() {
+        let options = ["discard", "defaults,discard=once", "pri=5, discard=pages", "defaults", "nodiscard"];
+        let found = options.map(Discard::among);
+        assert_eq!(found, [Some(Discard::Both), Some(Discard::Once), Some(Discard::Pages), None, None]);
+        assert_eq!(Discard::Once.flags(), 0x30000);
+        assert_eq!(unit_name("/dev/disk/by-id/a-b"), "dev-disk-by\\x2did-a\\x2db.swap");
+    }
+
+    #[test]
+    fn a_line_of_fstab_and_a_unit_say_how_an_area_is_swapped_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        assert_eq!(of(&root, "/dev/zram0"), None);
+        let fstab = "# /dev/zram0 none swap discard 0 0\n/dev/vda1 / ext4 discard 0 1\n\
+                     /dev/zram0 none swap defaults,discard=once,pri=9 0 0\n";
+        put(dir.path(), "etc/fstab", fstab);
+        assert_eq!([of(&root, "/dev/zram0"), of(&root, "/dev/vda1")], [Some(Discard::Once), None]);
+        put(dir.path(), "run/systemd/generator/dev-zram0.swap", "[Swap]\nWhat=/dev/zram0\nOptions=discard\n");
+        assert_eq!(of(&root, "/dev/zram0"), Some(Discard::Both));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_options(text in "(?s).{0,200}") {
+            let _ = (in_fstab(&text, |_| true), in_unit(&text), unit_name(&text), by_name(&text));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A [`Sample`] from the machine.
+
+use eke_model::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
+use eke_model::units::{Bytes, PageSize};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::areas;
+use crate::error::Result;
+use crate::parse;
+use crate::root::Root;
+use crate::zram;
+
+/// What `bd_stat` counts in: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).
+const WRITTEN_BACK_UNIT: PageSize = PageSize::SMALLEST;
+
+/// Milliseconds of the monotonic clock.
+pub fn monotonic_ms() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// Reads everything that a tick needs, at `time_ms` of the caller's clock. `kswapd` are the pids of the kernel's
+/// reclaim threads (see [`kswapd_pids`]), found once.
+///
+/// # Errors
+/// Only where `/proc/meminfo` or `/proc/vmstat` cannot be read; what a kernel lacks is absent from the sample.
+pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
+    Ok(Sample {
+        time_ms,
+        page_bytes: root.page_size().bytes(),
+        memory: parse::meminfo::parse(&root.read("proc/meminfo")?),
+        vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
+        swaps: swaps(root)?,
+        zram: zram_stats(root)?,
+        pressure: pressure(root, "memory"),
+        io_pressure: pressure(root, "io"),
+        cpu_pressure: pressure(root, "cpu"),
+        cpu: cpu(root, kswapd),
+    })
+}
+
+fn pressure(root: &Root, of: &str) -> Option<Pressure> {
+    parse::pressure::parse(&root.read(format!("proc/pressure/{of}")).ok()?)
+}
+
+/// The swap areas, each with its device.
+///
+/// # Errors
+/// The kernel's answer, unless there is no `/proc/swaps` at all (a kernel without swap): then none.
+pub fn swaps(root: &Root) -> Result<Vec<SwapArea>> {
+    let text = root.read_if_there("proc/swaps")?.unwrap_or_default();
+    Ok(areas::identified(root, parse::swaps::parse(&text)))
+}
+
+/// The swap area on the device or file at `path`; `None` if that is not swap.
+///
+/// # Errors
+/// As of [`swaps`].
+pub fn swap_at(root: &Root, path: &str) -> Result<Option<SwapArea>> {
+    Ok(areas::find(root, swaps(root)?, path))
+}
+
+/// The zram devices that are set up.
+///
+/// # Errors
+/// The kernel's answer when `/sys/block` cannot be listed.
+pub fn zram_stats(root: &Root) -> Result<Vec<ZramStat>> {
+    let all = zram::devices(root)?.into_iter().filter_map(|name| zram_stat(root, &name));
+    Ok(all.filter(|z| z.disksize.0 > 0).collect())
+}
+
+/// One device's figures; `None` if it is gone.
+pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
+    let file = |f: &str| root.read(format!("sys/block/{name}/{f}")).ok();
+    let mut stat = parse::zram::mm_stat(name, &file("mm_stat")?);
+    stat.disksize = Bytes(file("disksize")?.trim().parse().unwrap_or(0));
+    stat.algorithm = parse::zram::bracketed(&file("comp_algorithm")?).unwrap_or_default().to_owned();
+    stat.written_back =
+        file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| WRITTEN_BACK_UNIT.of(n));
+    Some(stat)
+}
+
+fn cpu(root: &Root, kswapd: &[u32]) -> CpuTicks {
+    let (total, idle) = parse::stat::machine(&root.read("proc/stat").unwrap_or_default());
+    let ticks = |pid: &u32| {
+        let text = root.read(format!("proc/{pid}/stat")).ok()?;
+        parse::stat::process(&text).map(|(_, ticks)| ticks)
+    };
+    CpuTicks { total, idle, kswapd: kswapd.iter().filter_map(ticks).sum() }
+}
+
+/// The pids of `kswapd0`, `kswapd1`, ...: one for each memory node.
+pub fn kswapd_pids(root: &Root) -> Vec<u32> {
+    let is_kswapd =
+        |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
+    pids(root).into_iter().filter(is_kswapd).collect()
+}
+
+/// All processes, by number.
+pub fn pids(root: &Root) -> Vec<u32> {
+    let mut pids: Vec<u32> =
+        root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Every memory group of cgroup v1 below the root one, by its path in the hierarchy; none on cgroup v2.
+///
+/// # Errors
+/// The kernel's answer where a group cannot be listed.
+pub fn groups_v1(root: &Root) -> Result<Vec<String>> {
+    let mut groups = Vec::new();
+    collect_groups(root, "", &mut groups)?;
+    Ok(groups)
+}
+
+fn collect_groups(root: &Root, above: &str, groups: &mut Vec<String>) -> Result<()> {
+    const TOP: &str = "sys/fs/cgroup/memory";
+    for name in root.list(format!("{TOP}/{above}"))? {
+        let group = if above.is_empty() { name } else { format!("{above}/{name}") };
+        if root.exists(format!("{TOP}/{group}/memory.swappiness")) {
+            groups.push(group.clone());
+            collect_groups(root, &group, groups)?;
+        }
+    }
+    Ok(())
+}
+
+/// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count. `None` where no supply says
+/// anything.
+pub fn on_battery(root: &Root) -> Option<bool> {
+    const DIR: &str = "sys/class/power_supply";
+    let text = |supply: &str, file: &str| {
+        root.read(format!("{DIR}/{supply}/{file}")).unwrap_or_default().trim().to_owned()
+    };
+    let supplies: Vec<String> =
+        root.list(DIR).ok()?.into_iter().filter(|s| text(s, "scope") != "Device").collect();
+    let plugged = supplies.iter().any(|s| text(s, "type") != "Battery" && text(s, "online") == "1");
+    let discharging =
+        supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
+    (!supplies.is_empty()).then_some(discharging && !plugged)
+}

@@ -1,0 +1,150 @@
+//! The directory that every path is relative to, and the machine behind it.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use eke_model::units::PageSize;
+
+use crate::error::{Error, Result};
+use crate::source::{Files, Host, Source};
+
+/// Where eke keeps the state that dies with the boot.
+pub const RUN_DIR: &str = "run/eke";
+/// Where eke keeps what outlives the boot.
+pub const STATE_DIR: &str = "var/lib/eke";
+
+/// A root directory. Cheap to clone.
+#[derive(Clone)]
+pub struct Root {
+    dir: PathBuf,
+    source: Arc<dyn Source>,
+    writer: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Root({})", self.dir.display())
+    }
+}
+
+impl Root {
+    /// The running machine.
+    pub fn host() -> Self {
+        Self { dir: "/".into(), source: Arc::new(Host), writer: None }
+    }
+
+    /// A directory that looks like a root (a chroot, an image, a test): files can be read and written, swap cannot be
+    /// turned on or off. `/` is the running machine.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        if dir == Path::new("/") {
+            return Self::host();
+        }
+        Self { dir, source: Arc::new(Files), writer: None }
+    }
+
+    /// A directory with its own idea of a machine, for tests: `source` answers what is read, and `writer` is whatever the crate that
+    /// writes wants to find again ([`Root::writer`]).
+    pub fn simulated(
+        dir: impl Into<PathBuf>,
+        source: Arc<dyn Source>,
+        writer: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self { dir: dir.into(), source, writer: Some(writer) }
+    }
+
+    /// Is it the running machine's `/`?
+    pub fn is_host(&self) -> bool {
+        self.dir == Path::new("/")
+    }
+
+    /// What [`Root::simulated`] was given, if it is a `T`.
+    pub fn writer<T: Any>(&self) -> Option<&T> {
+        self.writer.as_ref()?.downcast_ref()
+    }
+
+    /// The kernel's name of the block device at a path below this root.
+    pub fn block_device(&self, relative: impl AsRef<Path>) -> Option<String> {
+        self.source.block_device(&self.path(relative))
+    }
+
+    /// The absolute path of `relative`. A leading slash is dropped: `Path::join` would throw the root away.
+    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        let normal = relative
+            .as_ref()
+            .components()
+            .filter(|c| !matches!(c, Component::RootDir | Component::Prefix(_)));
+        self.dir.join(normal.collect::<PathBuf>())
+    }
+
+    /// A file's bytes.
+    pub fn read_bytes(&self, relative: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let path = self.path(relative);
+        self.source.read(&path).map_err(|e| Error::io("read", &path, e))
+    }
+
+    /// The bytes of a file at an absolute path below this root ([`Root::path`]), with the kernel's own answer.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn read_at(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.source.read(path)
+    }
+
+    /// A file's text; bytes that are not UTF-8 become U+FFFD.
+    pub fn read(&self, relative: impl AsRef<Path>) -> Result<String> {
+        self.read_bytes(relative).map(|b| {
+            String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+        })
+    }
+
+    /// A file's text, `None` where there is no such file.
+    pub fn read_if_there(&self, relative: impl AsRef<Path>) -> Result<Option<String>> {
+        match self.read(relative) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.is_absent() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The names in a directory, sorted; none where there is no such directory.
+    pub fn list(&self, relative: impl AsRef<Path>) -> Result<Vec<String>> {
+        let path = self.path(relative);
+        match self.source.list(&path) {
+            Ok(names) => Ok(names),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(Error::io("list", &path, e)),
+        }
+    }
+
+    /// Is there such a file or directory?
+    pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
+        self.path(relative).exists()
+    }
+
+    /// The size of the machine's pages.
+    pub fn page_size(&self) -> PageSize {
+        self.source.page_size()
+    }
+
+    /// Waits, by the machine's clock.
+    pub fn sleep(&self, time: Duration) {
+        self.source.sleep(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absolute_path_stays_below_the_root() {
+        let root = Root::at("/fake");
+        assert_eq!(root.path("/sys/block"), Path::new("/fake/sys/block"));
+        assert_eq!(root.path("sys/block"), Path::new("/fake/sys/block"));
+    }
+}

@@ -1,0 +1,57 @@
+//! The few calls that read the machine, as a trait: everything above can be tested without one.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::Duration;
+
+use eke_model::units::PageSize;
+
+/// What answers reads. Paths are absolute.
+pub trait Source: Send + Sync {
+    /// The whole content of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.read_to_end(&mut bytes).map(|_| bytes)
+    }
+    /// The names in a directory, sorted.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+    /// The kernel's name of the block device at this path (`zram1`, whatever the path); `None` if there is none.
+    fn block_device(&self, _path: &Path) -> Option<String> {
+        None
+    }
+    /// The size of its pages.
+    fn page_size(&self) -> PageSize {
+        PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::SMALLEST)
+    }
+    /// Waits.
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// The running machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Host;
+
+/// A directory that is not the running machine's root: files only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Files;
+
+impl Source for Host {
+    fn block_device(&self, path: &Path) -> Option<String> {
+        let meta = fs::metadata(path).ok().filter(|meta| meta.file_type().is_block_device())?;
+        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let device = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        Some(device.file_name()?.to_str()?.to_owned())
+    }
+}
+
+impl Source for Files {}
