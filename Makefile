@@ -23,7 +23,7 @@ setup-test:
 
 build: setup ## the programs, optimised
 	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cachefs
-	$(CARGO) build --release -p eke-prefetch -p eke-io $$(./scripts/features)
+	$(CARGO) build --release -p eke-prefetchd -p eke-io $$(./scripts/features)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
 	@./scripts/as-caller $(MAKE) --no-print-directory build

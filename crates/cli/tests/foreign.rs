@@ -26,8 +26,8 @@ use common::{Ran, build_cache, command, eke};
 use eke_io::figures::{Device, Who, Window};
 use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
-use eke_prefetch::keep::Keep;
-use eke_prefetch::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_store::Keep;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
 

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Public, Ran, command, eke, is_root};
-use eke_prefetch::choose::{Limit, Occasion, Verdict};
-use eke_prefetch::keep::{After, Decision, Keep};
-use eke_prefetch::{
+use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
+use eke_prefetch_model::{
     Ended, Event, FileSet, Happened, Kind, Launch, Pages, Program, ProgramId, Span, Stamp, Touched,
 };
+use eke_prefetch_store::{After, Decision, Keep};
 use eke_testkit::real::skip;
 use eke_testkit::tree::put;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use eke_linux::Root;
-use eke_prefetch::replay::Row;
+use eke_prefetch_replay::Row;
 use serde_json::Value;
 
 use crate::experiment::{less, more};

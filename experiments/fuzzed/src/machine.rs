@@ -7,7 +7,7 @@ use eke_apply::headroom;
 use eke_cachefs::registry::{Device, Mount, holders::holders};
 use eke_linux::{Root, cgroup, read, zram};
 use eke_model::model::Model;
-use eke_prefetch::trace::{mounts::Mounts, process};
+use eke_prefetchd::trace::{mounts::Mounts, process};
 use eke_testkit::fake_kernel::FakeKernel;
 
 use crate::input::Input;

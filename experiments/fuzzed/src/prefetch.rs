@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use eke_prefetch::keep::{Access, Decision, Keep, NAME, Seen, spans};
-use eke_prefetch::predict::{Eke, Predictor};
-use eke_prefetch::replay::trace::{escaped, parse, unescaped, write};
-use eke_prefetch::replay::{self, Names, Settings, Trace, purdue as commands};
-use eke_prefetch::trace::{maps, places, proc_event, process, record};
-use eke_prefetch::{
-    Ended, Event, FileSet, Happened, Kind, Launch, Program, ProgramId, Span, Stamp, Touched, disk, learn,
+use eke_prefetch_model::predict::Eke;
+use eke_prefetch_model::trace_text::{escaped, unescaped};
+use eke_prefetch_model::{
+    Ended, Event, FileSet, Happened, Kind, Launch, Program, ProgramId, Span, Stamp, Touched, learn,
 };
+use eke_prefetch_replay::trace::{parse, write};
+use eke_prefetch_replay::{self as replay, Names, Settings, Trace, purdue as commands};
+use eke_prefetch_store::{Access, Decision, Keep, NAME, Seen, spans};
+use eke_prefetchd::disk;
+use eke_prefetchd::trace::{maps, places, proc_event, process, record};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 

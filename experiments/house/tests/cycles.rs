@@ -40,9 +40,11 @@ const ALLOWED: &[&[&str]] = &[
     &["boot/act.rs", "boot/detect.rs", "boot/plan.rs"],
     // crates/link
     &["decide.rs", "limit.rs"],
-    // crates/prefetch
+    // crates/prefetch-model
     &["choose/holes.rs", "choose/pick.rs"],
-    &["keep/error.rs", "keep/file.rs"],
+    // crates/prefetch-store
+    &["error.rs", "file.rs"],
+    // crates/prefetchd
     &[
         "trace/bpf/buffer.rs",
         "trace/bpf/load.rs",

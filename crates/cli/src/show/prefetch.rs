@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use eke_model::text::one_line;
 use eke_model::units::{Bytes, Nanos};
-use eke_prefetch::choose::{Limit, Verdict};
-use eke_prefetch::program::shown;
+use eke_prefetch_model::choose::{Limit, Verdict};
+use eke_prefetch_model::program::shown;
 use eke_present::table::Table;
 
 use crate::documents::prefetch::{Decision, Explain, FileKind, List, Program, Replay, Row, Show};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use eke_model::snapshot::{Event, Snapshot};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
-use eke_prefetch::trace::Way;
+use eke_prefetch_model::source::Way;
 use eke_top::gains::{self, Remedy};
 use eke_top::scarce::{self, Resource};
 use eke_top::{split, words};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use eke_model::units::Bytes;
-use eke_prefetch::ProgramId;
-use eke_prefetch::choose::{Occasion, Verdict};
-use eke_prefetch::keep::{Access, Decision, Keep};
+use eke_prefetch_model::ProgramId;
+use eke_prefetch_model::choose::{Occasion, Verdict};
+use eke_prefetch_store::{Access, Decision, Keep};
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use eke_prefetch::keep::Access;
+use eke_prefetch_store::Access;
 use eke_present::exit::{Outcome, Status};
 use eke_present::say;
 

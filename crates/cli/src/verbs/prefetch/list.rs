@@ -1,7 +1,7 @@
 //! `eke prefetch list`.
 
 use eke_model::units::Bytes;
-use eke_prefetch::keep::{Access, Error, Keep, NAME};
+use eke_prefetch_store::{Access, Error, Keep, NAME};
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 

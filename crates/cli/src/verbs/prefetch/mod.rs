@@ -16,8 +16,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use eke_prefetch::keep::{Access, Error, Keep, Record};
-use eke_prefetch::{Kind, Program};
+use eke_prefetch_model::{Kind, Program};
+use eke_prefetch_store::{Access, Error, Keep, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 
 use super::Context;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use eke_bench::foreseen;
-use eke_prefetch::replay::trace::parse;
-use eke_prefetch::replay::{self, Settings, Trace, generate, purdue};
+use eke_prefetch_replay::trace::parse;
+use eke_prefetch_replay::{self as replay, Settings, Trace, generate, purdue};
 use eke_present::command_line::{quoted, size};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::put;

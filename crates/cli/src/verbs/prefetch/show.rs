@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 
 use eke_model::units::Bytes;
-use eke_prefetch::Touched;
-use eke_prefetch::keep::Access;
+use eke_prefetch_model::Touched;
+use eke_prefetch_store::Access;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::put;
 

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use eke_prefetch::keep::{Access, Keep, Record};
-use eke_prefetch::replay::trace::{Names, happened_row, header, map_row};
-use eke_prefetch::{Event, Program, ProgramId};
+use eke_prefetch_model::trace_text::{Names, happened_row, header, map_row};
+use eke_prefetch_model::{Event, Program, ProgramId};
+use eke_prefetch_store::{Access, Keep, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 use eke_present::task::{Task, unknown};

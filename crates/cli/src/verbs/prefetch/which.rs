@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use eke_prefetch::Program;
+use eke_prefetch_model::Program;
 
 /// What a text may mean.
 #[derive(Debug, PartialEq, Eq)]

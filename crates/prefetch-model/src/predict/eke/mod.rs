@@ -1,0 +1,258 @@
+//! eke's own predictor.
+//!
+//! For each user nine experts say which program is next (`habits`): counts that fade with three half-lives, what follows the last program
+//! (slowly and quickly fading) and the one before it, the time of day and of week, and the place in the session. Their weights
+//! are learned online by what each had given to what came (`mix`). A program's share in being next becomes a probability to start within a
+//! horizon by how many start in that time, is put together with how often it did start within it of such a log-in or start, whatever came
+//! between (`within`), and is calibrated by how such probabilities turned out (`forecast`,
+//! [`calibration`], `isotone`).
+//!
+//! It speaks for the user who started something or logged in last. All counts fade by events, not by time. Memory is bounded: 2000 programs
+//! and 8 users, the longest unused go first.
+
+pub mod calibration;
+mod circle;
+mod forecast;
+mod habits;
+mod isotone;
+mod mix;
+mod row;
+mod state;
+mod within;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use state::StateError;
+
+use self::calibration::Reliability;
+use self::forecast::Forecasts;
+use self::habits::Habits;
+use self::row::Row;
+use super::clock::Clock;
+use super::running::Running;
+use super::{Chance, sort};
+use crate::happened::{Event, Happened};
+use crate::program::ProgramId;
+
+/// The horizons that are learned, in seconds: until the next decision or so, and a while.
+pub const HORIZONS_S: [f64; 2] = [60.0, 600.0];
+
+/// The most programs that are known.
+pub const PROGRAMS: usize = 2000;
+
+/// The most users.
+pub const USERS: usize = 8;
+
+/// Half-life, in starts, of what all users do.
+const EVERYBODY: f64 = 600.0;
+
+/// eke's predictor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Eke {
+    clock: Clock,
+    #[serde(skip)]
+    running: Running,
+    /// When each program started last, by the clock.
+    known: BTreeMap<ProgramId, f64>,
+    everybody: Row,
+    users: BTreeMap<u32, User>,
+    /// Whose programs are predicted.
+    user: u32,
+    /// One for each of [`HORIZONS_S`].
+    forecasts: Vec<Forecasts>,
+}
+
+/// A user, and when there was a sign of that one last, by the clock.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct User {
+    seen_s: f64,
+    habits: Habits,
+}
+
+/// Which programs may start, and the share of each in being next.
+struct Shares {
+    candidates: Vec<ProgramId>,
+    told: Vec<Vec<f64>>,
+    mixed: Vec<f64>,
+}
+
+impl Default for Eke {
+    fn default() -> Self {
+        Self {
+            clock: Clock::default(),
+            running: Running::default(),
+            known: BTreeMap::new(),
+            everybody: Row::default(),
+            users: BTreeMap::new(),
+            user: 0,
+            forecasts: HORIZONS_S.map(Forecasts::new).into(),
+        }
+    }
+}
+
+impl Eke {
+    /// Learns from an event.
+    pub fn observe(&mut self, happened: &Happened) {
+        let now_s = self.clock.advance(happened.at_s);
+        self.forecasts.iter_mut().for_each(|forecasts| forecasts.pass(now_s));
+        if !matches!(happened.event, Event::Stop(_)) {
+            self.user = happened.user;
+            self.users.entry(happened.user).or_default().seen_s = now_s;
+        }
+        match happened.event {
+            Event::Session => self.users.entry(happened.user).or_default().habits.begin(),
+            Event::Start(program) => {
+                self.learn(program, happened.at_s);
+                self.forecasts.iter_mut().for_each(|forecasts| forecasts.started(program));
+            }
+            Event::Stop(_) => {}
+        }
+        self.running.observe(happened);
+        self.forecast(happened.at_s);
+    }
+
+    /// The chances of programs that are known and do not run to start from `now_s` (seconds since 1970, as events have) until `horizon_s`
+    /// seconds later, likeliest first, those alike by their number; each program once. What is not named has none.
+    pub fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance> {
+        let nobody = Habits::default();
+        let habits = self.users.get(&self.user).map_or(&nobody, |user| &user.habits);
+        let shares = self.shares(habits, now_s);
+        let context = habits.context(self.user);
+        let learned = nearest(&self.forecasts, horizon_s);
+        let probability = |program: ProgramId, share: f64| {
+            learned.map_or(0.0, |forecasts| forecasts.probability(context, program, share, horizon_s))
+        };
+        let all = shares.candidates.iter().zip(&shares.mixed);
+        let mut chances: Vec<Chance> = all
+            .map(|(program, share)| Chance { program: *program, probability: probability(*program, *share) })
+            .collect();
+        sort(&mut chances);
+        chances
+    }
+
+    /// What it knows, as bytes for [`Self::from_state`]; which programs run is not in it.
+    ///
+    /// # Errors
+    /// As [`StateError`] says; none for what it knows by events.
+    pub fn to_state(&self) -> Result<Vec<u8>, StateError> {
+        state::to_state(self)
+    }
+
+    /// The predictor that had these bytes.
+    ///
+    /// # Errors
+    /// The bytes are no state of this version; begin with `Eke::default()` then.
+    pub fn from_state(bytes: &[u8]) -> Result<Self, StateError> {
+        state::from_state(bytes)
+    }
+
+    /// A program is found running, at the start of whoever feeds this: nothing is learned of it.
+    pub fn found_running(&mut self, program: ProgramId, now_s: f64) {
+        self.running.observe(&Happened { at_s: now_s, user: self.user, event: Event::Start(program) });
+    }
+
+    /// Drops all that is known of a program.
+    pub fn forget(&mut self, program: ProgramId) {
+        self.known.remove(&program);
+        self.everybody.forget(program);
+        self.users.values_mut().for_each(|user| user.habits.forget(program));
+        self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
+    }
+
+    /// What its probabilities turned out to mean, with the horizon in seconds of each table.
+    pub fn reliability(&self) -> impl Iterator<Item = (f64, &Reliability)> + '_ {
+        self.forecasts.iter().map(|forecasts| (forecasts.horizon_s(), forecasts.reliability()))
+    }
+
+    /// The weights of the experts for the user whose programs are predicted: lasting, late, now, after, after (quick), after the one
+    /// before, day, week, opening.
+    pub fn weights(&self) -> Vec<f64> {
+        self.users.get(&self.user).map_or_else(Vec::new, |user| user.habits.weights().to_vec())
+    }
+
+    fn shares(&self, habits: &Habits, now_s: f64) -> Shares {
+        let candidates: Vec<ProgramId> =
+            self.known.keys().filter(|p| !self.running.has(**p)).copied().collect();
+        let even = 1.0 / candidates.len().max(1) as f64;
+        let mut counts = vec![even; candidates.len()];
+        self.everybody.add_to(&candidates, 1.0, &mut counts);
+        let total: f64 = counts.iter().sum();
+        counts.iter_mut().for_each(|count| *count /= total);
+        let told = habits.told(&candidates, &counts, now_s);
+        let mixed = habits.mixed(&told, candidates.len());
+        Shares { candidates, told, mixed }
+    }
+
+    fn learn(&mut self, program: ProgramId, at_s: f64) {
+        let mut user = self.users.remove(&self.user).unwrap_or_default();
+        let shares = self.shares(&user.habits, at_s);
+        let given = shares.candidates.binary_search(&program).ok();
+        let given: Option<Vec<f64>> = given.map(|at| shares.told.iter().map(|told| told[at]).collect());
+        user.habits.learn(program, at_s, given.as_deref());
+        self.users.insert(self.user, user);
+        self.everybody.add(program, EVERYBODY, usize::MAX);
+        self.known.insert(program, self.clock.counted_s());
+        self.bound();
+    }
+
+    /// Keeps to the bounds: the longest unused go, a sixteenth at once, so that it is seldom.
+    fn bound(&mut self) {
+        if self.known.len() > PROGRAMS {
+            for program in oldest(self.known.iter().map(|(p, at)| (*at, *p)), PROGRAMS / 16) {
+                self.forget(program);
+            }
+        }
+        if self.users.len() > USERS {
+            let others = self.users.iter().filter(|(number, _)| **number != self.user);
+            for number in oldest(others.map(|(number, user)| (user.seen_s, *number)), 1) {
+                self.users.remove(&number);
+            }
+        }
+    }
+
+    fn forecast(&mut self, at_s: f64) {
+        let Some(user) = self.users.get(&self.user) else { return };
+        let (now_s, context) = (self.clock.counted_s(), user.habits.context(self.user));
+        if !self.forecasts.iter().any(|forecasts| forecasts.wants(now_s, context)) {
+            return;
+        }
+        let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
+        let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
+        for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.wants(now_s, context)) {
+            forecasts.keep(now_s, context, &shares);
+        }
+    }
+
+    /// Puts right what a foreign state may have.
+    fn mend(&mut self) {
+        self.everybody.mend(usize::MAX);
+        self.users.values_mut().for_each(|user| user.habits.mend());
+        self.forecasts.resize_with(HORIZONS_S.len(), || Forecasts::new(HORIZONS_S[0]));
+        for (forecasts, horizon_s) in self.forecasts.iter_mut().zip(HORIZONS_S) {
+            forecasts.mend(horizon_s, PROGRAMS + USERS);
+        }
+        let users: Vec<ProgramId> = self.users.values().flat_map(|user| user.habits.programs()).collect();
+        for program in users {
+            self.known.entry(program).or_insert(0.0);
+        }
+        self.known.values_mut().filter(|at| !at.is_finite()).for_each(|at| *at = 0.0);
+        while self.known.len() > PROGRAMS || self.users.len() > USERS {
+            self.bound();
+        }
+    }
+}
+
+/// Those with the least time, so many; alike by their number.
+fn oldest<T: Ord + Copy>(all: impl Iterator<Item = (f64, T)>, count: usize) -> Vec<T> {
+    let mut all: Vec<(f64, T)> = all.collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all.into_iter().take(count).map(|(_, item)| item).collect()
+}
+
+/// The forecasts whose horizon is nearest, by ratio.
+fn nearest(all: &[Forecasts], horizon_s: f64) -> Option<&Forecasts> {
+    let far = |forecasts: &Forecasts| (horizon_s.max(1.0) / forecasts.horizon_s()).ln().abs();
+    all.iter().min_by(|a, b| far(a).total_cmp(&far(b)))
+}

@@ -1,0 +1,34 @@
+//! A trace as text, row by row: who started what and when, and which parts of which files programs use. The form is in
+//! `docs/prefetch-trace.md`.
+
+mod name;
+
+pub use name::{Names, escaped, unescaped};
+
+use crate::happened::{Event, Happened};
+use crate::pages::Span;
+
+/// What is on the first line.
+pub const HEADER: &str = "eke-prefetch-trace,1";
+
+/// The line that a trace begins with.
+pub fn header() -> String {
+    format!("{HEADER}\n")
+}
+
+/// The row of an event; `program` is the name of its program, which a session has none of. Times are written to the millisecond.
+pub fn happened_row(happened: &Happened, program: &[u8], names: Names) -> String {
+    let Happened { at_s, user, event } = happened;
+    let at = format!("{at_s:.3}");
+    let program = names.field(program);
+    match event {
+        Event::Session => format!("session,{at},{user}\n"),
+        Event::Start(_) => format!("start,{at},{user},{program}\n"),
+        Event::Stop(_) => format!("stop,{at},{user},{program}\n"),
+    }
+}
+
+/// The row of a part of a file that a program uses.
+pub fn map_row(program: &[u8], file: &[u8], span: Span, names: Names) -> String {
+    format!("map,{},{},{},{}\n", names.field(program), names.field(file), span.first, span.pages())
+}

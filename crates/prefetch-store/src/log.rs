@@ -1,0 +1,225 @@
+//! What happened, what was decided, and the states of predictors: all bounded.
+
+use rusqlite::{Row, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::error::{self, Error, Result};
+use super::{Keep, record};
+use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
+use eke_prefetch_model::happened::{Event, Happened};
+use eke_prefetch_model::program::ProgramId;
+
+/// Sessions, starts and stops that are kept: the last so many.
+pub const MOST_EVENTS: usize = 50_000;
+/// Decisions that are kept: the last so many.
+pub const MOST_DECISIONS: usize = 4_000;
+/// The most that all states may have, in bytes.
+pub const MOST_STATE_BYTES: usize = 1 << 20;
+
+/// A decision's number in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DecisionId(i64);
+
+/// What became of a program's files at some time, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// When, in seconds since 1970.
+    pub at_s: i64,
+    /// For what.
+    pub occasion: Occasion,
+    /// Whose files.
+    pub program: ProgramId,
+    /// How probable its start was held to be.
+    pub probability: f64,
+    /// What became of them.
+    pub verdict: Verdict,
+    /// Why there was no budget, if there was none.
+    pub limit: Option<Limit>,
+    /// What happened afterwards; not known yet where there is none.
+    pub after: Option<After>,
+}
+
+/// What became of what was read ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct After {
+    /// Bytes that the program asked for.
+    pub used_bytes: u64,
+    /// Bytes that nobody asked for.
+    pub wasted_bytes: u64,
+}
+
+/// The part of a decision that is kept as JSON.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    #[serde(flatten)]
+    verdict: Verdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<Limit>,
+}
+
+impl Keep {
+    /// Keeps what happened, in order. Times are kept in milliseconds.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn happened(&mut self, events: &[Happened]) -> Result<()> {
+        self.write(|transaction| {
+            let mut insert = transaction
+                .prepare_cached("INSERT INTO event (at_ms, user, kind, program) VALUES (?, ?, ?, ?)")?;
+            for happened in events {
+                let (kind, program) = event_columns(happened.event);
+                insert.execute(((happened.at_s * 1000.0) as i64, happened.user, kind, program))?;
+            }
+            last(transaction, "event", MOST_EVENTS)
+        })
+    }
+
+    /// What happened, oldest first.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn events(&self) -> Result<Vec<Happened>> {
+        self.all("SELECT at_ms, user, kind, program FROM event ORDER BY key", (), |row| {
+            let event = event(row.get(2)?, row.get(3)?);
+            Ok(Happened { at_s: row.get::<_, i64>(0)? as f64 / 1000.0, user: row.get(1)?, event })
+        })
+    }
+
+    /// Keeps decisions.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn decided(&mut self, decisions: &[Decision]) -> Result<Vec<DecisionId>> {
+        self.write(|transaction| {
+            let ids = decisions.iter().map(|decision| insert(transaction, decision));
+            let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
+            last(transaction, "decision", MOST_DECISIONS)?;
+            Ok(ids)
+        })
+    }
+
+    /// Notes what happened after a decision; nothing if that one is no longer kept.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn after(&mut self, id: DecisionId, after: After) -> Result<()> {
+        self.write(|transaction| {
+            let values = (record::signed(after.used_bytes), record::signed(after.wasted_bytes), id.0);
+            let update = "UPDATE decision SET used_bytes = ?, wasted_bytes = ? WHERE key = ?";
+            transaction.execute(update, values).map(|_| ())
+        })
+    }
+
+    /// Decisions, the latest first: those of one program, or all; at most `most`.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn decisions(&self, of: Option<ProgramId>, most: usize) -> Result<Vec<Decision>> {
+        let sql = "SELECT at_s, occasion, program, probability, figures, used_bytes, wasted_bytes FROM decision \
+                   WHERE ?1 IS NULL OR program = ?1 ORDER BY key DESC LIMIT ?2";
+        let found = self.all(sql, (of.map(record::id_column), most as i64), decision)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// A predictor's state, if one of this name and version is kept. What a newer or older one left is not its business.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn state(&self, name: &str, version: u32) -> Result<Option<Vec<u8>>> {
+        let found =
+            self.all("SELECT bytes FROM state WHERE name = ? AND version = ?", (name, version), |row| {
+                row.get(0)
+            })?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Keeps a predictor's state in the place of an older one of this name.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if all states together would have more than 1 MiB; SQLite's answer.
+    pub fn put_state(&mut self, name: &str, version: u32, bytes: &[u8]) -> Result<()> {
+        let others = "SELECT coalesce(sum(length(bytes)), 0) FROM state WHERE name <> ?";
+        let others: i64 =
+            self.connection.query_row(others, [name], |row| row.get(0)).map_err(error::of(&self.path))?;
+        let most = MOST_STATE_BYTES.saturating_sub(usize::try_from(others).unwrap_or(0));
+        if bytes.len() > most {
+            let what = format!("the state \"{name}\"");
+            return Err(Error::TooLarge { path: self.path.clone(), what, bytes: bytes.len(), most });
+        }
+        self.write(|transaction| {
+            let insert = "INSERT OR REPLACE INTO state (name, version, bytes) VALUES (?, ?, ?)";
+            transaction.execute(insert, (name, version, bytes)).map(|_| ())
+        })
+    }
+}
+
+/// Only the last so many rows stay.
+fn last(transaction: &Transaction<'_>, table: &str, most: usize) -> rusqlite::Result<()> {
+    let delete = format!("DELETE FROM {table} WHERE key <= (SELECT max(key) FROM {table}) - ?");
+    transaction.prepare_cached(&delete)?.execute([most as i64]).map(|_| ())
+}
+
+fn event_columns(event: Event) -> (i64, Option<i64>) {
+    match event {
+        Event::Session => (0, None),
+        Event::Start(program) => (1, Some(record::id_column(program))),
+        Event::Stop(program) => (2, Some(record::id_column(program))),
+    }
+}
+
+fn event(kind: i64, program: Option<i64>) -> Event {
+    match (kind, program.map(record::id_of_column)) {
+        (1, Some(program)) => Event::Start(program),
+        (2, Some(program)) => Event::Stop(program),
+        _ => Event::Session,
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<DecisionId> {
+    let figures = Figures { verdict: decision.verdict, budget: decision.limit };
+    let json = |value: serde_json::Result<String>| {
+        value.map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
+    };
+    let occasion = match decision.occasion {
+        Occasion::Ahead => "ahead",
+        Occasion::Exec => "exec",
+        Occasion::Session => "session",
+    };
+    let insert = "INSERT INTO decision (at_s, occasion, program, probability, figures, used_bytes, wasted_bytes) \
+                  VALUES (?, ?, ?, ?, ?, ?, ?)";
+    transaction.prepare_cached(insert)?.execute((
+        decision.at_s,
+        occasion,
+        record::id_column(decision.program),
+        decision.probability,
+        json(serde_json::to_string(&figures))?,
+        decision.after.map(|after| record::signed(after.used_bytes)),
+        decision.after.map(|after| record::signed(after.wasted_bytes)),
+    ))?;
+    Ok(DecisionId(transaction.last_insert_rowid()))
+}
+
+/// None where its words are not of this version.
+fn decision(row: &Row<'_>) -> rusqlite::Result<Option<Decision>> {
+    let occasion = match row.get::<_, String>(1)?.as_str() {
+        "ahead" => Occasion::Ahead,
+        "exec" => Occasion::Exec,
+        _ => Occasion::Session,
+    };
+    let Ok(figures) = serde_json::from_str::<Figures>(&row.get::<_, String>(4)?) else { return Ok(None) };
+    let after = match (row.get::<_, Option<i64>>(5)?, row.get::<_, Option<i64>>(6)?) {
+        (Some(used), Some(wasted)) => {
+            Some(After { used_bytes: record::unsigned(used), wasted_bytes: record::unsigned(wasted) })
+        }
+        _ => None,
+    };
+    Ok(Some(Decision {
+        at_s: row.get(0)?,
+        occasion,
+        program: record::id_of_column(row.get(2)?),
+        probability: row.get(3)?,
+        verdict: figures.verdict,
+        limit: figures.budget,
+        after,
+    }))
+}

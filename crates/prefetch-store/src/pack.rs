@@ -1,0 +1,124 @@
+//! What a program touches, as bytes. For each file, in order of first use, as LEB128 integers ([`spans`]): the file's key less that of
+//! the one before (0 before the first), folded so that small differences of either sign are small numbers (0, -1, 1, -2 ... are 0, 1, 2,
+//! 3 ...); the file's version; its weight in parts of 10,000; the number of bytes of its pages; these; the same of its stale
+//! pages.
+
+use super::spans::{self, put, take};
+use eke_prefetch_model::pages::Pages;
+
+/// Weights are kept in this part of one.
+const WEIGHT_PARTS: f32 = 10_000.0;
+
+/// What a program touches of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Packed {
+    /// The file's key.
+    pub file: i64,
+    /// Which file of that name it was.
+    pub version: u64,
+    /// The share of launches that use it.
+    pub weight: f32,
+    /// Which pages.
+    pub pages: Pages,
+    /// Of these, those not used of late.
+    pub stale: Pages,
+}
+
+/// Appends one, after the one with the key `before`.
+pub(super) fn pack(bytes: &mut Vec<u8>, before: i64, packed: &Packed) {
+    let weight = if packed.weight.is_nan() { 0.0 } else { packed.weight.clamp(0.0, 1.0) };
+    put(bytes, folded(packed.file.wrapping_sub(before)));
+    put(bytes, packed.version);
+    put(bytes, (weight * WEIGHT_PARTS).round() as u64);
+    put_pages(bytes, &packed.pages);
+    put_pages(bytes, &packed.stale);
+}
+
+fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {
+    let pages = spans::encode(pages);
+    put(bytes, pages.len() as u64);
+    bytes.extend(pages);
+}
+
+/// From bytes, as far as they can be read: the rest is damaged in a way that SQLite does not see.
+pub(super) fn unpack(mut bytes: &[u8]) -> Vec<Packed> {
+    let mut all: Vec<Packed> = Vec::new();
+    while let Some(packed) = one(&mut bytes, all.last().map_or(0, |last| last.file)) {
+        all.push(packed);
+    }
+    all
+}
+
+fn one(bytes: &mut &[u8], before: i64) -> Option<Packed> {
+    let file = before.wrapping_add(unfolded(take(bytes)?));
+    let version = take(bytes)?;
+    let weight = take(bytes)?.min(WEIGHT_PARTS as u64) as f32 / WEIGHT_PARTS;
+    let (pages, stale) = (pages(bytes)?, pages(bytes)?);
+    Some(Packed { file, version, weight, pages, stale })
+}
+
+fn pages(bytes: &mut &[u8]) -> Option<Pages> {
+    let length = usize::try_from(take(bytes)?).ok()?;
+    let (pages, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    spans::decode(pages)
+}
+
+fn folded(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn unfolded(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use eke_prefetch_model::pages::Span;
+
+    fn packed() -> impl Strategy<Value = Packed> {
+        let spans = || proptest::collection::vec((0u64..1000, 1u64..50), 0..6);
+        let pages = |spans: Vec<(u64, u64)>| {
+            spans.into_iter().filter_map(|(first, count)| Span::new(first, first + count)).collect()
+        };
+        (any::<i64>(), any::<u64>(), 0u16..=10_000, spans(), spans()).prop_map(
+            move |(file, version, weight, used, stale)| Packed {
+                file,
+                version,
+                weight: f32::from(weight) / WEIGHT_PARTS,
+                pages: pages(used),
+                stale: pages(stale),
+            },
+        )
+    }
+
+    #[test]
+    fn neighbours_take_few_bytes() {
+        let pages: Pages = Span::new(0, 16).into_iter().collect();
+        let mut bytes = Vec::new();
+        pack(&mut bytes, 7, &Packed { file: 8, version: 0, weight: 1.0, pages, stale: Pages::default() });
+        assert_eq!(bytes, [2, 0, 0x90, 0x4e, 2, 0, 15, 0]);
+        assert_eq!([0, -1, 1, -2, i64::MIN].map(folded), [0, 1, 2, 3, u64::MAX]);
+    }
+
+    proptest! {
+        #[test]
+        fn it_comes_back(all in proptest::collection::vec(packed(), 0..10)) {
+            let mut bytes = Vec::new();
+            let mut before = 0;
+            for packed in &all {
+                pack(&mut bytes, before, packed);
+                before = packed.file;
+            }
+            prop_assert_eq!(unpack(&bytes), all);
+        }
+
+        #[test]
+        fn anything_is_read_as_far_as_it_goes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = unpack(&bytes);
+        }
+    }
+}

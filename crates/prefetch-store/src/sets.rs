@@ -1,0 +1,156 @@
+//! Learned launches go in, file sets come out.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rusqlite::{Params, Row, Transaction, TransactionBehavior};
+
+use super::age::Clock;
+use super::error::{self, Result};
+use super::record::{self, Known, LeftOut, Record, Seen};
+use super::rows::{self, RECORD, record_of, tick};
+use super::{Keep, prune};
+use eke_prefetch_model::file_set::FileSet;
+use eke_prefetch_model::launch::Launch;
+use eke_prefetch_model::program::ProgramId;
+
+impl Keep {
+    /// Keeps a learned launch: what was seen of it, and the program's united files, in one transaction. What was learned of a file
+    /// that is another one now is void for all programs.
+    ///
+    /// # Errors
+    /// SQLite's answer; nothing of the launch is kept then.
+    pub fn learned(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
+        let boot = self.boot;
+        let left_out = self.write(|transaction| {
+            let clock = tick(transaction, now_s)?;
+            let program = rows::put_program(transaction, launch, clock)?;
+            let files = rows::put_set(transaction, program, launch, set, boot)?;
+            let programs = prune::prune(transaction, program, clock)?;
+            Ok(LeftOut { files, programs })
+        })?;
+        if left_out.programs > 0 {
+            self.run("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        }
+        Ok(left_out)
+    }
+
+    /// Counts launches that were not learned. Programs that are not known stay unknown.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn seen(&mut self, seen: &[Seen], now_s: i64) -> Result<()> {
+        self.write(|transaction| {
+            let clock = tick(transaction, now_s)?;
+            seen.iter().try_for_each(|seen| rows::count(transaction, seen, clock))
+        })
+    }
+
+    /// A program and its files, if it is known.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn known(&self, id: ProgramId, now_s: i64) -> Result<Option<Known>> {
+        let clock = self.clock()?.at(now_s);
+        let of = format!("{RECORD} WHERE id = ?");
+        let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
+        let Some(record) = found.into_iter().next() else { return Ok(None) };
+        let set = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
+        Ok(Some(Known { record, set }))
+    }
+
+    /// All programs, the weightiest first.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn records(&self, now_s: i64) -> Result<Vec<Record>> {
+        let clock = self.clock()?.at(now_s);
+        let mut records = self.all(RECORD, (), |row| record_of(row, clock))?;
+        records.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.program.cmp(&b.program)));
+        Ok(records)
+    }
+
+    /// Forgets a program: its files, when it ran, and what was decided about it. Says whether it was known. The bytes are overwritten,
+    /// and the log is emptied.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn forget_program(&mut self, id: ProgramId) -> Result<bool> {
+        self.run("PRAGMA secure_delete = ON")?;
+        let forgotten = self.write(|transaction| rows::forget(transaction, record::id_column(id)));
+        self.run("PRAGMA secure_delete = FAST; PRAGMA wal_checkpoint(TRUNCATE)")?;
+        forgotten
+    }
+
+    /// Forgets what was touched of a file that has changed or is gone, for all programs. Says whether it was known.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn forget_file(&mut self, path: &Path) -> Result<bool> {
+        self.write(|transaction| {
+            let delete = "DELETE FROM file WHERE hash = ? AND path = ?";
+            let rows = transaction.execute(delete, (rows::hash(path), path.as_os_str().as_bytes()))?;
+            Ok(rows > 0)
+        })
+    }
+
+    /// One transaction: all of it, or nothing.
+    pub(super) fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let written = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let changed = change(&transaction)?;
+            transaction.commit()?;
+            Ok(changed)
+        })();
+        written.map_err(error::of(&self.path))
+    }
+
+    fn run(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(error::of(&self.path))
+    }
+
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        of: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let all = || -> rusqlite::Result<Vec<T>> {
+            self.connection.prepare_cached(sql)?.query_map(of, read)?.collect()
+        };
+        all().map_err(error::of(&self.path))
+    }
+
+    pub(super) fn kept(&self, name: &str) -> Result<Option<i64>> {
+        let kept =
+            self.all("SELECT value FROM kept WHERE name = ? AND typeof(value) = 'integer'", [name], |row| {
+                row.get(0)
+            })?;
+        Ok(kept.into_iter().next())
+    }
+
+    fn clock(&self) -> Result<Clock> {
+        Ok(Clock {
+            machine_s: self.kept("machine_s")?.unwrap_or(i64::MAX),
+            before_s: self.kept("before_s")?,
+            own_s: self.kept("own_s")?.unwrap_or(0),
+        })
+    }
+
+    /// A new number if this is another boot than that of the last one who wrote.
+    pub(super) fn begin_boot(&mut self, boot: &str, now_s: i64) -> Result<()> {
+        let number = self.kept("boot")?.unwrap_or(0);
+        let last =
+            self.all("SELECT value FROM kept WHERE name = 'boot_id'", (), |row| row.get::<_, String>(0))?;
+        self.boot = if last.iter().any(|last| last == boot) { number } else { number + 1 };
+        let number = self.boot;
+        self.write(|transaction| {
+            tick(transaction, now_s)?;
+            rows::keep(transaction, "boot", number)?;
+            rows::keep(transaction, "boot_id", boot)
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! A full disk and a read-only one: file systems of their own in memory, mounted and taken away again.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Stamp, Touched};
+use eke_prefetch_store::{Access, Error, Keep};
+use eke_testkit::real::{lock_machine, skip};
+
+const NOW: i64 = 1_800_000_000;
+
+/// A tmpfs on a directory; taken away at the end, however that comes.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    /// Why it cannot be had is what mount says.
+    fn new(options: &str) -> Result<Self, String> {
+        let dir = tempfile::tempdir().unwrap();
+        mount(&["-t", "tmpfs", "-o", options, "eke-test"], dir.path())?;
+        Ok(Self(dir))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+fn mount(args: &[&str], dir: &Path) -> Result<(), String> {
+    let ran = Command::new("mount").args(args).arg(dir).output().map_err(|e| format!("no mount: {e}"))?;
+    let why = || String::from_utf8_lossy(&ran.stderr).into_owned();
+    if ran.status.success() { Ok(()) } else { Err(why()) }
+}
+
+fn launch(number: u64) -> Launch {
+    let file = |n: u64| Touched {
+        path: format!("/{number}/{n}/{}", "x".repeat(400)).into(),
+        kind: Kind::File,
+        stamp: Stamp { ino: n, ..Stamp::default() },
+        pages: Pages::default(),
+        stale: Pages::default(),
+        weight: 1.0,
+    };
+    Launch {
+        program: Program::of_exe(format!("/bin/{number}")),
+        uid: 0,
+        began_ns: 0,
+        took: Duration::from_secs(1),
+        ended: Ended::Quiet,
+        set: FileSet { files: (0..100).map(file).collect() },
+        cold_bytes: 0,
+    }
+}
+
+fn learn(keep: &mut Keep, number: u64) -> Result<(), Error> {
+    let launch = launch(number);
+    keep.learned(&launch, &launch.set, NOW).map(|_| ())
+}
+
+#[test]
+fn a_full_disk_is_said_and_what_was_kept_stays() {
+    let _machine = lock_machine();
+    let disk = match Mounted::new("size=1M,mode=700") {
+        Ok(disk) => disk,
+        Err(why) => return skip("full_disk", &why),
+    };
+    let mut keep = Keep::open(disk.path(), "boot", NOW).unwrap().keep;
+    let mut number = 0;
+    let failed = loop {
+        match learn(&mut keep, number) {
+            Ok(()) => number += 1,
+            Err(e) => break e,
+        }
+        assert!(number < 1000, "it was never full");
+    };
+    assert!(matches!(failed, Error::Full(_)), "{failed}");
+    assert!(failed.to_string().contains("prefetch.db: the disk or the file is full"), "{failed}");
+    assert!(number > 2);
+    assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
+    drop(keep);
+    // as full as it is, it opens, and has all of it
+    let keep = Keep::existing(disk.path(), Access::Read).unwrap();
+    assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
+    drop(keep);
+    // with room again it goes on
+    mount(&["-o", "remount,size=8M"], disk.path()).unwrap();
+    let opened = Keep::open(disk.path(), "boot", NOW).unwrap();
+    assert_eq!(opened.set_aside, None);
+    let mut keep = opened.keep;
+    learn(&mut keep, number).unwrap();
+    assert_eq!(keep.records(NOW).unwrap().len() as u64, number + 1);
+}
+
+#[test]
+fn a_disk_without_any_room_leaves_nothing_half_made() {
+    let _machine = lock_machine();
+    let disk = match Mounted::new("size=16k,mode=700") {
+        Ok(disk) => disk,
+        Err(why) => return skip("no_room", &why),
+    };
+    let failed = Keep::open(disk.path(), "boot", NOW).unwrap_err();
+    assert!(matches!(failed, Error::Full(_)), "{failed}");
+    assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_read_only_disk_is_said() {
+    let _machine = lock_machine();
+    let disk = match Mounted::new("size=1M,mode=700") {
+        Ok(disk) => disk,
+        Err(why) => return skip("read_only", &why),
+    };
+    let kept = disk.path().join("kept");
+    let mut keep = Keep::open(&kept, "boot", NOW).unwrap().keep;
+    learn(&mut keep, 1).unwrap();
+    drop(keep);
+    mount(&["-o", "remount,ro"], disk.path()).unwrap();
+    for dir in [disk.path().join("new"), kept] {
+        let failed = Keep::open(&dir, "boot", NOW).unwrap_err();
+        assert!(matches!(failed, Error::ReadOnly(_)), "{failed}");
+        assert!(failed.to_string().contains("read-only"), "{failed}");
+    }
+}

@@ -1,0 +1,281 @@
+//! A measurement: what requests cost on a disk.
+//!
+//! It reads around the page cache (O_DIRECT), in a thread of its own in the idle I/O class, and only while the disk is otherwise
+//! quiet. A disk's own cache and that of a virtual machine's host are part of what is measured, as they are of what is read later.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use eke_linux::Root;
+use serde::{Deserialize, Serialize};
+
+use super::below::{Below, Bottom};
+use super::counters::{self, Counters};
+use super::direct::{Direct, Room};
+use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
+use crate::io_class::{self, Class};
+use eke_prefetch_model::cost::DiskCost;
+
+/// How long a disk is looked at for others before it is measured.
+const LOOK: Duration = Duration::from_millis(100);
+/// With this much of others meanwhile, figures are theirs too.
+const OTHERS_BYTES: u64 = 256 << 10;
+/// How many reads at once show whether depth helps.
+const DEPTH: usize = 4;
+const MOST_ALONE: Duration = Duration::from_millis(300);
+const MOST_NEAR: Duration = Duration::from_millis(200);
+const MOST_AT_ONCE: Duration = Duration::from_millis(250);
+const MOST_LARGE: Duration = Duration::from_millis(250);
+/// A disk that takes longer gives no figures, and is none to fetch from.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The file system's block device, or, where that may not be read, a big file on it.
+    pub path: PathBuf,
+    /// The numbers of the disks below, whose counters show whether others use them; none where there are no counters.
+    pub disks: Vec<u64>,
+}
+
+/// What was measured. Times are seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The median of random reads of 4 KiB, one at a time.
+    pub request_s: f64,
+    /// The same of reads in a thousandth of the disk.
+    pub near_request_s: f64,
+    /// Four at a time bring how many times as many requests as one; 4 at most.
+    pub depth_gain: f64,
+    /// A byte of what is read in a row.
+    pub byte_s: f64,
+    /// How many reads the figures are made of.
+    pub reads: u32,
+    /// How many bytes they were.
+    pub bytes: u64,
+    /// How long it took.
+    pub took_s: f64,
+}
+
+impl Measured {
+    /// What reads cost.
+    pub fn cost(&self) -> DiskCost {
+        DiskCost { request_s: self.request_s, near_request_s: self.near_request_s, byte_s: self.byte_s }
+    }
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Others use the disk.
+    #[error("{} was not measured: others use the disk ({reads} reads, {writes} writes, {in_flight} under way in {looked_ms} ms); it is tried again when it is quiet", path.display())]
+    Busy {
+        /// What was to be read.
+        path: PathBuf,
+        /// Reads of others.
+        reads: u64,
+        /// Writes of others.
+        writes: u64,
+        /// What was under way.
+        in_flight: u64,
+        /// For how long it was looked at.
+        looked_ms: u128,
+    },
+    /// It is too small for a figure.
+    #[error("{} was not measured: it has {bytes} bytes, and a figure needs 16 MiB", path.display())]
+    Small {
+        /// What was to be read.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// It did not answer.
+    #[error("{} did not answer within {} s: it is not measured, and the thread that asked is left behind", path.display(), after.as_secs())]
+    Silent {
+        /// What was to be read.
+        path: PathBuf,
+        /// After what time it was given up.
+        after: Duration,
+    },
+    /// The kernel refused.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// A verb.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+impl Target {
+    /// The device of a file system, if it has one. `None` where a server or memory is below.
+    pub fn of(below: &Below) -> Option<Self> {
+        let Bottom::Disks(disks) = &below.bottom else { return None };
+        let own = below.own.as_ref().or(disks.first())?;
+        Some(Self {
+            path: Path::new("/dev").join(&own.name),
+            disks: disks.iter().map(|disk| disk.dev).collect(),
+        })
+    }
+
+    /// The same by a file, where the device may not be read: a big one, which lies in many places.
+    #[must_use]
+    pub fn by_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
+    fn error(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = self.path.clone();
+        move |source| Error::Io { operation, path, source }
+    }
+}
+
+/// Measures, in about a second at most; blocks no longer than three. `seed` decides where is read.
+///
+/// # Errors
+/// Others use the disk, the target is too small or cannot be read, or it does not answer.
+pub fn measure(root: &Root, target: &Target, seed: u64) -> Result<Measured, Error> {
+    let before = counters(root, target);
+    root.sleep(LOOK);
+    let began = counters(root, target);
+    if !began.since(before).is_quiet() {
+        return Err(busy(target, began.since(before), LOOK));
+    }
+    let measured = in_a_thread(target, seed)?;
+    let during = counters(root, target).since(began);
+    let others = Counters { read_bytes: during.read_bytes.saturating_sub(measured.bytes), ..during };
+    if others.read_bytes > OTHERS_BYTES || others.written_bytes > OTHERS_BYTES {
+        return Err(busy(target, others, Duration::from_secs_f64(measured.took_s)));
+    }
+    Ok(measured)
+}
+
+fn counters(root: &Root, target: &Target) -> Counters {
+    counters::sum(&root.read("proc/diskstats").unwrap_or_default(), &target.disks)
+}
+
+fn busy(target: &Target, others: Counters, looked: Duration) -> Error {
+    Error::Busy {
+        path: target.path.clone(),
+        reads: others.reads,
+        writes: others.writes,
+        in_flight: others.in_flight,
+        looked_ms: looked.as_millis(),
+    }
+}
+
+/// A disk that hangs keeps the thread, not the caller.
+fn in_a_thread(target: &Target, seed: u64) -> Result<Measured, Error> {
+    let (send, receive) = std::sync::mpsc::channel();
+    let of = target.clone();
+    let run = move || {
+        let _ = send.send(timed(&of, seed));
+    };
+    let thread = std::thread::Builder::new().name("disk-figures".to_owned()).spawn(run);
+    thread.map_err(target.error("start a thread for"))?;
+    let silent = |_| Error::Silent { path: target.path.clone(), after: PATIENCE };
+    receive.recv_timeout(PATIENCE).map_err(silent)?
+}
+
+fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
+    // A kernel without I/O classes measures all the same.
+    let _ = io_class::set(Class::Idle);
+    let began = Instant::now();
+    let disk = Direct::open(&target.path).map_err(target.error("open"))?;
+    let small = || Error::Small { path: target.path.clone(), bytes: disk.bytes };
+    let offsets = plan::offsets(disk.bytes, seed).ok_or_else(small)?;
+    let failed = || target.error("read");
+    let row = |offsets: &[u64], bytes, most| row(&disk, offsets, bytes, most).map_err(failed());
+    let alone = row(&offsets.alone, SMALL_BYTES, MOST_ALONE)?;
+    let near = row(&offsets.near, SMALL_BYTES, MOST_NEAR)?;
+    let at_once = at_once(&disk, &offsets.at_once).map_err(failed())?;
+    let large = row(&offsets.large, LARGE_BYTES, MOST_LARGE)?;
+    let small_reads = alone.len() + near.len() + at_once.len();
+    Ok(Measured {
+        request_s: median(&alone),
+        near_request_s: median(&near),
+        depth_gain: gain(median(&alone), median(&at_once)),
+        byte_s: median(large.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(&large)) / LARGE_BYTES as f64,
+        reads: (small_reads + large.len()) as u32,
+        bytes: small_reads as u64 * SMALL_BYTES + large.len() as u64 * LARGE_BYTES,
+        took_s: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// Seconds of each read, one after the other, until the time is over; one at least.
+fn row(disk: &Direct, offsets: &[u64], bytes: u64, most: Duration) -> io::Result<Vec<f64>> {
+    let began = Instant::now();
+    let mut room = Room::new();
+    let mut took = Vec::new();
+    for offset in offsets {
+        took.push(disk.read(&mut room, *offset, bytes)?.as_secs_f64());
+        if began.elapsed() > most {
+            break;
+        }
+    }
+    Ok(took)
+}
+
+/// Seconds of each read of several threads.
+fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<Vec<f64>> {
+    let per_thread = offsets.len().div_ceil(DEPTH);
+    std::thread::scope(|scope| {
+        let reader = |part| {
+            scope.spawn(move || {
+                let _ = io_class::set(Class::Idle);
+                row(disk, part, SMALL_BYTES, MOST_AT_ONCE)
+            })
+        };
+        let threads: Vec<_> = offsets.chunks(per_thread).map(reader).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(thread.join().unwrap_or_else(|_| Err(io::Error::other("a reading thread died")))?);
+        }
+        Ok(all)
+    })
+}
+
+/// By Little's law: requests at once, by the time that one takes. By medians, since one that waited for a processor says nothing of
+/// the disk; no more than there were at once, since threads that waited were fewer at a time.
+fn gain(alone_s: f64, at_once_s: f64) -> f64 {
+    let most = DEPTH as f64;
+    if at_once_s > 0.0 { (most * alone_s / at_once_s).min(most) } else { 1.0 }
+}
+
+fn median(seconds: &[f64]) -> f64 {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_at_once_bring_at_most_four_times_as_much() {
+        let table = [
+            (0.008, 0.032, 1.0),
+            (0.000_1, 0.000_1, 4.0),
+            (0.001, 0.002, 2.0),
+            (0.001, 0.000_1, 4.0),
+            (1.0, 0.0, 1.0),
+        ];
+        for (alone, at_once, expected) in table {
+            assert!((gain(alone, at_once) - expected).abs() < 1e-9, "{alone} {at_once}");
+        }
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[])), (2.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_too_small_or_not_there_is_said() {
+        let root = Root::at("/nonexistent");
+        let target = Target { path: "/nonexistent/disk".into(), disks: Vec::new() };
+        let said = measure(&root, &target, 1).unwrap_err().to_string();
+        assert!(said.starts_with("cannot open /nonexistent/disk: "), "{said}");
+    }
+}

@@ -1,0 +1,49 @@
+//! The time, as a trait.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use eke_prefetch_model::learn::Now;
+
+/// What tells the time.
+pub trait Clock {
+    /// Now, by both clocks.
+    fn now(&self) -> Now;
+
+    /// Seconds to be added to UTC for the time of day where this machine is.
+    fn east_of_utc_s(&self) -> i64;
+}
+
+/// This machine's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Now {
+        let mono = clock_gettime(ClockId::Monotonic);
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now {
+            mono: Duration::new(
+                u64::try_from(mono.tv_sec).unwrap_or_default(),
+                u32::try_from(mono.tv_nsec).unwrap_or_default(),
+            ),
+            real_ns: i64::try_from(real.as_nanos()).unwrap_or(i64::MAX),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "the local time has no safe wrapper in the crates that are here")]
+    fn east_of_utc_s(&self) -> i64 {
+        let now_s = self.now().real_ns / 1_000_000_000;
+        // SAFETY: all-zero bytes are a valid `tm` (integers and a pointer that is not read).
+        let mut local: libc::tm = unsafe { std::mem::zeroed() };
+        // SAFETY: both point to values that live through the call.
+        let done = unsafe { libc::localtime_r(&now_s, &mut local) };
+        if done.is_null() { 0 } else { local.tm_gmtoff }
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn unix_s(now: Now) -> i64 {
+    now.real_ns / 1_000_000_000
+}

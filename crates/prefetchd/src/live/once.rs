@@ -1,0 +1,92 @@
+//! Reads the files of programs that are named, now, and ends.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use eke_linux::Root;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::ahead::{self, Going, Weighed};
+use super::clock::{Clock, unix_s};
+use super::disks::Disks;
+use super::memory::Looks;
+use super::options::Options;
+use super::process::{DISKS, Error};
+use super::say::{Say, name};
+use crate::fetch::{Fetcher, Haste, Limits};
+use eke_prefetch_model::choose::Occasion;
+use eke_prefetch_store::{Access, Keep, Known};
+
+/// A measurement takes about a second.
+const MEASURED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Reads what is known of these programs (their paths, with the script's after a space), as ahead: others come first. Ends when all is
+/// read, or `shutdown` is readable.
+///
+/// # Errors
+/// The store cannot be read, or a program is not in it.
+pub fn ahead(
+    root: &Root,
+    options: &Options,
+    programs: &[String],
+    clock: &dyn Clock,
+    shutdown: BorrowedFd<'_>,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let now = clock.now();
+    let keep = Keep::existing(&options.store, Access::Read)?;
+    let weighed = Weighed::certain(find(&keep, programs, unix_s(now))?);
+    let mut disks = Disks::new(root, keep.state(DISKS.0, DISKS.1)?.as_deref());
+    let allowance = Looks::default().allowance(root, &options.settings, Occasion::Exec, now);
+    weighed.choose(&disks, allowance.budget);
+    measure(root, &mut disks, clock, say);
+    let fetcher = Fetcher::new(root.clone(), Limits::default());
+    fetcher.know(disks.figures());
+    let choice = weighed.choose(&disks, allowance.budget);
+    let fetch = fetcher.start(ahead::wants(&choice), Haste::Ahead).map_err(Error::Begin)?;
+    wait(fetch.as_fd(), shutdown)?;
+    fetch.stop();
+    let going = Going { fetch, programs: weighed.chosen(&choice), was_short: ahead::is_short(&choice) };
+    say(ahead::said(&going));
+    Ok(())
+}
+
+fn find(keep: &Keep, programs: &[String], now_s: i64) -> Result<Vec<Known>, Error> {
+    let records = keep.records(now_s)?;
+    let mut found = Vec::new();
+    for wanted in programs {
+        let record = records.iter().find(|record| name(&record.program) == *wanted);
+        let known = record.map(|record| keep.known(record.id(), now_s)).transpose()?.flatten();
+        found.push(known.ok_or_else(|| Error::Unknown(wanted.clone()))?);
+    }
+    Ok(found)
+}
+
+/// The disks that the first choice asked about.
+fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, say: Say<'_>) {
+    let began = clock.now().mono;
+    loop {
+        let now = clock.now().mono;
+        let said = disks.turn(now);
+        let is_over = said.is_none() && !disks.is_measuring();
+        said.into_iter().for_each(&mut *say);
+        if is_over || now.saturating_sub(began) > MEASURED_WITHIN {
+            return;
+        }
+        root.sleep(LOOK);
+    }
+}
+
+fn wait(over: BorrowedFd<'_>, shutdown: BorrowedFd<'_>) -> Result<(), Error> {
+    let mut fds =
+        [PollFd::from_borrowed_fd(over, PollFlags::IN), PollFd::from_borrowed_fd(shutdown, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(Error::Wait(e)),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The loop: what is seen is taken in, and what follows is done.
+
+use std::collections::BTreeMap;
+use std::mem::Discriminant;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use eke_apply::lock::{self, Lock, Refused};
+use eke_apply::state;
+use eke_linux::Root;
+use eke_model::snapshot::PrefetchState;
+use eke_model::units::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::ahead::Going;
+use super::at_exec::AtExec;
+use super::clock::{Clock, unix_s};
+use super::disks::Disks;
+use super::glances::Glances;
+use super::heap;
+use super::library::Library;
+use super::memory::Looks;
+use super::options::Options;
+use super::pending::{self, Pending};
+use super::running::Running;
+use super::say::{Said, Say, name};
+use crate::fetch::{Fetcher, Limits};
+use crate::trace::watch::Listen;
+use crate::trace::{News, Watch, process};
+use eke_prefetch_model::choose::{Occasion, Verdict};
+use eke_prefetch_model::happened::{Event, Happened};
+use eke_prefetch_model::learn::{Exec, Finished, Known, Now, Settings};
+use eke_prefetch_model::predict::Eke;
+use eke_prefetch_model::program::{Program, ProgramId};
+
+/// Nothing that is not told at once is later than this.
+const PACE: Duration = Duration::from_secs(1);
+/// While something is read it is looked after so often.
+const READING_PACE: Duration = Duration::from_millis(20);
+/// What waits is written, and the agent told, so often; the predictor's state is kept so often.
+const FLUSH: Duration = Duration::from_secs(10);
+const KEEP_STATE: Duration = Duration::from_secs(300);
+
+const PREDICTOR: (&str, u32) = ("eke", 1);
+pub(super) const DISKS: (&str, u32) = ("disks", 1);
+
+/// The lock's file in the store's directory.
+const LOCK: &str = "prefetch.lock";
+
+/// Why it does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// poll(2) failed.
+    #[error("cannot wait: {0}")]
+    Wait(#[source] Errno),
+    /// A program that was asked for is not known, or the store cannot be read.
+    #[error("{0}")]
+    Store(#[from] eke_prefetch_store::Error),
+    /// Nothing is known of it.
+    #[error("nothing is known of {0}: `eke prefetch list` shows what was learned, by its path")]
+    Unknown(String),
+    /// One process learns into a store.
+    #[error(
+        "process {pid} learns into {} already; `eke down` ends what the agent started, and --store takes another directory",
+        store.display()
+    )]
+    AlreadyRuns {
+        /// That process, or `unknown`.
+        pid: String,
+        /// The directory.
+        store: PathBuf,
+    },
+    /// There is no descriptor or thread.
+    #[error("cannot begin to read: {0}")]
+    Begin(#[source] std::io::Error),
+}
+
+/// Runs until `shutdown` is readable.
+///
+/// # Errors
+/// As [`Error::Wait`]; whatever else fails is said, and the rest goes on.
+pub fn run(
+    root: &Root,
+    options: &Options,
+    clock: &dyn Clock,
+    shutdown: BorrowedFd<'_>,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    heap::share();
+    let mut said = None;
+    let _lock = lock(root, options, &mut said)?;
+    said.into_iter().for_each(&mut *say);
+    let mut watch = Watch::start(root, Settings::default());
+    let mut process = Process::new(root, options, clock, watch.source().to_string());
+    process.find_running();
+    say(process.ready());
+    loop {
+        process.turn(&mut watch);
+        process.said.drain(..).for_each(&mut *say);
+        if is_readable(shutdown)? {
+            process.end();
+            process.said.drain(..).for_each(&mut *say);
+            return Ok(());
+        }
+    }
+}
+
+/// One process a store. Where no lock can be had the store cannot be written either, and something else is done instead.
+fn lock(root: &Root, options: &Options, said: &mut Option<Said>) -> Result<Option<Lock>, Error> {
+    match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(Refused::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),
+        Err(e) => {
+            *said = Some(Said::Trouble { what: e.to_string() });
+            Ok(None)
+        }
+    }
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(e) => Err(Error::Wait(e)),
+    }
+}
+
+/// When something was done last, by CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Done {
+    flush: Duration,
+    state: Duration,
+    pub(super) choice: Duration,
+}
+
+pub(super) struct Process<'a> {
+    pub(super) root: &'a Root,
+    pub(super) options: &'a Options,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) library: Library,
+    pub(super) predictor: Eke,
+    pub(super) running: Running,
+    pub(super) pending: Pending,
+    pub(super) looks: Looks,
+    pub(super) disks: Disks,
+    pub(super) fetcher: Fetcher,
+    pub(super) glances: Glances,
+    pub(super) ahead: Option<Going>,
+    pub(super) at_exec: AtExec,
+    /// What the next choice is for; none: nothing happened since the last.
+    pub(super) due: Option<Occasion>,
+    /// What became of each program's files last.
+    pub(super) verdicts: BTreeMap<ProgramId, Discriminant<Verdict>>,
+    pub(super) done: Done,
+    pub(super) began: Duration,
+    pub(super) state: PrefetchState,
+    pub(super) told: PrefetchState,
+    pub(super) said: Vec<Said>,
+}
+
+impl<'a> Process<'a> {
+    fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
+        let now = clock.now();
+        let mut library = Library::open(root, options, now);
+        let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
+        let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
+        let fetcher = Fetcher::new(root.clone(), Limits::default());
+        fetcher.know(disks.figures());
+        let mut said = library.take_said();
+        let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
+            said.push(Said::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
+            Eke::default()
+        });
+        let state = PrefetchState { pid: std::process::id(), source, ..PrefetchState::default() };
+        Self {
+            root,
+            options,
+            clock,
+            library,
+            predictor,
+            running: Running::default(),
+            pending: Pending::default(),
+            looks: Looks::default(),
+            disks,
+            fetcher,
+            glances: Glances::default(),
+            ahead: None,
+            at_exec: AtExec::default(),
+            due: None,
+            verdicts: BTreeMap::new(),
+            done: Done::default(),
+            began: now.mono,
+            state,
+            told: PrefetchState::default(),
+            said,
+        }
+    }
+
+    fn ready(&self) -> Said {
+        Said::Ready {
+            source: self.state.source.clone(),
+            programs: self.library.len(),
+            store: self.library.path().map(Into::into).unwrap_or_default(),
+        }
+    }
+
+    /// What runs when this begins is no start, and its users' sessions are under way.
+    fn find_running(&mut self) {
+        let now_s = self.local_s(self.clock.now());
+        for pid in eke_linux::read::pids(self.root) {
+            let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
+            self.running.found_user(uid);
+            let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
+            let id = id.filter(|id| self.library.known(*id).is_some());
+            self.running.executed(pid, uid, id);
+            id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
+        }
+    }
+
+    fn turn(&mut self, watch: &mut Watch) {
+        let reads = self.ahead.is_some() || self.at_exec.is_busy();
+        let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
+        watch.turn_to(pace, &|| clock.now(), self);
+        let now = self.clock.now();
+        self.look_after_reading(now);
+        self.measure(now);
+        if self.is_choice_due(now) {
+            self.choose(now);
+        }
+        self.keep_up(now);
+        self.said.extend(self.library.take_said());
+    }
+
+    fn take(&mut self, news: News, now: Now) {
+        match news {
+            News::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
+            News::Exit { pid, .. } => {
+                self.at_exec.ended(pid);
+                let user = self.running.user(pid).unwrap_or_default();
+                let events = self.running.ended(pid);
+                events.into_iter().for_each(|event| self.happened(event, user, now));
+            }
+            News::Launch(finished) => self.learned(&finished, now),
+            News::Trouble(what) => self.said.push(Said::Trouble { what }),
+        }
+    }
+
+    fn executed(&mut self, exec: &Exec, is_learned: bool, now: Now) {
+        let program = exec.program.as_ref().filter(|program| self.library.known(program.id()).is_some());
+        let events = self.running.executed(exec.pid, exec.uid, program.map(Program::id));
+        let starts = events.iter().any(|event| matches!(event, Event::Start(_)));
+        events.into_iter().for_each(|event| self.happened(event, exec.uid, now));
+        let Some(program) = program.filter(|_| starts) else { return };
+        if !is_learned {
+            self.library.seen(program, now);
+        }
+        // What is part of another program's launch is in that one's set.
+        if exec.launch.is_none() {
+            self.read_at_exec(program, exec, now);
+        }
+    }
+
+    fn happened(&mut self, event: Event, user: u32, now: Now) {
+        let happened = Happened { at_s: self.local_s(now), user, event };
+        self.predictor.observe(&happened);
+        self.library.happened(happened);
+        match event {
+            Event::Session => self.due = Some(Occasion::Session),
+            Event::Start(program) => {
+                self.state.launches += 1;
+                self.due = self.due.or(Some(Occasion::Ahead));
+                self.used(program);
+            }
+            Event::Stop(_) => {}
+        }
+    }
+
+    fn used(&mut self, program: ProgramId) {
+        self.verdicts.remove(&program);
+        let Some((bytes, decision)) = self.pending.started(program) else { return };
+        self.state.foreseen += 1;
+        self.state.used = self.state.used + Bytes(bytes);
+        decision.into_iter().for_each(|decision| self.library.after(decision, pending::used(bytes)));
+    }
+
+    fn learned(&mut self, finished: &Finished, now: Now) {
+        let launch = &finished.launch;
+        let program = name(&launch.program);
+        if !finished.is_worth {
+            self.said.push(Said::NotKept { program });
+            return;
+        }
+        let Some((files, bytes)) = self.library.learned(launch, now) else { return };
+        self.state.learned += 1;
+        let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
+        self.said.push(Said::Learned { program, took_s, files, bytes, cold_bytes });
+    }
+
+    fn keep_up(&mut self, now: Now) {
+        if now.mono.saturating_sub(self.done.flush) >= FLUSH {
+            self.done.flush = now.mono;
+            self.flush(now);
+            heap::give_back();
+        }
+        if now.mono.saturating_sub(self.done.state) >= KEEP_STATE {
+            self.done.state = now.mono;
+            self.keep_predictor();
+        }
+    }
+
+    fn flush(&mut self, now: Now) {
+        for (bytes, decision) in self.pending.wasted(unix_s(now)) {
+            decision.into_iter().for_each(|decision| self.library.after(decision, pending::wasted(bytes)));
+        }
+        self.library.flush(now);
+        for forgotten in self.library.refresh(now) {
+            self.predictor.forget(forgotten);
+            self.glances.forget(forgotten);
+        }
+        self.library.mend(self.root, self.options, now);
+        self.state.programs = self.library.len() as u64;
+        if self.options.tells_agent && self.state != self.told {
+            self.told = self.state.clone();
+            let up_s = now.mono.saturating_sub(self.began).as_secs();
+            let state = PrefetchState { up_s, ..self.state.clone() };
+            if let Err(e) = state::save(self.root, state::PREFETCH, &state) {
+                self.said.push(Said::Trouble { what: e.to_string() });
+            }
+        }
+    }
+
+    fn keep_predictor(&mut self) {
+        match self.predictor.to_state() {
+            Ok(bytes) => self.library.put_state(PREDICTOR.0, PREDICTOR.1, &bytes),
+            Err(e) => self.said.push(Said::Trouble { what: format!("habits cannot be kept: {e}") }),
+        }
+    }
+
+    fn end(&mut self) {
+        let now = self.clock.now();
+        self.ahead = None;
+        self.flush(now);
+        self.keep_predictor();
+        if self.options.tells_agent {
+            let forgotten = state::forget(self.root, state::PREFETCH);
+            self.said.extend(forgotten.err().map(|e| Said::Trouble { what: e.to_string() }));
+        }
+        self.said.extend(self.library.take_said());
+    }
+
+    pub(super) fn local_s(&self, now: Now) -> f64 {
+        now.real_ns as f64 / 1e9 + self.clock.east_of_utc_s() as f64
+    }
+}
+
+/// An exec is heard before the tracers of pages are attached for it: what it will read can be asked for meanwhile.
+impl Listen for Process<'_> {
+    fn known(&mut self, program: &Program) -> Known {
+        let id = program.id();
+        Known { runs: self.running.runs(id), ..self.library.known(id).unwrap_or_default() }
+    }
+
+    fn hear(&mut self, news: News) {
+        self.take(news, self.clock.now());
+    }
+}

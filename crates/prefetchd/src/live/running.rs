@@ -1,0 +1,135 @@
+//! Which programs run, by their processes. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eke_prefetch_model::happened::Event;
+use eke_prefetch_model::program::ProgramId;
+
+/// Processes that are known at most; of more the oldest numbers are forgotten.
+const MOST: usize = 32_768;
+
+/// A process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    uid: u32,
+    program: Option<ProgramId>,
+}
+
+/// The processes that were seen to begin.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    by_pid: BTreeMap<u32, Process>,
+    users: BTreeMap<u32, usize>,
+    programs: BTreeMap<ProgramId, usize>,
+    /// Users who were there when this began: their next process begins no session.
+    found: BTreeSet<u32>,
+}
+
+impl Running {
+    /// A user whose processes run already.
+    pub fn found_user(&mut self, uid: u32) {
+        self.found.insert(uid);
+    }
+
+    /// A process executed a program (`None`: one that is not known). A session begins with a person's first process, a start is that
+    /// of a program's first.
+    pub fn executed(&mut self, pid: u32, uid: u32, program: Option<ProgramId>) -> Vec<Event> {
+        if self.by_pid.len() >= MOST {
+            let oldest = self.by_pid.keys().next().copied();
+            oldest.into_iter().for_each(|pid| drop(self.ended(pid)));
+        }
+        let mut events = Vec::new();
+        let before = self.by_pid.insert(pid, Process { uid, program });
+        let of_user = self.users.entry(uid).or_default();
+        *of_user += 1;
+        if *of_user == 1 && is_person(uid) && !self.found.remove(&uid) {
+            events.push(Event::Session);
+        }
+        if let Some(program) = program {
+            let count = self.programs.entry(program).or_default();
+            *count += 1;
+            if *count == 1 {
+                events.push(Event::Start(program));
+            }
+        }
+        // Only now: a process that becomes another program is no log-out.
+        events.extend(before.and_then(|before| self.one_less(before)));
+        events
+    }
+
+    /// A process ended.
+    pub fn ended(&mut self, pid: u32) -> Vec<Event> {
+        let process = self.by_pid.remove(&pid);
+        process.and_then(|process| self.one_less(process)).into_iter().collect()
+    }
+
+    fn one_less(&mut self, process: Process) -> Option<Event> {
+        less(&mut self.users, process.uid);
+        process.program.filter(|program| less(&mut self.programs, *program)).map(Event::Stop)
+    }
+
+    /// Does a process of this program run?
+    pub fn runs(&self, program: ProgramId) -> bool {
+        self.programs.contains_key(&program)
+    }
+
+    /// The user of a process.
+    pub fn user(&self, pid: u32) -> Option<u32> {
+        self.by_pid.get(&pid).map(|process| process.uid)
+    }
+}
+
+/// One less; was it the last?
+fn less<K: Ord + Copy>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
+    let Some(count) = counts.get_mut(&key) else { return false };
+    *count -= 1;
+    let last = *count == 0;
+    if last {
+        counts.remove(&key);
+    }
+    last
+}
+
+/// Users from 1000 on are people (`UID_MIN` of login.defs(5)); 65534 is nobody. So is root on a machine where people work as root, but
+/// its first process says nothing.
+fn is_person(uid: u32) -> bool {
+    (1000..65_534).contains(&uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ProgramId = ProgramId(1);
+
+    #[test]
+    fn a_program_starts_with_its_first_process_and_stops_with_its_last() {
+        let mut running = Running::default();
+        running.found_user(1000);
+        assert_eq!(running.executed(10, 1000, Some(A)), [Event::Start(A)]);
+        assert_eq!(running.executed(11, 1000, Some(A)), []);
+        assert!(running.runs(A) && !running.runs(ProgramId(2)));
+        assert_eq!(running.ended(10), []);
+        assert_eq!(running.ended(10), [], "told twice");
+        assert_eq!(running.executed(11, 1000, None), [Event::Stop(A)], "it became another program");
+        assert_eq!(running.ended(99), []);
+    }
+
+    #[test]
+    fn a_session_is_a_persons_first_process() {
+        let mut running = Running::default();
+        running.found_user(1000);
+        assert_eq!(running.executed(10, 1000, None), [], "was there before");
+        assert_eq!(running.executed(12, 1001, Some(A)), [Event::Session, Event::Start(A)]);
+        assert_eq!(running.executed(13, 0, None), []);
+        running.ended(10);
+        assert_eq!(running.executed(14, 1000, None), [Event::Session], "logged out and in again");
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut running = Running::default();
+        (0..MOST as u32 + 10).for_each(|pid| drop(running.executed(pid + 1, 1000, Some(A))));
+        assert_eq!((running.by_pid.len(), running.programs[&A], running.users[&1000]), (MOST, MOST, MOST));
+    }
+}

@@ -1,0 +1,163 @@
+//! Tracing by BPF: the programs of `bpf/launch.bpf.c`.
+//!
+//! # Layout
+//! - [`load`]: from the object to programs that the kernel took; [`buffer`]: the ring buffer's records
+//! - [`told`]: records to what learning knows
+//!
+//! Those of exec and exit are attached as long as this lives. Those of pages are attached with the first launch that is learned, and
+//! let go with the last.
+
+mod buffer;
+mod load;
+mod told;
+
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use eke_linux::Root;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+
+use self::buffer::Buffer;
+use self::told::Teller;
+use super::mapped;
+use super::process;
+use super::record::decode;
+use super::tracer::{Refused, Trace};
+use eke_prefetch_model::learn::{LaunchId, Seen};
+
+/// Attached always.
+const PROCESSES: [&str; 2] = ["on_exec", "on_exit"];
+/// Attached while something is learned.
+const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
+
+/// BPF programs, attached.
+#[derive(Debug)]
+pub struct Bpf {
+    root: Root,
+    teller: Teller,
+    /// Launches that are learned.
+    launches: BTreeSet<LaunchId>,
+    /// What the processes had mapped when their launches began, to be told.
+    caught_up: Vec<Seen>,
+    /// Events lost, as counted by the kernel's side, that were told of.
+    lost: u64,
+    /// Before the object: it is dropped first.
+    page_links: Vec<Link>,
+    #[expect(dead_code, reason = "held: its programs stay attached")]
+    process_links: Vec<Link>,
+    buffer: Buffer,
+    processes: MapHandle,
+    counts: MapHandle,
+    object: Object,
+}
+
+impl Bpf {
+    /// Loads the programs and attaches those of processes; with what they cannot see on this kernel.
+    ///
+    /// # Errors
+    /// Why not: no BTF, not permitted, or what the kernel said to which program.
+    pub fn start(root: &Root) -> Result<(Self, Vec<String>), Refused> {
+        let (object, blind) = load::load(root)?;
+        let map = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name);
+            let found =
+                found.ok_or_else(|| Refused::new("find a BPF map", format!("no {name} in the object")))?;
+            MapHandle::try_from(&found).map_err(|e| Refused::new(format!("take the BPF map {name}"), e))
+        };
+        let bpf = Self {
+            root: root.clone(),
+            teller: Teller::new(root),
+            launches: BTreeSet::new(),
+            caught_up: Vec::new(),
+            lost: 0,
+            page_links: Vec::new(),
+            process_links: load::attach(&object, &PROCESSES)?,
+            buffer: Buffer::of(&map("events")?)?,
+            processes: map("processes")?,
+            counts: map("counts")?,
+            object,
+        };
+        Ok((bpf, blind))
+    }
+
+    fn mark(&self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
+        self.processes
+            .update(&pid.to_ne_bytes(), &launch.0.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| Refused::new(format!("follow process {pid}"), e))
+    }
+
+    fn unmark(&self, launch: LaunchId) {
+        let of = |key: &Vec<u8>| self.processes.lookup(key, MapFlags::ANY).ok().flatten();
+        let keys: Vec<Vec<u8>> = self
+            .processes
+            .keys()
+            .filter(|key| of(key).is_some_and(|value| value == launch.0.to_ne_bytes()))
+            .collect();
+        for key in keys {
+            _ = self.processes.delete(&key);
+        }
+    }
+
+    /// Events lost since the last call: of the ring buffer, and processes that were not followed.
+    fn newly_lost(&mut self) -> u64 {
+        let counts =
+            self.counts.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+        let count = |at: usize| {
+            counts.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+        };
+        let lost = count(0) + count(8);
+        let newly = lost.saturating_sub(self.lost);
+        self.lost = lost;
+        newly
+    }
+}
+
+impl Trace for Bpf {
+    fn wait(&mut self, at_most: Duration) {
+        if self.caught_up.is_empty() {
+            self.buffer.wait(at_most);
+        }
+    }
+
+    fn read(&mut self, each: &mut dyn FnMut(Seen)) {
+        self.teller.refresh();
+        self.caught_up.drain(..).for_each(&mut *each);
+        let records = self.buffer.take();
+        for record in records.iter().filter_map(decode) {
+            self.teller.tell(record, each);
+        }
+        let lost = self.newly_lost();
+        if lost > 0 {
+            each(Seen::Lost(lost));
+        }
+    }
+
+    /// First marked, then attached, then looked back: what comes in between is told twice rather than not at all.
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
+        self.mark(launch, pid)?;
+        if self.page_links.is_empty() {
+            self.page_links = load::attach(&self.object, &PAGES).inspect_err(|_| self.unmark(launch))?;
+        }
+        self.launches.insert(launch);
+        for child in process::descendants(&self.root, pid) {
+            if self.mark(launch, child).is_ok() {
+                self.caught_up.push(Seen::Fork { pid: child, launch });
+            }
+        }
+        mapped::look(&self.root, &self.teller.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
+        Ok(())
+    }
+
+    fn forget(&mut self, launch: LaunchId) {
+        self.launches.remove(&launch);
+        self.unmark(launch);
+        if self.launches.is_empty() {
+            self.page_links.clear();
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.buffer.fd())
+    }
+}

@@ -1,0 +1,156 @@
+//! Records to what learning knows: paths, programs, launches.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use eke_linux::Root;
+use eke_model::units::PageSize;
+
+use super::super::mounts::Mounts;
+use super::super::places::{Device, inside};
+use super::super::process;
+use super::super::record::{self, Record};
+use eke_prefetch_model::file_set::{Kind, Stamp};
+use eke_prefetch_model::learn::{Exec, Found, How, Inode, LaunchId, Seen, script};
+use eke_prefetch_model::pages::MachineSpan;
+use eke_prefetch_model::program::Program;
+
+/// What is needed beside the records.
+#[derive(Debug)]
+pub struct Teller {
+    root: Root,
+    /// The mounts of this host.
+    pub mounts: Mounts,
+    page: PageSize,
+}
+
+const S_IFMT: u16 = 0o170_000;
+const S_IFBLK: u16 = 0o060_000;
+const S_IFDIR: u16 = 0o040_000;
+
+impl Teller {
+    /// Reads the mounts.
+    pub fn new(root: &Root) -> Self {
+        Self { root: root.clone(), mounts: Mounts::read(root), page: root.page_size() }
+    }
+
+    /// Reads the mounts again, if they changed.
+    pub fn refresh(&mut self) {
+        self.mounts.refresh();
+    }
+
+    /// Tells what a record says.
+    pub fn tell(&mut self, record: Record<'_>, each: &mut dyn FnMut(Seen)) {
+        match record {
+            Record::Exec(exec) => each(Seen::Exec(self.exec(&exec))),
+            Record::Exit { launch, pid, at_ns } => {
+                each(Seen::Exit { pid, at: Duration::from_nanos(at_ns), launch: some(launch) });
+            }
+            Record::Fork { launch, pid } => each(Seen::Fork { pid, launch: LaunchId(launch) }),
+            Record::File(file) => {
+                let (launch, inode) = (LaunchId(file.launch), inode(file.dev, file.ino));
+                each(Seen::File { launch, inode, found: self.file(&file) });
+            }
+            Record::Pages(pages) => self.pages(&pages, each),
+        }
+    }
+
+    fn exec(&self, exec: &record::Exec<'_>) -> Exec {
+        Exec {
+            pid: exec.pid,
+            parent: exec.parent,
+            uid: exec.uid,
+            at: Duration::from_nanos(exec.at_ns),
+            launch: some(exec.launch),
+            program: self.program(exec),
+        }
+    }
+
+    /// The path is asked of the process where the kernel's side did not get to its end.
+    fn program(&self, exec: &record::Exec<'_>) -> Option<Program> {
+        let device = Device::of_kernel(exec.dev);
+        let exe: PathBuf = match exec.names {
+            Some(names) => self.mounts.find(device, &inside(names)).map(|place| place.path),
+            None => process::exe(&self.root, exec.pid),
+        }?;
+        if !script::is_interpreter(&exe) {
+            return Some(Program::of_exe(exe));
+        }
+        let cwd = process::cwd(&self.root, exec.pid);
+        let more = if exec.has_more_args { process::args(&self.root, exec.pid) } else { Vec::new() };
+        let (args, is_whole) =
+            if more.is_empty() { (exec.args, !exec.has_more_args) } else { (&more[..], true) };
+        Some(script::program(exe, &process::split_args(args, is_whole), cwd.as_deref()))
+    }
+
+    fn file(&mut self, file: &record::File<'_>) -> Option<Found> {
+        let device = Device::of_kernel(file.dev);
+        if file.mode & S_IFMT == S_IFBLK {
+            return self.mounts.device(device);
+        }
+        let names = file.names.filter(|_| file.nlink > 0)?;
+        let dev = device.st_dev();
+        if file.mode & S_IFMT == S_IFDIR {
+            let stamp = Stamp { dev, ino: file.ino, ..Stamp::default() };
+            return self.mounts.file(device, &inside(names), Kind::Directory, stamp);
+        }
+        let stamp = Stamp { dev, ino: file.ino, size: file.size, mtime_ns: file.mtime_ns };
+        self.mounts.file(device, &inside(names), Kind::File, stamp)
+    }
+
+    fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(Seen)) {
+        let (launch, inode) = (LaunchId(pages.launch), inode(pages.dev, pages.ino));
+        let how = match pages.how {
+            0 => How::Added,
+            1 => How::Fault,
+            2 => How::Mapped,
+            _ => How::Read,
+        };
+        for span in spans(pages.first, pages.mask) {
+            each(Seen::Pages { launch, inode, span: span.in_4k(self.page), how });
+        }
+    }
+}
+
+fn some(launch: u32) -> Option<LaunchId> {
+    (launch != 0).then_some(LaunchId(launch))
+}
+
+fn inode(dev: u32, ino: u64) -> Inode {
+    Inode { dev: Device::of_kernel(dev).st_dev(), ino }
+}
+
+/// The runs of bits that are set; bit 0 is the machine's page `first`.
+fn spans(first: u64, mask: u64) -> Vec<MachineSpan> {
+    let mut spans = Vec::new();
+    let mut at = 0u32;
+    while at < 64 && mask >> at != 0 {
+        let from = at + (mask >> at).trailing_zeros();
+        let end = from + (mask >> from).trailing_ones();
+        spans.extend(MachineSpan::new(first.saturating_add(from.into()), first.saturating_add(end.into())));
+        at = end;
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_runs_of_pages() {
+        let plain = |mask| spans(64, mask).iter().map(|span| (span.first, span.end)).collect::<Vec<_>>();
+        assert_eq!(plain(0), []);
+        assert_eq!(plain(u64::MAX), [(64, 128)]);
+        assert_eq!(plain(0b1011), [(64, 66), (67, 68)]);
+        assert_eq!(plain(1 << 63 | 2), [(65, 66), (127, 128)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn runs_are_the_bits(mask in 0u64..) {
+            let back = spans(0, mask).iter().flat_map(|span| span.first..span.end).fold(0u64, |bits, page| bits | 1 << page);
+            proptest::prop_assert_eq!(back, mask);
+        }
+    }
+}

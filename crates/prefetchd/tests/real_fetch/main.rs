@@ -1,0 +1,375 @@
+//! Fetching on the real kernel: exactly what is wished, nothing that somebody put in its place, and never in anybody's way.
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "test code")]
+
+mod glance;
+mod silent;
+mod stage;
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::mount_of;
+use eke_prefetch_model::{Kind, PAGE_BYTES, Pages, Span, Stamp};
+use eke_prefetchd::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
+use eke_prefetchd::fetch::{Ended, Fetcher, Haste, Limits, Want};
+use eke_slow_disk::Profile;
+use eke_testkit::real::{lacking, lock_machine, skip};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+use self::silent::{Silence, Silent};
+use self::stage::{Stage, pages, quick, resident, run, until, wait, want, whole};
+
+fn fetcher() -> Fetcher {
+    Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
+}
+
+/// What is known of the disk of a path once these figures were measured.
+fn figures(path: &Path, measured: Option<Measured>) -> Figures {
+    let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
+    decide(below(&Root::host(), mount_of(path, &mounts).unwrap(), &mounts), measured)
+}
+
+fn like(request_s: f64, mb_per_s: f64) -> Measured {
+    Measured {
+        request_s,
+        near_request_s: request_s / 2.0,
+        depth_gain: 1.0,
+        byte_s: 1e-6 / mb_per_s,
+        reads: 1,
+        bytes: 1,
+        took_s: 1.0,
+    }
+}
+
+#[test]
+fn exactly_the_wished_pages_are_there_and_are_not_read_again() {
+    let Some(stage) = Stage::set("exactly_the_wished_pages_are_there_and_are_not_read_again", quick()) else {
+        return;
+    };
+    let path = stage.file("a/file", 8 << 20);
+    let some = pages(&[(0, 3), (100, 101), (700, 1100), (2047, 2048)]);
+    let wanted = want(&path, some.clone());
+    stage.cool();
+    let report = wait(&fetcher().start(vec![wanted.clone()], Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
+    let there = resident(&File::open(&path).unwrap(), 2048);
+    let all: std::collections::BTreeSet<u64> =
+        some.spans().iter().flat_map(|span| span.first..span.end).collect();
+    assert_eq!(there, all);
+    assert_eq!((report.fetched_bytes, report.there_bytes), (some.bytes(), 0));
+
+    let read = stage.disk.stats().reads;
+    let again = wait(&fetcher().start(vec![wanted], Haste::AtExec).unwrap());
+    assert_eq!((again.fetched_bytes, again.there_bytes, again.pieces), (0, some.bytes(), 0));
+    assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
+}
+
+#[test]
+fn a_rotating_disk_is_read_by_places_and_all_is_there() {
+    let Some(stage) = Stage::set("a_rotating_disk_is_read_by_places_and_all_is_there", quick()) else {
+        return;
+    };
+    let files: Vec<_> = (0..40).map(|n| stage.file(&format!("d{}/f{n}", n % 4), 300_000)).collect();
+    let mut wants: Vec<Want> = files.iter().rev().map(|path| whole(path)).collect();
+    wants.push(want(&stage.top().join("d1"), Pages::default()));
+    stage.cool();
+    let fetcher = fetcher();
+    fetcher.know(vec![figures(&files[0], Some(like(0.008, 60.0)))]);
+    let report = wait(&fetcher.start(wants, Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.failed, report.notes.len()), (Some(Ended::Done), 0, 0), "{report:?}");
+    assert_eq!((report.located, report.directories), (40, 1));
+    assert!(files.iter().all(|path| resident(&File::open(path).unwrap(), 74).len() == 74));
+    assert_eq!(report.fetched_bytes, 40 * 74 * PAGE_BYTES);
+}
+
+/// Looks at everything, as a launch would.
+fn walk(dir: &Path) -> usize {
+    let each = fs::read_dir(dir).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        let meta = fs::symlink_metadata(&path).unwrap();
+        1 + if meta.is_dir() { walk(&path) } else { 0 }
+    });
+    each.sum()
+}
+
+#[test]
+fn with_the_devices_pages_a_tree_is_walked_without_the_disk() {
+    let Some(stage) = Stage::set("with_the_devices_pages_a_tree_is_walked_without_the_disk", quick()) else {
+        return;
+    };
+    (0..300).for_each(|n| drop(stage.file(&format!("d{}/e{}/f{n}", n % 7, n % 3), 10)));
+    stage.cool();
+    let before = stage.disk.stats().reads.requests;
+    let seen = walk(&stage.top());
+    let cold_reads = stage.disk.stats().reads.requests - before;
+    assert!(seen > 300 && cold_reads > 5, "cold, a walk reads: {cold_reads}");
+
+    // What a tracer would have seen.
+    let device = File::open(stage.device()).unwrap();
+    let learned: Pages = resident(&device, (256 << 20) / PAGE_BYTES)
+        .into_iter()
+        .filter_map(|page| Span::new(page, page + 1))
+        .collect();
+    drop(device);
+    let dev = fs::metadata(stage.top()).map(|meta| std::os::unix::fs::MetadataExt::dev(&meta)).unwrap();
+    let metadata = Want {
+        path: stage.device(),
+        kind: Kind::Device,
+        stamp: Stamp { dev, ..Stamp::default() },
+        pages: learned,
+    };
+    stage.cool();
+    let report = wait(&fetcher().start(vec![metadata], Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
+    let before = stage.disk.stats().reads.requests;
+    assert_eq!(walk(&stage.top()), seen);
+    assert_eq!(
+        stage.disk.stats().reads.requests - before,
+        0,
+        "all of it was there ({cold_reads} reads without)"
+    );
+}
+
+#[test]
+fn what_was_put_in_a_files_place_is_not_touched() {
+    let Some(stage) = Stage::set("what_was_put_in_a_files_place_is_not_touched", quick()) else { return };
+    let names = ["fifo", "link", "replaced", "changed", "gone", "node", "socket"];
+    let files: Vec<_> = names.iter().map(|name| stage.file(name, 100_000)).collect();
+    let secret = stage.file("secret", 100_000);
+    let wants: Vec<Want> = files.iter().map(|path| whole(path)).collect();
+    files.iter().for_each(|path| fs::remove_file(path).unwrap());
+    mknodat(CWD, &files[0], FileType::Fifo, Mode::RUSR, 0).unwrap();
+    symlink(&secret, &files[1]).unwrap();
+    stage.file("replaced", 100_000);
+    stage.file("changed", 100_001);
+    // The disk's own node, elsewhere: reading it would read the disk.
+    let dev = fs::metadata(stage.device()).map(|meta| std::os::unix::fs::MetadataExt::rdev(&meta)).unwrap();
+    mknodat(CWD, &files[5], FileType::BlockDevice, Mode::RUSR, dev).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(&files[6]).unwrap());
+    let mut wants = wants;
+    let device = Stamp { dev, ..Stamp::default() };
+    wants.push(Want {
+        path: files[5].clone(),
+        kind: Kind::Device,
+        stamp: device,
+        pages: pages(&[(20_000, 20_100)]),
+    });
+    stage.cool();
+    let report = wait(&fetcher().start(wants, Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.fetched_bytes, report.pieces), (Some(Ended::Done), 0, 0), "{report:?}");
+    assert_eq!(report.failed, 8, "{report:?}");
+    let why = |name: &str| &report.failures.iter().find(|failure| failure.path.ends_with(name)).unwrap().why;
+    assert!(why("fifo").contains("FIFO") && why("link").contains("symbolic link"), "{report:?}");
+    assert!(why("replaced").contains("is there now") || why("replaced").contains("changed"), "{report:?}");
+    for path in [&files[2], &files[3], &secret] {
+        assert_eq!(resident(&File::open(path).unwrap(), 25).len(), 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn errors_of_the_disk_are_counted_and_said() {
+    let Some(stage) = Stage::set("errors_of_the_disk_are_counted_and_said", quick()) else { return };
+    let (small, large) = (stage.file("small", 1 << 20), stage.file("large", 40 << 20));
+    let wants = |path: &Path| vec![whole(path)];
+    stage.cool();
+    // Their metadata is there before.
+    let open = [&small, &large].map(|path| File::open(path).unwrap());
+    open.iter().for_each(|file| assert_eq!(file.read_at(&mut [0; 1], 0).unwrap(), 1));
+    stage.disk.fail_by_chance(1.0, 1, rustix::io::Errno::IO);
+    let report = wait(&fetcher().start(wants(&small), Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.fetched_bytes), (Some(Ended::Done), 0), "{report:?}");
+    assert!(report.failed >= 1 && report.failures[0].why.contains("Input/output error"), "{report:?}");
+    assert_eq!(report.left_bytes + report.there_bytes, 1 << 20);
+    let report = wait(&fetcher().start(wants(&large), Haste::AtExec).unwrap());
+    assert_eq!(report.ended, Some(Ended::Errors), "a disk that only fails is left alone: {report:?}");
+    assert!(report.failed < 40, "{report:?}");
+    stage.disk.heal();
+    let report = wait(&fetcher().start(wants(&large), Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
+}
+
+#[test]
+fn a_fetch_that_is_stopped_ends_and_says_what_is_left() {
+    let slow = Profile { rate: 10_000_000, ..Profile::plain() };
+    let Some(stage) = Stage::set("a_fetch_that_is_stopped_ends_and_says_what_is_left", slow) else { return };
+    let path = stage.file("file", 60 << 20);
+    let wanted = whole(&path);
+    stage.cool();
+    let fetch = fetcher().start(vec![wanted], Haste::AtExec).unwrap();
+    until("something is fetched", || fetch.report().pieces > 0);
+    fetch.stop();
+    let report = wait(&fetch);
+    assert_eq!(report.ended, Some(Ended::Stopped));
+    assert!(report.fetched_bytes > 0 && report.left_bytes > 0, "{report:?}");
+    assert_eq!(report.fetched_bytes + report.left_bytes + report.there_bytes, 60 << 20);
+}
+
+#[test]
+fn without_memory_to_spare_nothing_is_read_ahead() {
+    let Some(stage) = Stage::set("without_memory_to_spare_nothing_is_read_ahead", quick()) else { return };
+    let path = stage.file("file", 4 << 20);
+    let wanted = whole(&path);
+    stage.cool();
+    let fetcher = Fetcher::new(Root::host(), Limits { reserve_bytes: u64::MAX, ..Limits::default() });
+    let fetch = fetcher.start(vec![wanted.clone()], Haste::Ahead).unwrap();
+    until("it waits for memory", || fetch.report().waits_for_memory == 1);
+    fetch.stop();
+    assert_eq!((wait(&fetch).fetched_bytes, fetch.report().left_bytes), (0, 4 << 20));
+    let report = wait(&fetcher.start(vec![wanted], Haste::AtExec).unwrap());
+    assert_eq!(report.fetched_bytes, 4 << 20, "a program that has begun wants it all the same");
+}
+
+/// Reads a page here and there around the page cache, as fast as the disk answers.
+struct Reader {
+    stop: Arc<AtomicBool>,
+    reads: Arc<AtomicU64>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Reader {
+    fn start(device: &Path) -> Self {
+        let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let direct = OFlags::DIRECT.bits() as i32;
+        let file = fs::OpenOptions::new().read(true).custom_flags(direct).open(device).unwrap();
+        let (ended, count) = (Arc::clone(&stop), Arc::clone(&reads));
+        let thread = std::thread::spawn(move || {
+            let mut memory = vec![0; 8192];
+            let start = memory.as_ptr().align_offset(4096);
+            while !ended.load(Ordering::Relaxed) {
+                let nth = count.fetch_add(1, Ordering::Relaxed);
+                file.read_exact_at(&mut memory[start..start + 4096], nth * 7919 % 60_000 * PAGE_BYTES)
+                    .unwrap();
+            }
+        });
+        Self { stop, reads, thread: Some(thread) }
+    }
+
+    fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
+    let slow = Profile { rate: 10_000_000, iops: Some(400), ..Profile::plain() };
+    let Some(stage) = Stage::set("ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards", slow) else {
+        return;
+    };
+    let path = stage.file("file", 48 << 20);
+    let wanted = whole(&path);
+    let fetcher = fetcher();
+    fetcher.know(vec![figures(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
+    stage.cool();
+    let fetch = fetcher.start(vec![wanted], Haste::Ahead).unwrap();
+    until("it reads", || fetch.report().pieces >= 3);
+    let waits = fetch.report().waits_for_disk;
+    let reader = Reader::start(&stage.device());
+    until("the reader reads", || reader.reads() > 1);
+    let began = fetch.report().pieces;
+    until("it waits", || fetch.report().waits_for_disk > waits);
+    let stopped = fetch.report().pieces;
+    assert!(stopped - began < 60, "of about 200 pieces it read {} after the other began", stopped - began);
+    let more = reader.reads() + 200;
+    until("the reader has read on", || reader.reads() > more);
+    let meanwhile = fetch.report().pieces;
+    assert!(meanwhile - stopped <= 1, "only what was under way: {}", meanwhile - stopped);
+    drop(reader);
+    let report = wait(&fetch);
+    assert_eq!((report.ended, report.fetched_bytes), (Some(Ended::Done), 48 << 20), "{report:?}");
+}
+
+/// As a server that is known to be quick.
+fn known_quick(silent: &[&Silent]) -> Vec<Figures> {
+    silent.iter().map(|silent| figures(silent.top(), Some(like(0.001, 100.0)))).collect()
+}
+
+#[test]
+fn file_systems_that_hang_hold_up_nobody_and_are_not_asked_again() {
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip("file_systems_that_hang_hold_up_nobody_and_are_not_asked_again", &why);
+    }
+    let _machine = lock_machine();
+    let here = tempfile::tempdir().unwrap();
+    fs::write(here.path().join("file"), [1; 5000]).unwrap();
+    let ours = whole(&here.path().canonicalize().unwrap().join("file"));
+    let silent = [Silence::Read, Silence::Lookup, Silence::Read, Silence::Lookup].map(Silent::mount);
+    let wants = |silent: &Silent| -> Vec<Want> {
+        let each = (0..6).map(|n| {
+            let (path, stamp) = silent.file(&format!("f{n}"));
+            Want { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]) }
+        });
+        each.collect()
+    };
+    let limits = Limits { reserve_bytes: 0, patience: Duration::from_millis(300), ..Limits::default() };
+    let fetcher = Fetcher::new(Root::host(), limits);
+    let unknown = wait(&fetcher.start(wants(&silent[0]), Haste::AtExec).unwrap());
+    assert_eq!((unknown.left_behind, unknown.failed), (0, 6), "servers are left alone: {unknown:?}");
+
+    fetcher.know(known_quick(&silent.iter().collect::<Vec<_>>()));
+    let mut both = wants(&silent[0]);
+    both.push(ours.clone());
+    let report = wait(&fetcher.start(both, Haste::AtExec).unwrap());
+    assert_eq!((report.left_behind, fetcher.left_behind()), (1, 1), "one thread found out: {report:?}");
+    assert_eq!(report.fetched_bytes + report.there_bytes, 8192, "the other disk is read");
+    let report = wait(&fetcher.start(wants(&silent[0]), Haste::AtExec).unwrap());
+    assert_eq!((report.left_behind, report.failed), (0, 6), "it is not asked again: {report:?}");
+
+    let rest: Vec<Want> = silent[1..].iter().flat_map(wants).collect();
+    let report = wait(&fetcher.start(rest, Haste::AtExec).unwrap());
+    assert_eq!(
+        (report.left_behind, fetcher.left_behind(), report.ended),
+        (3, 4, Some(Ended::Hangs)),
+        "{report:?}"
+    );
+    let report = wait(&fetcher.start(vec![ours.clone()], Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.there_bytes), (Some(Ended::Hangs), 0), "four wait, nobody is sent");
+    silent.iter().for_each(Silent::answer);
+    until("they all come back", || fetcher.left_behind() == 0);
+    let report = wait(&fetcher.start(vec![ours], Haste::AtExec).unwrap());
+    assert_eq!((report.ended, report.there_bytes), (Some(Ended::Done), 8192));
+}
+
+#[test]
+fn a_disk_with_an_arm_is_told_by_its_requests() {
+    let Some(stage) = Stage::set("a_disk_with_an_arm_is_told_by_its_requests", Profile::laptop()) else {
+        return;
+    };
+    run("sync", &[]);
+    let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
+    let under = below(&Root::host(), mount_of(&stage.top(), &mounts).unwrap(), &mounts);
+    let target = Target::of(&under).unwrap();
+    assert_eq!(target.path, stage.device());
+    let mut measured = None;
+    // Who looks at new disks is done soon.
+    until("the disk is quiet", || {
+        measured = measure(&Root::host(), &target, 1)
+            .map_err(|e| assert!(e.to_string().contains("others use")))
+            .ok();
+        measured.is_some()
+    });
+    let measured = measured.unwrap();
+    assert!(
+        measured.request_s > 0.004 && measured.bytes <= 8 << 20,
+        "no request is quicker than the model: {measured:?}"
+    );
+    let decided = decide(under, Some(measured));
+    assert_ne!(decided.kind, DiskKind::Flash, "{:?}", decided.why);
+
+    let reader = Reader::start(&stage.device());
+    until("the reader reads", || reader.reads() > 2);
+    let refused = measure(&Root::host(), &target, 2).unwrap_err().to_string();
+    assert!(refused.contains("others use the disk"), "{refused}");
+}

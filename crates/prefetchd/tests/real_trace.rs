@@ -1,0 +1,384 @@
+//! Tracing by BPF on the running kernel: what programs on a small ext4 touch is what was learned.
+#![cfg(feature = "bpf")]
+#![expect(clippy::disallowed_methods, reason = "test code")]
+
+mod tracing;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use eke_linux::Root;
+use eke_prefetch_model::{Ended, Kind, Pages, Span};
+use eke_prefetchd::trace::{News, Way, available};
+use eke_testkit::real::{SameDisks, skip};
+use tracing::{Disk, Session, touched};
+
+/// What the machine must look like again at the end, and why the test cannot run.
+fn start(test: &str) -> Option<SameDisks> {
+    let why = tracing::lacking().or_else(|| available(&Root::host()).err().map(|why| why.to_string()));
+    if let Some(why) = why {
+        skip(test, &why);
+        return None;
+    }
+    Some(SameDisks::start())
+}
+
+fn pages(spans: &[(u64, u64)]) -> Pages {
+    spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect()
+}
+
+/// Not a test: the process that `tracing::mapper` starts.
+#[test]
+fn maps_when_told_to() {
+    tracing::map_when_told_to();
+}
+
+#[test]
+fn pages_that_are_read_are_seen_exactly() {
+    let Some(_machine) = start("pages_that_are_read_are_seen_exactly") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let cold = session.launch(
+        "dd if=data of=/dev/null bs=4096 skip=5 count=3; dd if=data of=/dev/null bs=10000 count=1 skip=60",
+    );
+    let data = touched(&cold, &disk.path("data")).unwrap();
+    assert_eq!(data.pages, pages(&[(5, 8), (146, 149)]));
+    assert_eq!((data.kind, data.stamp.size), (Kind::File, 256 * 4096));
+    assert!(cold.cold_bytes >= 6 * 4096, "{}", cold.cold_bytes);
+    assert_eq!(cold.program.exe, disk.path("start"));
+    assert_eq!(cold.ended, Ended::Exited);
+
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(disk.path("data")).unwrap();
+    let mtime_ns = metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec();
+    assert_eq!(
+        (data.stamp.dev, data.stamp.ino, data.stamp.mtime_ns),
+        (metadata.dev(), metadata.ino(), mtime_ns)
+    );
+
+    let warm = session.launch("dd if=data of=/dev/null bs=4096 skip=5 count=3");
+    assert_eq!(touched(&warm, &disk.path("data")).unwrap().pages, pages(&[(5, 8)]));
+    assert!(warm.cold_bytes < cold.cold_bytes, "{} {}", warm.cold_bytes, cold.cold_bytes);
+}
+
+#[test]
+fn the_end_of_a_file_is_the_end_of_its_pages() {
+    let Some(_machine) = start("the_end_of_a_file_is_the_end_of_its_pages") else { return };
+    let disk = Disk::new();
+    std::fs::write(disk.path("short"), [7; 5000]).unwrap();
+    disk.remount();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let launch = session.launch("dd if=short of=/dev/null bs=1M; dd if=data of=/dev/null bs=1M skip=0");
+    assert_eq!(launch.ended, Ended::Exited);
+    assert_eq!(touched(&launch, &disk.path("short")).unwrap().pages, pages(&[(0, 2)]));
+    assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 256)]));
+}
+
+#[test]
+fn pages_that_are_mapped_are_seen_with_those_around() {
+    let Some(_machine) = start("pages_that_are_mapped_are_seen_with_those_around") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let launch = session.launch(&tracing::mapper(&disk, "data", "3,100,200", 0));
+    let found = &touched(&launch, &disk.path("data")).unwrap().pages;
+    assert!([3, 100, 200].iter().all(|page| found.has(*page)), "{found:?}");
+    // 64 KiB around each (fault_around_bytes), aligned to addresses and not to the file
+    let around = pages(&[(0, 19), (85, 116), (185, 216)]);
+    assert!(found.without(&around).is_empty(), "{found:?}");
+}
+
+/// Large folios are mapped whole from Linux 6.18 on, and no tracepoint tells.
+#[test]
+fn all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not() {
+    let Some(_machine) = start("all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not") else {
+        return;
+    };
+    let disk = Disk::new();
+    let long = disk.path("long");
+    std::fs::write(&long, vec![7; 12 << 20]).unwrap();
+    disk.remount();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let is_told = |pages: &str| {
+        format!("EKE_MAPPED='{}' {}", told.path().display(), tracing::mapper(&disk, "long", pages, 0))
+    };
+    let mut check = |script: &str| {
+        let launch = session.launch(script);
+        let mapped = std::fs::read_to_string(told.path()).unwrap();
+        let mapped: Vec<u64> = mapped.lines().map(|page| page.parse().unwrap()).collect();
+        let mapped = pages(&mapped.iter().map(|page| (*page, page + 1)).collect::<Vec<_>>());
+        let found = &touched(&launch, &long).unwrap().pages;
+        assert!(mapped.has(700), "{mapped:?}");
+        assert!(mapped.without(found).is_empty(), "{mapped:?} are mapped, {found:?} found");
+    };
+    check(&is_told("700,701,702,703,2900"));
+    // The kernel reads ahead in folios that grow.
+    std::fs::read(&long).unwrap();
+    check(&is_told("700,1100,1700,2300,2500"));
+}
+
+/// LibreOffice asks for libraries of which it touches half: who reads them late keeps it from what it waits for.
+#[test]
+fn pages_that_are_asked_for_are_seen_though_nobody_touches_them() {
+    let test = "pages_that_are_asked_for_are_seen_though_nobody_touches_them";
+    let Some(_machine) = start(test) else { return };
+    if let Some(deaf) = available(&Root::host()).unwrap().iter().find(|what| what.contains("madvise(2)")) {
+        return skip(test, deaf);
+    }
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let asks = format!("EKE_ASK=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
+    let launch = session.launch(&asks);
+    let found = &touched(&launch, &disk.path("data")).unwrap().pages;
+    let asked = pages(&[(100, 132)]);
+    assert!(asked.without(found).is_empty() && found.has(3), "{found:?}");
+    assert!(found.without(&asked).without(&pages(&[(0, 19)])).is_empty(), "{found:?}");
+}
+
+#[test]
+fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
+    let Some(_machine) = start("of_a_huge_file_are_seen_the_pages_that_were_touched") else { return };
+    let disk = Disk::new();
+    let huge = disk.huge();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let launch = session.launch(&tracing::mapper(&disk, "huge", "0,13000000", 0));
+    let found = &touched(&launch, &huge).unwrap().pages;
+    assert!(found.has(0) && found.has(13_000_000) && found.count() <= 48, "{found:?}");
+}
+
+#[test]
+fn directories_are_seen_as_pages_of_the_device() {
+    let Some(_machine) = start("directories_are_seen_as_pages_of_the_device") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    session.launch("ls many");
+    disk.remount();
+    let cold = session.launch("ls -l many");
+    let device =
+        cold.set.files.iter().find(|file| file.path.as_os_str().as_bytes().starts_with(b"/dev/loop"));
+    let device = device.unwrap_or_else(|| panic!("no device: {cold:?}"));
+    // 400 entries of 40 bytes are some blocks, 400 inodes of 256 bytes are 25 pages
+    assert!(device.kind == Kind::Device && device.pages.count() >= 25, "{device:?}");
+    let warm = session.launch("ls -l many");
+    assert!(!warm.set.files.iter().any(|file| file.path == device.path), "{warm:?}");
+}
+
+/// What was learned of a cold launch, read before the next cold one, leaves that nearly nothing to wait for.
+#[test]
+fn what_was_learned_is_what_a_cold_launch_needs() {
+    let Some(_machine) = start("what_was_learned_is_what_a_cold_launch_needs") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let script =
+        "ls -l many; dd if=data of=/dev/null bs=4096 skip=40 count=60; cat 'many/a file of a long name 7'";
+    session.launch(script);
+    disk.remount();
+    let cold = session.launch(script);
+    disk.remount();
+    for file in &cold.set.files {
+        match file.kind {
+            Kind::Device => tracing::read_pages(&disk.device(), &file.pages),
+            Kind::File if file.path.starts_with(disk.place()) => tracing::read_pages(&file.path, &file.pages),
+            _ => {}
+        }
+    }
+    let again = session.launch(script);
+    assert!(cold.cold_bytes >= 80 * 4096, "{cold:?}");
+    assert!(again.cold_bytes * 20 <= cold.cold_bytes, "{} after {}", again.cold_bytes, cold.cold_bytes);
+}
+
+#[test]
+fn scripts_are_programs_of_their_own_whatever_their_names() {
+    let Some(_machine) = start("scripts_are_programs_of_their_own_whatever_their_names") else { return };
+    let disk = Disk::new();
+    let name = disk.place().join(OsStr::from_bytes(b"a \n\xff script"));
+    std::fs::write(&name, format!("#!/bin/sh\n[ -e '{}' ]\n", disk.path("data").display())).unwrap();
+    std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let mut child = Command::new(&name).spawn().unwrap();
+    let pid = child.id();
+    let program = session.until("the script", |news| match news {
+        News::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
+        _ => None,
+    });
+    assert!(child.wait().unwrap().success());
+    assert_eq!(program.script.as_ref(), Some(&name));
+    assert_eq!(program.exe, std::fs::canonicalize("/bin/sh").unwrap());
+    let long = session.until("its end", |news| match news {
+        News::Exit { pid: ended, at } if *ended == pid => Some(*at),
+        _ => None,
+    });
+    assert!(!long.is_zero());
+}
+
+#[test]
+fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
+    let test = "a_set_uid_program_is_learned_and_is_of_who_started_it";
+    let Some(_machine) = start(test) else { return };
+    if let Some(why) = eke_testkit::real::no_program(&["setpriv"]) {
+        return skip(test, &why);
+    }
+    const NOBODY: u32 = 65_534;
+    let disk = Disk::new();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(disk.place().parent().unwrap(), 0o755);
+    mode(&disk.path("start"), 0o4755);
+    let mut session = Session::new(Way::Bpf, &disk);
+    let mut child = Command::new("setpriv")
+        .args([&format!("--reuid={NOBODY}"), "--clear-groups", "--"])
+        .arg(disk.path("start"))
+        .args(["-c", "sleep 1; dd if=data of=/dev/null bs=4096 count=2"])
+        .current_dir(disk.place())
+        .spawn()
+        .unwrap();
+    let (pid, exe) = (child.id(), disk.path("start"));
+    let (uid, id) = session.until("the exec", |news| match news {
+        News::Exec(exec, id) if exec.pid == pid && exec.program.as_ref().is_some_and(|p| p.exe == exe) => {
+            Some((exec.uid, (*id)?))
+        }
+        _ => None,
+    });
+    assert_eq!(uid, NOBODY);
+    let launch = session.until("the launch", |news| match news {
+        News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+        _ => None,
+    });
+    assert!(child.wait().unwrap().success());
+    assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 2)]));
+}
+
+#[test]
+fn a_thousand_children_are_one_launch() {
+    let Some(_machine) = start("a_thousand_children_are_one_launch") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let script = "i=0; while [ $i -lt 1000 ]; do (exec /bin/true) & i=$((i+1)); done; wait; dd if=data of=/dev/null bs=4096 count=1";
+    let launch = session.launch(script);
+    let inside = session.execs().filter(|exec| exec.launch.is_some()).count();
+    assert_eq!(launch.ended == Ended::Lost, session.has_lost());
+    if !session.has_lost() {
+        assert_eq!((launch.ended, inside), (Ended::Exited, 1001));
+        assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 1)]));
+    }
+    assert_eq!(session.learning(), 0);
+}
+
+#[test]
+fn deleted_files_and_pseudo_files_are_left_out() {
+    let Some(_machine) = start("deleted_files_and_pseudo_files_are_left_out") else { return };
+    let disk = Disk::new();
+    std::fs::write(disk.path("gone"), [1; 9000]).unwrap();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let launch = session.launch("exec 5<gone; rm gone; dd of=/dev/null <&5; dd if=/proc/version of=/dev/null; ls /sys /dev /proc/self");
+    let unreal = |path: &[u8]| {
+        [&b"/proc"[..], b"/sys", disk.path("gone").as_os_str().as_bytes()]
+            .iter()
+            .any(|root| path.starts_with(root))
+    };
+    let found: Vec<_> =
+        launch.set.files.iter().filter(|file| unreal(file.path.as_os_str().as_bytes())).collect();
+    assert!(found.is_empty(), "{found:?}");
+    let has_libc = launch.set.files.iter().any(|file| file.path.ends_with("libc.so.6"));
+    assert!(has_libc, "the others are there: {launch:?}");
+}
+
+#[test]
+fn of_hard_links_the_one_in_use_is_told() {
+    let Some(_machine) = start("of_hard_links_the_one_in_use_is_told") else { return };
+    let disk = Disk::new();
+    let links: Vec<_> = ["link 1", "link 2", "link 3"].iter().map(|name| disk.path(name)).collect();
+    links.iter().for_each(|link| std::fs::hard_link(disk.path("data"), link).unwrap());
+    let mut session = Session::new(Way::Bpf, &disk);
+    for link in &links {
+        links.iter().for_each(|link| _ = std::fs::metadata(link));
+        let launch = session.launch(&format!("dd if='{}' of=/dev/null bs=4096 count=2", link.display()));
+        assert!(touched(&launch, link).is_some(), "{link:?} {launch:?}");
+    }
+}
+
+#[test]
+fn a_burst_of_execs_is_seen_or_counted_as_lost() {
+    let Some(_machine) = start("a_burst_of_execs_is_seen_or_counted_as_lost") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let script = "i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done";
+    let mut shell = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
+    let pid = shell.id();
+    while shell.try_wait().unwrap().is_none() {
+        session.turn();
+    }
+    session.until("its end", |news| {
+        matches!(news, News::Exit { pid: ended, .. } if *ended == pid).then_some(())
+    });
+    let seen = session.execs().filter(|exec| exec.parent == pid).count();
+    assert!(seen == 2000 || session.has_lost(), "{seen} seen, and nothing said of the others");
+    assert_eq!(session.learning(), 0);
+}
+
+/// The BPF programs and the links that this process holds, by what the kernel says of its descriptors: others may trace too.
+fn held() -> (BTreeSet<u32>, usize) {
+    let entries = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    let infos: Vec<String> = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect();
+    let program =
+        |info: &String| info.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().parse().ok();
+    let links = infos.iter().filter(|info| info.contains("link_type:")).count();
+    (infos.iter().filter_map(program).collect(), links)
+}
+
+#[test]
+fn nothing_stays_attached() {
+    let Some(_machine) = start("nothing_stays_attached") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(Way::Bpf, &disk);
+    let (programs, links) = held();
+    assert!(
+        programs.len() >= 4 && links == 2,
+        "only exec and exit while nothing is learned: {programs:?} {links}"
+    );
+    let mut child = tracing::shell(&disk.place(), "exit 0");
+    while session.learning() == 0 {
+        session.turn();
+    }
+    assert_eq!(held().1, programs.len(), "all of them while something is learned");
+    drop(child.stdin.take());
+    assert!(child.wait().is_ok());
+    session.until("the launch", |news| matches!(news, News::Launch(_)).then_some(()));
+    assert_eq!(held().1, 2);
+    drop(session);
+    assert_eq!(held().1, 0);
+    // the kernel lets go of programs when all processors have left them
+    let is_gone = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        !libbpf_rs::query::ProgInfoIter::default().any(|program| programs.contains(&program.id))
+    });
+    assert!(is_gone, "{programs:?}");
+}
+
+#[test]
+fn without_btf_the_reason_is_said() {
+    let empty = tempfile::tempdir().unwrap();
+    let why = available(&Root::at(empty.path())).unwrap_err().to_string();
+    assert!(why.contains("sys/kernel/btf/vmlinux"), "{why}");
+}
+
+#[test]
+fn on_older_kernels_less_is_seen_and_that_is_said() {
+    let Some(_machine) = start("on_older_kernels_less_is_seen_and_that_is_said") else { return };
+    let older = tempfile::tempdir().unwrap();
+    let place = older.path().join("sys/kernel/btf");
+    std::fs::create_dir_all(&place).unwrap();
+    let btf = String::from_utf8_lossy(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).into_owned();
+    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_mm_filemap_get_pages", "")).unwrap();
+    let blind = available(&Root::at(older.path())).unwrap();
+    assert!(blind.len() == 1 && blind[0].contains("reads of what is in memory"), "{blind:?}");
+    assert!(!blind[0].contains("page faults"), "{blind:?}");
+
+    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_sched_process_exec", "")).unwrap();
+    let why = available(&Root::at(older.path())).unwrap_err().to_string();
+    assert!(why.contains("sched_process_exec"), "{why}");
+}

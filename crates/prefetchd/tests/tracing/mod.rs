@@ -1,0 +1,299 @@
+//! What tests of tracing share: a small file system of their own, and a program on it whose launches are learned.
+#![allow(dead_code, reason = "no test uses all of it")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
+
+use std::cell::Cell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_linux::Root;
+use eke_prefetch_model::learn::{Exec, Known, LaunchId, Now, Settings};
+use eke_prefetch_model::{Launch, PAGE_BYTES, Pages, Program, Touched};
+use eke_prefetchd::trace::{Listen, News, Tracer, Watch, Way};
+use tempfile::TempDir;
+
+/// Longer than any test takes where nothing is wrong.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why these tests cannot run here.
+pub fn lacking() -> Option<String> {
+    let needs = ["/dev/loop-control", "/proc/self/mountinfo"];
+    eke_testkit::real::lacking(&needs)
+        .or_else(|| eke_testkit::real::no_program(&["mkfs.ext4", "mount", "umount", "dd", "ls", "sh"]))
+}
+
+/// An ext4 of its own, unmounted and removed when dropped.
+#[derive(Debug)]
+pub struct Disk {
+    dir: TempDir,
+    copies: Cell<u32>,
+}
+
+impl Disk {
+    /// With a shell as `start`, 256 pages in `data`, and 400 files in `many`.
+    pub fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let disk = Self { dir, copies: Cell::new(0) };
+        std::fs::create_dir(disk.place()).unwrap();
+        std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
+        run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
+        disk.mount();
+        // By a process of its own: what this one has open for writing a child of another test may have, too, and is not executed then.
+        assert!(
+            Command::new("cp").args(["-L", "/bin/sh"]).arg(disk.path("start")).status().unwrap().success()
+        );
+        let data: Vec<u8> = (0..256 * 4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        std::fs::write(disk.path("data"), data).unwrap();
+        std::fs::create_dir(disk.path("many")).unwrap();
+        (0..400).for_each(|n| {
+            std::fs::write(disk.path(&format!("many/a file of a long name {n}")), b"x").unwrap()
+        });
+        disk.remount();
+        disk
+    }
+
+    /// A file of 50 GB, with nothing in it.
+    pub fn huge(&self) -> PathBuf {
+        let path = self.path("huge");
+        std::fs::File::create(&path).unwrap().set_len(50 << 30).unwrap();
+        path
+    }
+
+    fn image(&self) -> PathBuf {
+        self.dir.path().join(format!("image{}", self.copies.get()))
+    }
+
+    pub fn place(&self) -> PathBuf {
+        self.dir.path().join("place")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place().join(name)
+    }
+
+    /// Up to 32 blocks of inodes around the root's would come with the mount, sooner or later: they are not a launch's
+    /// (`inode_readahead_blks`, Documentation/admin-guide/ext4.rst; 0 is none).
+    fn mount(&self) {
+        let options = "loop,inode_readahead_blks=0";
+        run("mount", &["-o".as_ref(), options.as_ref(), self.image().as_ref(), self.place().as_ref()]);
+    }
+
+    /// The block device that it is on now.
+    pub fn device(&self) -> PathBuf {
+        let mounts = eke_linux::parse::mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
+        mounts.into_iter().find(|mount| mount.place == self.place()).map(|mount| mount.source).unwrap()
+    }
+
+    /// Nothing of it is in memory afterwards: it is a copy, since another process's mounts may hold the file system that was.
+    pub fn remount(&self) {
+        rustix::fs::syncfs(std::fs::File::open(self.place()).unwrap()).unwrap();
+        run("umount", &[self.place().as_ref()]);
+        let before = self.image();
+        self.copies.set(self.copies.get() + 1);
+        std::fs::copy(&before, self.image()).unwrap();
+        std::fs::remove_file(before).unwrap();
+        self.mount();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let umount =
+            || Command::new("umount").arg(self.place()).status().is_ok_and(|status| status.success());
+        if !(0..50).any(|_| {
+            umount() || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        }) {
+            _ = Command::new("umount").arg("-l").arg(self.place()).status();
+        }
+    }
+}
+
+fn run(program: &str, args: &[&std::ffi::OsStr]) {
+    let done = Command::new(program).args(args).output().unwrap();
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A watch that learns what is on a disk of the tests, and nothing else of the machine.
+#[derive(Debug)]
+pub struct Session {
+    watch: Watch,
+    told: Told,
+}
+
+/// What was told, and of what there is to be told.
+#[derive(Debug)]
+struct Told {
+    place: PathBuf,
+    news: Vec<News>,
+}
+
+impl Listen for Told {
+    fn known(&mut self, program: &Program) -> Known {
+        let learned = if program.exe.starts_with(&self.place) { 0 } else { 100 };
+        Known { learned, ..Known::default() }
+    }
+
+    fn hear(&mut self, news: News) {
+        self.news.push(news);
+    }
+}
+
+impl Session {
+    /// The time for a launch is long: this machine may be busy.
+    pub fn new(way: Way, disk: &Disk) -> Self {
+        Self::at(way, disk.place())
+    }
+
+    /// Of a disk that another process has set up.
+    pub fn at(way: Way, place: PathBuf) -> Self {
+        let quiet = Duration::from_secs(30);
+        let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
+        let tracer = Tracer::start_by(&Root::host(), way).unwrap();
+        Self { watch: Watch::with(tracer, settings), told: Told { place, news: Vec::new() } }
+    }
+
+    pub fn turn(&mut self) {
+        let now = || Now { mono: Duration::from_millis(eke_linux::read::monotonic_ms()), real_ns: 1 };
+        self.watch.turn_to(Duration::from_millis(50), &now, &mut self.told);
+    }
+
+    /// Turns until this is found in the news.
+    pub fn until<T>(&mut self, what: &str, found: impl Fn(&News) -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = self.told.news.iter().find_map(&found) {
+                return found;
+            }
+            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.told.news);
+            self.turn();
+        }
+    }
+
+    /// What was seen of the launch of a shell on the disk that runs this, from the moment on when it is learned.
+    pub fn launch(&mut self, script: &str) -> Launch {
+        let mut child = shell(&self.told.place, script);
+        let pid = child.id();
+        let id = self.until("the exec", |news| begun(news, pid));
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let launch = self.until("the launch", |news| match news {
+            News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+            _ => None,
+        });
+        assert!(child.wait().unwrap().success());
+        launch
+    }
+
+    pub fn learning(&self) -> usize {
+        self.watch.learning()
+    }
+
+    /// The execs so far.
+    pub fn execs(&self) -> impl Iterator<Item = &Exec> {
+        self.told.news.iter().filter_map(|news| match news {
+            News::Exec(exec, _) => Some(exec),
+            _ => None,
+        })
+    }
+
+    /// Was said that something was lost?
+    pub fn has_lost(&self) -> bool {
+        self.told.news.iter().any(|news| matches!(news, News::Trouble(_)))
+    }
+}
+
+/// The shell on the disk, which waits for a line first.
+pub fn shell(place: &Path, script: &str) -> Child {
+    Command::new(place.join("start"))
+        .args(["-c", &format!("read go; {script}")])
+        .current_dir(place)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn begun(news: &News, pid: u32) -> Option<LaunchId> {
+    match news {
+        News::Exec(exec, id) if exec.pid == pid => *id,
+        _ => None,
+    }
+}
+
+/// Reads these pages of a file.
+pub fn read_pages(path: &Path, pages: &Pages) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::open(path).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
+    for span in pages.spans() {
+        let mut buffer = vec![0; usize::try_from(span.bytes()).unwrap()];
+        file.read_at(&mut buffer, span.first * PAGE_BYTES).unwrap();
+    }
+}
+
+/// A file of a launch.
+pub fn touched<'a>(launch: &'a Launch, path: &Path) -> Option<&'a Touched> {
+    launch.set.files.iter().find(|file| file.path == path)
+}
+
+/// Maps a file and looks at a byte of each of these pages, and asks for those from the first to before the second of `asked`.
+pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>) {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+    let file = std::fs::File::open(path).unwrap();
+    let bytes = file.metadata().unwrap().len() as usize;
+    #[expect(unsafe_code, reason = "mapped as programs map their libraries")]
+    // SAFETY: the whole file is mapped, read within its bounds, and unmapped
+    unsafe {
+        let at = mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, &file, 0).unwrap();
+        if let Some((first, end)) = asked {
+            let from = at.cast::<u8>().add(first * 4096).cast();
+            madvise(from, (end - first) * 4096, Advice::WillNeed).unwrap();
+        }
+        for page in pages {
+            std::ptr::read_volatile(at.cast::<u8>().add(page * 4096));
+        }
+        if let Some(told) = std::env::var_os("EKE_MAPPED") {
+            std::fs::write(told, mapped(at as u64 / 4096, bytes.div_ceil(4096))).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(
+            std::env::var("EKE_STAY_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(0),
+        ));
+        munmap(at, bytes).unwrap();
+    }
+}
+
+/// Which of these pages of this process's are mapped, each a line (bit 63, Documentation/admin-guide/mm/pagemap.rst).
+fn mapped(first: u64, count: usize) -> String {
+    use std::os::unix::fs::FileExt;
+    let mut words = vec![0; count * 8];
+    std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut words, first * 8).unwrap();
+    let is_there = |word: &[u8]| word[7] & 0x80 != 0;
+    words
+        .chunks(8)
+        .enumerate()
+        .filter(|(_, word)| is_there(word))
+        .map(|(page, _)| format!("{page}\n"))
+        .collect()
+}
+
+/// The command of a process that maps a file of the disk and touches these pages: this test's own program.
+pub fn mapper(disk: &Disk, name: &str, pages: &str, stay_ms: u32) -> String {
+    format!(
+        "EKE_MAP='{}' EKE_PAGES='{pages}' EKE_STAY_MS={stay_ms} '{}' --exact maps_when_told_to",
+        disk.path(name).display(),
+        std::env::current_exe().unwrap().display()
+    )
+}
+
+/// What that process does.
+pub fn map_when_told_to() {
+    let (Some(path), Ok(pages)) = (std::env::var_os("EKE_MAP"), std::env::var("EKE_PAGES")) else { return };
+    let numbers = |text: &str| text.split(',').map(|page| page.parse().unwrap()).collect::<Vec<usize>>();
+    let asked = std::env::var("EKE_ASK").ok().map(|asked| numbers(&asked));
+    map_and_touch(Path::new(&path), &numbers(&pages), asked.map(|asked| (asked[0], asked[1])));
+}

@@ -1,0 +1,27 @@
+//! A whole trace as text.
+
+use eke_prefetch_model::happened::Event;
+use eke_prefetch_model::trace_text::{Names, happened_row, header, map_row, unescaped};
+
+use super::Trace;
+
+/// A whole trace: events in order, then maps by program. A trace that was read and had its names hashed keeps those hashes if they are written
+/// plain.
+pub fn write(trace: &Trace, names: Names) -> String {
+    let name = |program| trace.names.get(&program).map_or(&b"?"[..], Vec::as_slice);
+    let mut text = header();
+    for happened in &trace.happened {
+        let program = match happened.event {
+            Event::Start(program) | Event::Stop(program) => name(program),
+            Event::Session => b"",
+        };
+        text.push_str(&happened_row(happened, program, names));
+    }
+    for program in trace.maps.programs() {
+        for map in trace.maps.of(program).iter().map(|map| trace.maps.all()[*map]) {
+            let file = unescaped(&trace.maps.files()[map.file]).unwrap_or_default();
+            text.push_str(&map_row(name(program), &file, map.span, names));
+        }
+    }
+    text
+}
