@@ -6,26 +6,11 @@
 
 use serde::Serialize;
 
+use crate::evidence::Evidence;
 use crate::figures::{Measured, overlap};
 pub use crate::limit::Limit;
 use crate::limit::limit;
-use crate::measure::{Bare, Sessions};
 use crate::suite::Suite;
-
-/// What the decision rests on.
-#[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
-    /// All that was measured.
-    pub measured: &'a [Measured],
-    /// What somebody, or eke before, has set.
-    pub configured: Option<&'a Suite>,
-    /// Several at once.
-    pub sessions: Option<&'a Sessions>,
-    /// The link itself, without ssh.
-    pub bare: Option<&'a Bare>,
-    /// Everything that both ends offer and the policy allows.
-    pub allowed: &'a [Suite],
-}
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -169,6 +154,7 @@ fn macs(chosen: &Suite, allowed: &[Suite]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Sessions;
     use crate::figures::Flow;
     use crate::parse::sample::Used;
 

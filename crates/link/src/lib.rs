@@ -11,7 +11,7 @@
 //! - [`plan`]: what is measured, in which order, within 20 s and 200 MB (pure)
 //! - [`measure`]: does it, through the system's own `ssh`; the only part that starts processes
 //! - [`figures`]: what the samples come to (pure)
-//! - [`decide`]: which cipher (pure); [`limit`]: what keeps it from being faster (pure)
+//! - [`evidence`]: what a decision rests on; [`decide`]: which cipher (pure); [`limit`]: what keeps it from being faster (pure)
 //! - [`compress`]: is compression worth it, by what a real X session moved (pure)
 //! - [`far`]: the far end of the link itself, without ssh, where eke is there too
 //! - [`advice`]: what else would help, and what is wrong with the link (pure)
@@ -23,6 +23,7 @@ pub mod advice;
 pub mod compress;
 pub mod decide;
 mod error;
+pub mod evidence;
 pub mod far;
 pub mod figures;
 pub mod limit;

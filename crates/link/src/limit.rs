@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::decide::Evidence;
+use crate::evidence::Evidence;
 use crate::figures::{Flow, Measured};
 use crate::parse::sample::Used;
 

@@ -5,7 +5,6 @@
 //! - [`sample`]: raw counters of one instant, as the kernel gives them
 //! - [`model`]: rates and shares, a pure function of two samples
 //! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
-//! - [`remedy`]: the four stages that every remedy has
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
 //! - [`histogram`]: latencies in powers of two
 //! - [`text`]: foreign text for a terminal or a log; [`repeats`]: how often a log has lines of one kind
@@ -16,7 +15,6 @@
 pub mod config;
 pub mod histogram;
 pub mod model;
-pub mod remedy;
 pub mod repeats;
 pub mod sample;
 pub mod snapshot;

@@ -5,7 +5,7 @@
 //! - [`probe`]: those facts from a [`eke_linux::Root`]; reads only
 //! - [`measure`]: what compression gives on this machine's own pages, and what its disks take
 //! - [`decide`]: from facts and figures to a plan; pure
-//! - [`remedy`]: the four stages together, and scratch devices that stand in the journal
+//! - [`remedy`]: probing and measuring on the real machine, with scratch devices that stand in the journal
 //! - [`live`]: what the agent does while a plan is applied
 //! - [`error`]: what can go wrong in the two stages that touch the machine
 //!

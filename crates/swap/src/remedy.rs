@@ -4,7 +4,6 @@ use eke_apply::session::Session;
 use eke_apply::zram;
 use eke_linux::Root;
 use eke_model::model::Model;
-use eke_model::remedy::Remedy;
 use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -24,54 +23,25 @@ pub const MEASURE: &str = "measure";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Swap;
 
-/// What was predicted beside what is.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
-    /// RAM saved net of the pool.
-    pub saved: Bytes,
-    /// Bytes held per byte of pool, as predicted.
-    pub predicted_ratio: Option<f64>,
-    /// As it is; `None` while nothing is held.
-    pub real_ratio: Option<f64>,
-}
-
-impl Remedy for Swap {
-    type Machine = Root;
-    type Facts = Facts;
-    type Measured = Measured;
-    type Settings = Wish;
-    type Report = Report;
-    type Error = Error;
-
-    fn name(&self) -> &'static str {
-        decide::REMEDY
-    }
-
-    fn probe(&self, root: &Root) -> Result<Facts> {
+impl Swap {
+    /// Reads what the machine has; changes nothing.
+    ///
+    /// # Errors
+    /// The kernel's files cannot be read.
+    pub fn probe(&self, root: &Root) -> Result<Facts> {
         probe::probe(root)
     }
 
-    /// Without root nothing is made on the machine and every figure is an estimate, marked as such.
-    fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
+    /// Measures in bounded time. What it changes for that is journaled and gone when it returns. Without root it changes nothing, and every
+    /// number is an estimate, marked as such.
+    ///
+    /// # Errors
+    /// The kernel refused what every measurement needs.
+    pub fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
         self.measure_about(root, facts, &About::default())
     }
 
-    fn plan(&self, facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Plan> {
-        Ok(decide::decide(facts, measured, wish)?.plan)
-    }
-
-    fn report(&self, plan: &Plan, model: &Model) -> Report {
-        Report {
-            saved: model.saved,
-            predicted_ratio: plan.prediction.as_ref().map(|p| p.ratio),
-            real_ratio: model.effective_ratio,
-        }
-    }
-}
-
-impl Swap {
-    /// [`Remedy::measure`] of a part of the machine: the programs of a box.
+    /// As [`Swap::measure`], of a part of the machine: the programs of a box.
     ///
     /// # Errors
     /// As there.

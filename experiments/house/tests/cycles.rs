@@ -38,8 +38,6 @@ const ALLOWED: &[&[&str]] = &[
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
     // crates/apply
     &["boot/act.rs", "boot/detect.rs", "boot/plan.rs"],
-    // crates/link
-    &["decide.rs", "limit.rs"],
     // crates/prefetch-model
     &["choose/holes.rs", "choose/pick.rs"],
     // crates/prefetch-store

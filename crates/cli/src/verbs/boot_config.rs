@@ -4,7 +4,6 @@ use eke_apply::boot::{self, BootPlan, ZswapBoot};
 use eke_apply::files as kernel_files;
 use eke_apply::files::{Change, Content};
 use eke_apply::state;
-use eke_model::remedy::Remedy;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_present::exit::{Failure, Outcome, Status};

@@ -1,7 +1,6 @@
 //! `eke doctor`: what this kernel can and cannot do for eke, each line with its reason.
 
 use eke_apply::knob;
-use eke_model::remedy::Remedy;
 use eke_present::exit::{Outcome, Status};
 use eke_present::programs;
 use eke_present::table::Table;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use eke_apply::{journal, state};
-use eke_model::remedy::Remedy;
 use eke_model::step::Plan;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, expected};

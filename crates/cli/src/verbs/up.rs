@@ -8,7 +8,6 @@ use eke_apply::revert::{self, Outcome as Undone};
 use eke_apply::session::Session;
 use eke_apply::state;
 use eke_linux::cgroup::name;
-use eke_model::remedy::Remedy;
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;

@@ -26,6 +26,7 @@ use serde::Serialize;
 
 use crate::decide::{self, Decision};
 use crate::error::{Error, Result};
+use crate::evidence::Evidence;
 use crate::figures::Measured;
 use crate::plan::{self, Budget};
 use crate::policy::{Offers, Policy};
@@ -135,7 +136,7 @@ pub fn run(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool, tell: &dyn Fn(&str))
         Err(why) => (None, Some(why)),
     };
     let sessions = run.several(opened.channels, &slices.measured, began)?;
-    let evidence = decide::Evidence {
+    let evidence = Evidence {
         measured: &slices.measured,
         configured: met.configured.as_ref(),
         sessions: sessions.as_ref(),

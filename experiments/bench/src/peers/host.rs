@@ -4,7 +4,6 @@ use std::path::Path;
 
 use eke_linux::cgroup::name;
 use eke_linux::{Root, read, zram};
-use eke_model::remedy::Remedy;
 use eke_model::units::Bytes;
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
