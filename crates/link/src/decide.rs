@@ -154,8 +154,8 @@ fn macs(chosen: &Suite, allowed: &[Suite]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Sessions;
     use crate::figures::Flow;
+    use crate::measure::Sessions;
     use crate::parse::sample::Used;
 
     const GCM: &str = "aes128-gcm@openssh.com";

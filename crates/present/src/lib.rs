@@ -8,18 +8,26 @@
 //! - [`stop`]: Ctrl-C, SIGTERM and a hang-up as a flag
 //! - [`programs`]: where eke's other programs are
 //! - [`command_line`]: words of a command line that the user can enter again
+//! - [`refresh`]: what `eke status`, `eke top` and `eke` show, as data; [`scarce`], [`memory`], [`remedies`]: the same in words, pure;
+//!   [`words`]: numbers as short words
 
 // Everything is printed through `terminal`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod command_line;
 pub mod exit;
+pub mod memory;
 pub mod programs;
 pub mod progress;
+pub mod refresh;
+pub mod remedies;
+pub mod scarce;
 pub mod stop;
+mod strip;
 pub mod table;
 pub mod task;
 pub mod terminal;
+pub mod words;
 
 /// Prints a line.
 #[macro_export]

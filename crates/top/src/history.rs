@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use eke_model::sample::Pressure;
 
-use crate::look::{CacheFigures, Look};
-use crate::words::percent;
+use eke_present::refresh::{CacheFigures, Refresh};
+use eke_present::words::percent;
 
 /// How many are kept: more than any screen is wide.
 pub const KEPT: usize = 512;
@@ -63,7 +63,7 @@ impl Unit {
 
 impl Point {
     /// Of a look; hits are those since the look before.
-    pub fn new(look: &Look, before: Option<&Look>) -> Self {
+    pub fn new(look: &Refresh, before: Option<&Refresh>) -> Self {
         let (m, model) = (&look.snapshot.machine, &look.snapshot.model);
         let some = |p: Option<Pressure>| p.map(|p| p.some_avg10 / 100.0);
         let available = (model.ram.0 > 0).then(|| model.available.0 as f64 / model.ram.0 as f64);
@@ -83,8 +83,8 @@ impl Point {
 }
 
 /// The share of the blocks asked for between two looks that were held. A worker that was followed by another begins at nothing.
-fn hits(now: &Look, before: Option<&Look>) -> Option<f64> {
-    let sum = |look: &Look, of: fn(&CacheFigures) -> u64| {
+fn hits(now: &Refresh, before: Option<&Refresh>) -> Option<f64> {
+    let sum = |look: &Refresh, of: fn(&CacheFigures) -> u64| {
         look.caches.iter().filter_map(|c| c.figures.as_ref().ok()).map(of).sum::<u64>()
     };
     let since = |of| sum(now, of).checked_sub(before.map_or(0, |b| sum(b, of)));
@@ -127,16 +127,16 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::Cache;
+    use eke_present::refresh::Cache;
 
-    fn with_hits(hits: u64, misses: u64) -> Look {
+    fn with_hits(hits: u64, misses: u64) -> Refresh {
         let figures = CacheFigures { hits, misses, ..CacheFigures::default() };
-        Look { caches: vec![Cache { place: "/a".into(), figures: Ok(figures) }], ..Look::default() }
+        Refresh { caches: vec![Cache { place: "/a".into(), figures: Ok(figures) }], ..Refresh::default() }
     }
 
     #[test]
     fn hits_are_those_since_the_last_look() {
-        let rate = |now: &Look, before: Option<&Look>| hits(now, before);
+        let rate = |now: &Refresh, before: Option<&Refresh>| hits(now, before);
         assert_eq!(rate(&with_hits(100, 100), Some(&with_hits(90, 100))), Some(1.0));
         assert_eq!(rate(&with_hits(100, 100), Some(&with_hits(100, 100))), None);
         assert_eq!(rate(&with_hits(1, 1), Some(&with_hits(90, 100))), None);
@@ -147,7 +147,7 @@ mod tests {
     fn the_oldest_go() {
         let mut history = History::default();
         for _ in 0..KEPT + 5 {
-            history.push(Point::new(&Look::default(), None));
+            history.push(Point::new(&Refresh::default(), None));
         }
         assert_eq!(history.len(), KEPT);
         assert_eq!(history.values(0, 3), vec![None; 3]);

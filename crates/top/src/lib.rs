@@ -1,8 +1,6 @@
 //! The screen of `eke top`: what is scarce, how RAM is split, what each remedy gains and costs, what was decided and why.
 //!
 //! # Layout
-//! - [`look`]: what one refresh brings, plain data
-//! - [`scarce`], [`split`], [`gains`], [`strip`]: what that means, in figures and words; `eke status` and `eke` say the same by them
 //! - [`history`]: the last refreshes
 //! - [`view`]: all that is drawn, folded from looks and keys
 //! - [`draw`](mod@draw): a view onto a frame of any size; [`ascii`] for terminals with no more than that
@@ -16,18 +14,11 @@
 pub mod ascii;
 pub mod bar;
 pub mod draw;
-pub mod gains;
 pub mod history;
-pub mod look;
 pub mod run;
-pub mod scarce;
-pub mod split;
-pub mod strip;
 pub mod terminal;
 pub mod view;
-pub mod words;
 
 pub use draw::draw;
-pub use look::Look;
 pub use run::run;
 pub use view::View;

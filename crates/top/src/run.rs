@@ -6,8 +6,8 @@ use ratatui::Terminal;
 use ratatui::backend::Backend;
 
 use crate::draw::draw;
-use crate::look::Look;
 use crate::view::{Key, View};
+use eke_present::refresh::Refresh;
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Event {
     /// The terminal has another size.
     Resized,
     /// The answer to [`Outside::ask`]; an error: the agent is there but does not answer.
-    Look(Box<Result<Look, String>>),
+    Refresh(Box<Result<Refresh, String>>),
     /// A signal: leave.
     Stop,
 }
@@ -76,7 +76,7 @@ fn happened(event: Event, pace: &mut Pace, outside: &impl Outside, view: &mut Vi
         Event::Stop => return false,
         Event::Key(key) => return !view.press(key),
         Event::Resized => {}
-        Event::Look(look) => {
+        Event::Refresh(look) => {
             pace.asked = false;
             view.seen(*look, outside.now_ms());
         }
@@ -132,7 +132,7 @@ mod tests {
         fn next(&mut self, at_most_ms: u64) -> Option<Event> {
             if std::mem::take(&mut self.pending) {
                 self.now_ms += 1;
-                return Some(Event::Look(Box::new(Ok(Look::default()))));
+                return Some(Event::Refresh(Box::new(Ok(Refresh::default()))));
             }
             let at = self.events.front().map_or(u64::MAX, |(at, _)| *at);
             if at <= self.now_ms + at_most_ms {

@@ -3,8 +3,8 @@
 use eke_model::snapshot::Event;
 
 use crate::history::{History, Point};
-use crate::look::Look;
-use crate::words::time;
+use eke_present::refresh::Refresh;
+use eke_present::words::time;
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Means {
 #[derive(Debug, Clone)]
 pub struct View {
     /// The last look; `None` before the first.
-    pub look: Option<Look>,
+    pub look: Option<Refresh>,
     /// Those before.
     pub history: History,
     /// How it is with the agent.
@@ -111,7 +111,7 @@ impl View {
     }
 
     /// What a refresh brought; an error: the agent is there but does not answer.
-    pub fn seen(&mut self, look: Result<Look, String>, now_ms: u64) {
+    pub fn seen(&mut self, look: Result<Refresh, String>, now_ms: u64) {
         self.now_ms = now_ms;
         match look {
             Ok(look) => self.fold(look, now_ms),
@@ -119,7 +119,7 @@ impl View {
         }
     }
 
-    fn fold(&mut self, look: Look, now_ms: u64) {
+    fn fold(&mut self, look: Refresh, now_ms: u64) {
         let answers = look.snapshot.agent.is_some();
         self.agent = match (&self.agent, answers) {
             (_, true) => Agent::Answers,
@@ -188,14 +188,14 @@ mod tests {
 
     use super::*;
 
-    fn look(agent: bool, events: usize) -> Look {
+    fn look(agent: bool, events: usize) -> Refresh {
         let event = |n| Event { unix_s: n as u64, text: format!("event {n}") };
         let snapshot = Snapshot {
             agent: agent.then(AgentState::default),
             events: (0..events).map(event).collect(),
             ..Snapshot::default()
         };
-        Look { snapshot, ..Look::default() }
+        Refresh { snapshot, ..Refresh::default() }
     }
 
     fn view() -> View {

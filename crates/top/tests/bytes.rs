@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use common::{look, view};
 use eke_model::units::Bytes;
-use eke_top::Look;
+use eke_present::refresh::Refresh;
 use eke_top::view::Means;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -30,7 +30,7 @@ impl Write for Line {
 }
 
 /// A look in which nearly every figure is another one than in the look before.
-fn restless(step: u64) -> Look {
+fn restless(step: u64) -> Refresh {
     let mut look = look(step);
     let other = |most: u64| (step * 7_919 + most * 31) % most;
     let machine = &mut look.snapshot.machine;

@@ -6,7 +6,7 @@ mod common;
 
 use common::{PLAIN, disks, look, view};
 use eke_model::snapshot::Snapshot;
-use eke_top::look::Look;
+use eke_present::refresh::Refresh;
 use eke_top::view::{Key, Means, View};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -94,7 +94,10 @@ fn the_help_explains_the_words() {
 fn a_machine_without_an_agent_remedies_or_psi_is_shown_as_it_is() {
     let mut view = View::new(PLAIN, 5_000);
     view.seen(
-        Ok(Look { snapshot: Snapshot { backend: "none".into(), ..Snapshot::default() }, ..Look::default() }),
+        Ok(Refresh {
+            snapshot: Snapshot { backend: "none".into(), ..Snapshot::default() },
+            ..Refresh::default()
+        }),
         0,
     );
     insta::assert_snapshot!(text(&view, 80, 24));
@@ -104,7 +107,7 @@ fn a_machine_without_an_agent_remedies_or_psi_is_shown_as_it_is() {
 fn an_agent_that_is_gone_is_said_and_its_decisions_stay() {
     let mut view = view(PLAIN, 3);
     let own =
-        Look { snapshot: Snapshot { agent: None, events: Vec::new(), ..common::snapshot(4) }, ..look(4) };
+        Refresh { snapshot: Snapshot { agent: None, events: Vec::new(), ..common::snapshot(4) }, ..look(4) };
     view.seen(Ok(own.clone()), 4_000);
     view.seen(Ok(own), 9_000);
     let shown = text(&view, 80, 24);

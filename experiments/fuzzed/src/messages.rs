@@ -4,8 +4,9 @@ use eke_cachefs::registry::line::{Line, QUESTION_MOST, parse};
 use eke_cachefs::status;
 use eke_metrics::{Format, Reading, text as metrics};
 use eke_model::snapshot;
+use eke_present::refresh::Refresh;
+use eke_top::View;
 use eke_top::view::{Key, Means};
-use eke_top::{Look, View};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -29,11 +30,11 @@ pub fn agent_messages(data: &[u8]) {
     for format in [Format::OpenMetrics, Format::Prometheus] {
         let _ = metrics::text(&reading, format);
     }
-    shown(Look { snapshot: *snapshot, caches: Vec::new(), reads: None });
+    shown(Refresh { snapshot: *snapshot, caches: Vec::new(), reads: None });
 }
 
 /// On a terminal no control character arrives, whatever the names are.
-fn shown(look: Look) {
+fn shown(look: Refresh) {
     let mut view = View::new(Means { colours: true, ascii: false }, 1000);
     view.seen(Ok(look.clone()), 0);
     view.seen(Ok(look), 1000);

@@ -3,8 +3,8 @@
 pub mod cache;
 pub mod io;
 pub mod link;
-pub mod look;
 pub mod overview;
 pub mod plan;
 pub mod prefetch;
+pub mod refresh;
 pub mod status;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_model::snapshot::Snapshot;
-use eke_top::scarce;
+use eke_present::scarce;
 
 use super::status::{decided, memory, remedies, row};
 use crate::documents::Status;

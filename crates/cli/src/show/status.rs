@@ -6,11 +6,11 @@ use eke_model::snapshot::{Event, Snapshot};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_prefetch_model::source::Way;
-use eke_top::gains::{self, Remedy};
-use eke_top::scarce::{self, Resource};
-use eke_top::{split, words};
+use eke_present::remedies::Remedy;
+use eke_present::scarce::{self, Resource};
+use eke_present::words;
 
-use super::look::look;
+use super::refresh::refresh;
 use crate::documents::Status;
 
 /// `eke status`.
@@ -70,7 +70,8 @@ fn waiting(s: &Snapshot) -> String {
 
 /// How RAM is split.
 pub fn memory(s: &Snapshot) -> String {
-    let parts: Vec<String> = split::parts(s).iter().map(|p| format!("{} {}", p.name, p.size)).collect();
+    let parts: Vec<String> =
+        eke_present::memory::parts(s).iter().map(|p| format!("{} {}", p.name, p.size)).collect();
     format!("{} of {} available; {}", s.model.available, s.model.ram, parts.join(", "))
 }
 
@@ -89,7 +90,7 @@ fn pages(s: &Snapshot) -> String {
 /// A line for each remedy, and for each cache.
 pub fn remedies(document: &Status) -> String {
     let mut out = String::new();
-    for remedy in gains::remedies(&look(document)) {
+    for remedy in eke_present::remedies::remedies(&refresh(document)) {
         match remedy.name {
             "cache" if !document.caches.is_empty() => out += &super::cache::lines(&document.caches),
             name => row(&mut out, name, &gained(&remedy)),
@@ -123,7 +124,7 @@ fn gained(remedy: &Remedy) -> String {
 fn predicted(s: &Snapshot) -> Option<String> {
     let p = s.prediction.as_ref()?;
     let back = format!("a page back in {} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns));
-    Some(format!("{}; {back}", gains::predicted(s)?.trim_start_matches("predicted ")))
+    Some(format!("{}; {back}", eke_present::remedies::predicted(s)?.trim_start_matches("predicted ")))
 }
 
 /// What the agent did or noticed last, and when.

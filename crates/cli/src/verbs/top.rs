@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::refresh::Refresh;
 use eke_top::run::{Event, Outside};
 use eke_top::terminal::{self, Screen};
 use eke_top::view::Means;
-use eke_top::{Look, View, ascii};
+use eke_top::{View, ascii};
 
 use super::Context;
 use super::status::{Reader, with_caches};
@@ -69,7 +70,7 @@ fn looker(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
     let mut reader = Reader::new(root.clone());
     let body = move || {
         while asked.recv().is_ok() {
-            if to.send(Event::Look(Box::new(look(&mut reader)))).is_err() {
+            if to.send(Event::Refresh(Box::new(refresh(&mut reader)))).is_err() {
                 return;
             }
         }
@@ -78,9 +79,9 @@ fn looker(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
     Ok(ask)
 }
 
-fn look(reader: &mut Reader) -> Result<Look, String> {
+fn refresh(reader: &mut Reader) -> Result<Refresh, String> {
     let snapshot = reader.snapshot().map_err(|failure| failure.message())?;
-    Ok(show::look::look(&with_caches(snapshot, reader.root())))
+    Ok(show::refresh::refresh(&with_caches(snapshot, reader.root())))
 }
 
 /// What comes from the threads, in one row.

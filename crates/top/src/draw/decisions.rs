@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use super::paint::Paint;
 use super::{put, rows, title};
 use crate::view::{Agent, View};
-use crate::words::{time, wrapped};
+use eke_present::words::{time, wrapped};
 
 const AGE: usize = 9;
 

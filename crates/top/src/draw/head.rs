@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::paint::Paint;
 use super::put;
 use crate::view::{Agent, View};
-use crate::words::{cut, time};
+use eke_present::words::{cut, time};
 
 /// Draws it.
 pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {

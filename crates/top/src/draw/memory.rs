@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use super::paint::Paint;
 use super::{put, rows, title};
 use crate::bar::columns;
-use crate::gains::holds_something;
-use crate::look::Look;
-use crate::scarce::is_in_a_group;
-use crate::split::{POOL, Part, parts};
+use eke_present::memory::{POOL, Part, parts};
+use eke_present::refresh::Refresh;
+use eke_present::remedies::holds_something;
+use eke_present::scarce::is_in_a_group;
 
 /// Draws them.
-pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
+pub fn draw(buffer: &mut Buffer, at: Rect, look: &Refresh, paint: Paint) {
     let [first, bar_row, names, traffic_row] = rows(at)[..] else { return };
     let m = &look.snapshot.model;
     let whose = if is_in_a_group(&look.snapshot) { "; who waits is in a group with a limit" } else { "" };
@@ -44,7 +44,7 @@ fn named(number: usize, part: &Part, paint: Paint) -> [Span<'static>; 2] {
 }
 
 /// What the pool holds, and what goes to it and comes back.
-fn traffic(look: &Look, pool: &Part, paint: Paint) -> Line<'static> {
+fn traffic(look: &Refresh, pool: &Part, paint: Paint) -> Line<'static> {
     let m = &look.snapshot.model;
     let holds = if holds_something(&look.snapshot) { m.held.to_string() } else { "nothing".into() };
     let rest = format!(

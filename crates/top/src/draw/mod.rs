@@ -24,8 +24,8 @@ use ratatui::text::Line;
 use ratatui::widgets::Widget;
 
 use crate::ascii;
-use crate::look::Look;
 use crate::view::View;
+use eke_present::refresh::Refresh;
 use paint::Paint;
 use places::{LEAST, Places};
 
@@ -46,9 +46,9 @@ pub fn draw(frame: &mut Frame<'_>, view: &View) {
     }
 }
 
-fn screen(buffer: &mut Buffer, area: Rect, view: &View, look: &Look) {
+fn screen(buffer: &mut Buffer, area: Rect, view: &View, look: &Refresh) {
     let paint = Paint { colours: view.means.colours };
-    let remedies = crate::gains::remedies(look);
+    let remedies = eke_present::remedies::remedies(look);
     let places = Places::of(area, &remedies);
     head::draw(buffer, places.head, view, paint);
     scarce::draw(buffer, places.scarce, look, paint);

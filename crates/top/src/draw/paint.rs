@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::scarce::Level;
+use eke_present::scarce::Level;
 
 /// With colours, or with bold alone (`NO_COLOR`). The colours are the terminal's own eight
 /// but blue, which can hardly be read on a console's black; a bright one would leave what follows it bright there (`rgb_foreground()` of the

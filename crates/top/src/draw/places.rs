@@ -2,8 +2,8 @@
 
 use ratatui::layout::Rect;
 
-use crate::gains::Remedy;
 use crate::history::CURVES;
+use eke_present::remedies::Remedy;
 
 /// Fewer columns and lines than these show nothing of use.
 pub const LEAST: (u16, u16) = (60, 18);

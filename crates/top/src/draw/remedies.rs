@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use super::paint::Paint;
 use super::places::DETAILS;
 use super::{put, rows, title};
-use crate::gains::Remedy;
-use crate::words::{cut, safe};
+use eke_present::remedies::Remedy;
+use eke_present::words::{cut, safe};
 
 const NAME: usize = 10;
 /// The cost has this many columns, or a third of the width.

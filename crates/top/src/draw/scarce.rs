@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use super::paint::Paint;
 use super::{put, rows, title};
 use crate::bar::gauge;
-use crate::look::Look;
-use crate::scarce::{Resource, names, resources, sentence};
+use eke_present::refresh::Refresh;
+use eke_present::scarce::{Resource, names, resources, sentence};
 
 const NAME: usize = 14;
 const WORD: usize = 12;
@@ -16,7 +16,7 @@ const WORD: usize = 12;
 const FIGURES: u16 = 36;
 
 /// Draws them.
-pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
+pub fn draw(buffer: &mut Buffer, at: Rect, look: &Refresh, paint: Paint) {
     let column = |n: u16| at.width.saturating_sub(FIGURES) + 9 * n;
     let heads = [
         (column(0) + 1, "some 10s"),
@@ -34,7 +34,7 @@ pub fn draw(buffer: &mut Buffer, at: Rect, look: &Look, paint: Paint) {
 }
 
 /// With how much where that fits before `column`; the lines below say it in any case.
-fn name(look: &Look, column: usize) -> String {
+fn name(look: &Refresh, column: usize) -> String {
     let long = format!("short of: {}", sentence(&look.snapshot));
     if long.chars().count() + 3 <= column { long } else { format!("short of: {}", names(&look.snapshot)) }
 }

@@ -6,7 +6,7 @@ use eke_model::sample::{Memory, Pressure};
 use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
 use eke_model::step::Prediction;
 use eke_model::units::{Bytes, Nanos};
-use eke_top::look::{Cache, CacheFigures, Look, Reads};
+use eke_present::refresh::{Cache, CacheFigures, Reads, Refresh};
 use eke_top::view::{Means, View};
 
 #[allow(dead_code, reason = "one of the tests draws with colours alone")]
@@ -121,7 +121,7 @@ pub fn disks() -> IoState {
     IoState { source: "bpf".into(), latencies, late_ms: 10_000, ..IoState::default() }
 }
 
-pub fn look(step: u64) -> Look {
+pub fn look(step: u64) -> Refresh {
     let figures = CacheFigures {
         held: Bytes::mib(310),
         limit: Bytes::mib(400),
@@ -138,7 +138,7 @@ pub fn look(step: u64) -> Look {
     };
     let other =
         Cache { place: "/home/photos".into(), figures: Err("details are for its user and root".into()) };
-    Look {
+    Refresh {
         snapshot: snapshot(step),
         caches: vec![Cache { place: "/srv/www".into(), figures: Ok(figures) }, other],
         reads: Some(Reads { p50: Nanos(90_000), p99: Nanos(4_100_000) }),

@@ -1,13 +1,13 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
 use eke_cachefs::status::Figures;
-use eke_top::look::{Cache as Mount, CacheFigures, Look, Reads};
+use eke_present::refresh::{Cache as Mount, CacheFigures, Reads, Refresh};
 
 use crate::documents::{Cache, Status};
 
 /// The same, with what a terminal can be trusted with.
-pub fn look(document: &Status) -> Look {
-    Look {
+pub fn refresh(document: &Status) -> Refresh {
+    Refresh {
         snapshot: document.snapshot.clone(),
         caches: document.caches.iter().map(mount).collect(),
         reads: reads(document),

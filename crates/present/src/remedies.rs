@@ -3,7 +3,7 @@
 use eke_model::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
 use eke_model::units::{Bytes, MIB, Nanos};
 
-use crate::look::{Cache, CacheFigures, Look};
+use crate::refresh::{Cache, CacheFigures, Refresh};
 use crate::words::percent;
 
 /// One remedy.
@@ -20,8 +20,13 @@ pub struct Remedy {
 }
 
 /// All of them, in the order of the screen.
-pub fn remedies(look: &Look) -> Vec<Remedy> {
-    vec![swap(&look.snapshot), cache(&look.caches), prefetch(look.snapshot.prefetch.as_ref()), reads(look)]
+pub fn remedies(refresh: &Refresh) -> Vec<Remedy> {
+    vec![
+        swap(&refresh.snapshot),
+        cache(&refresh.caches),
+        prefetch(refresh.snapshot.prefetch.as_ref()),
+        reads(refresh),
+    ]
 }
 
 fn off(name: &'static str, why: impl Into<String>) -> Remedy {
@@ -142,13 +147,13 @@ fn prefetch_details(p: &PrefetchState) -> Vec<String> {
     lines
 }
 
-fn reads(look: &Look) -> Remedy {
-    let gained = match (look.reads, &look.snapshot.io) {
+fn reads(refresh: &Refresh) -> Remedy {
+    let gained = match (refresh.reads, &refresh.snapshot.io) {
         (Some(r), _) => format!("99 of 100 within {}, half within {}", r.p99, r.p50),
         (None, Some(_)) => "none of late".into(),
         (None, None) => "how long the disks take (p99): not measured (eke up --govern-io)".into(),
     };
-    let io = look.snapshot.io.as_ref();
+    let io = refresh.snapshot.io.as_ref();
     let cost =
         io.filter(|io| io.changes > 0).map(|io| format!("{} changes that hold writers back", io.changes));
     let details = io.map(governed).unwrap_or_default();
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_off_says_so_and_what_would_be_done() {
-        let all = remedies(&Look::default());
+        let all = remedies(&Refresh::default());
         assert!(all.iter().take(3).all(|r| r.gained.starts_with("off: ") && r.cost.is_empty()), "{all:?}");
         assert!(of(&all, "reads").gained.contains("not measured"));
     }
@@ -200,7 +205,7 @@ mod tests {
             Cache { place: "/b".into(), figures: Ok(figures(60, 0)) },
             Cache { place: "/c".into(), figures: Err("details are for its user and root".into()) },
         ];
-        let all = remedies(&Look { caches, ..Look::default() });
+        let all = remedies(&Refresh { caches, ..Refresh::default() });
         let cache = of(&all, "cache");
         assert!(cache.gained.starts_with("90.0 % hits: "), "{}", cache.gained);
         assert!(cache.cost.starts_with("20 MiB RAM"), "{}", cache.cost);
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn somebody_elses_swap_is_not_called_ekes() {
         let snapshot = Snapshot { backend: "zram (lz4)".into(), ..Snapshot::default() };
-        let all = remedies(&Look { snapshot, ..Look::default() });
+        let all = remedies(&Refresh { snapshot, ..Refresh::default() });
         assert!(of(&all, "swap").details[0].starts_with("zram (lz4), not eke's; "));
     }
 
@@ -242,7 +247,7 @@ mod tests {
             IoDisk { name: "sda".into(), turned: vec!["nr_requests 8 (was 64)".into()], ..IoDisk::default() };
         let io = IoState { changes: 2, source: "bpf".into(), disks: vec![disk], ..IoState::default() };
         let snapshot = Snapshot { io: Some(io), ..Snapshot::default() };
-        let all = remedies(&Look { snapshot, ..Look::default() });
+        let all = remedies(&Refresh { snapshot, ..Refresh::default() });
         let reads = of(&all, "reads");
         assert_eq!(
             (reads.gained.as_str(), reads.cost.as_str()),

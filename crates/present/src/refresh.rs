@@ -5,7 +5,7 @@ use eke_model::units::{Bytes, Nanos};
 
 /// The machine, the agent and what the user's own mounts say, at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Look {
+pub struct Refresh {
     /// The agent's, or one's own reading of the machine (`agent` is `None`).
     pub snapshot: Snapshot,
     /// The compressed page caches that are mounted; the agent knows nothing of them.
