@@ -3,14 +3,10 @@
 use eke_apply::session::Session;
 use eke_apply::zram;
 use eke_linux::Root;
-use eke_model::model::Model;
-use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
-use eke_model::units::Bytes;
-use serde::{Deserialize, Serialize};
+use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
 
 use crate::decide::steps::NO_DEVICES;
-use crate::decide::{self, Wish};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::facts::{Facts, Missing};
 use crate::measure::figures::Measured;
 use crate::measure::{self, About, Limits, NoScratch, Scratch};
