@@ -22,7 +22,7 @@ setup-test:
 	@./scripts/setup test
 
 build: setup ## the programs, optimised
-	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cachefs
+	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cache-serve
 	$(CARGO) build --release -p eke-prefetchd -p eke-io $$(./scripts/features)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
@@ -45,7 +45,7 @@ fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), 
 
 differ: setup ## random operations on a mount and on a plain directory, as root, each variant TIME seconds (60); what differs goes to target/differ.txt
 	@EKE_TESTS=require EKE_DIFFER_SECONDS=$(TIME) EKE_DIFFER_FOUND=$(CURDIR)/target/differ.txt \
-	  $(CARGO) test -p eke-cachefs --test real_differ -- --nocapture --test-threads=1
+	  $(CARGO) test -p eke-cache-serve --test real_differ -- --nocapture --test-threads=1
 
 check: setup ## formatting, lints, generated documents, licences and advisories
 	$(CARGO) fmt --all --check

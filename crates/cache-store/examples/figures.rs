@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
+use eke_cache_replay::{Request, Zipf, mixed, next_random, replay, scan};
 use eke_cache_store::codec::{Codec, Lz4, Packed};
-use eke_cache_store::trace::{Request, Zipf, mixed, next_random, replay, scan};
 use eke_cache_store::{Did, FileId, Key, Lookup, Lru, S3Fifo, Sieve, Store, StoreSpec};
 use eke_model::units::Bytes;
 

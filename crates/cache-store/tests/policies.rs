@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::trace::{Request, Zipf, loops, mixed, replay, scan};
+use eke_cache_replay::{Request, Zipf, loops, mixed, replay, scan};
 use eke_cache_store::{Lru, Policy, S3Fifo, Sieve};
 use eke_model::units::Bytes;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::trace::next_random;
+use eke_cache_replay::next_random;
 use eke_cache_store::{Admitted, Did, FileId, Key, Lookup, S3Fifo, Store, StoreSpec};
 use eke_model::units::Bytes;
 

@@ -1,4 +1,5 @@
-//! The compressed page cache as a file system: one directory, served over FUSE by `eke-cache`.
+//! The compressed page cache as a file system: each request of the kernel to calls on one directory below and on the store. The
+//! processes that serve it are `eke-cache-serve`'s, its decisions `eke-cache-policy`'s.
 //!
 //! # Layout
 //! - [`below`]: the directory below, by descriptors: metadata, names, and files read without filling the kernel's cache
@@ -6,12 +7,8 @@
 //! - [`fs`]: each request of the kernel to calls on what is below
 //! - [`rights`]: with which ids and capabilities a root's worker acts
 //! - [`tier`]: blocks of files: from the store, or from below into it
-//! - [`worth`]: does it pay? Running costs, and which files go straight through
-//! - [`size`]: how much memory the store may have now
+//! - [`passthrough`]: which open files the kernel reads below itself
 //! - [`watch`]: changes made below, told by the kernel
-//! - [`serve`]: the supervisor, its workers, mounting, take-over, the socket
-//! - [`settings`], [`status`]: what was asked for, and what is
-//! - [`registry`]: which mounts there are, and where their sockets lie
 //! - `footprint`: what tables take of memory
 //! - `sync`: the locks of the tier, or shuttle's
 //!
@@ -25,14 +22,8 @@ pub mod below;
 mod footprint;
 pub mod fs;
 pub mod node;
-pub mod path_text;
-pub mod registry;
+pub mod passthrough;
 pub mod rights;
-pub mod serve;
-pub mod settings;
-pub mod size;
-pub mod status;
 mod sync;
 pub mod tier;
 pub mod watch;
-pub mod worth;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
-use eke_cachefs::settings::Straight;
-use eke_cachefs::worth::{Way, Worth};
+use eke_cache_policy::admission::{Admission, Straight, Way};
+use eke_cachefs::passthrough::Passthrough;
 use eke_testkit::real::{lacking, skip};
 use fuser::{
     BackgroundSession, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
@@ -26,7 +26,7 @@ const SIZE: usize = 1 << 20;
 /// What the test sees of the server.
 #[derive(Debug)]
 struct Shared {
-    worth: Worth,
+    passthrough: Passthrough,
     straight: AtomicBool,
     reads: AtomicU64,
     released: AtomicU64,
@@ -66,7 +66,7 @@ impl Filesystem for OneFile {
         let asked = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
             && config.set_max_stack_depth(1).is_ok();
         if !asked {
-            self.shared.worth.no_passthrough("the kernel has none".to_owned());
+            self.shared.passthrough.admission.no_passthrough("the kernel has none".to_owned());
         }
         Ok(())
     }
@@ -80,10 +80,10 @@ impl Filesystem for OneFile {
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let worth = &self.shared.worth;
+        let passthrough = &self.shared.passthrough;
         let wish = || if self.shared.straight.load(SeqCst) { Way::Straight } else { Way::Cached };
-        let refused = |e: io::Error| worth.no_passthrough(e.to_string());
-        match worth.opens.open(ino.0, &reply, Some(self.below.as_fd()), wish, refused) {
+        let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
+        match passthrough.opens.open(ino.0, &reply, Some(self.below.as_fd()), wish, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -116,7 +116,7 @@ impl Filesystem for OneFile {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.shared.worth.opens.release(ino.0);
+        self.shared.passthrough.opens.release(ino.0);
         self.shared.released.fetch_add(1, SeqCst);
         reply.ok();
     }
@@ -144,7 +144,7 @@ impl Mounted {
             .unwrap();
         below.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
-            worth: Worth::new(Straight::Always, None),
+            passthrough: Passthrough::new(Arc::new(Admission::new(Straight::Always)), None),
             straight: AtomicBool::new(true),
             reads: AtomicU64::new(0),
             released: AtomicU64::new(0),
@@ -194,8 +194,8 @@ fn straight_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     }
     let mounted = Mounted::new();
     let first = mounted.open().unwrap();
-    if mounted.shared.worth.opens.straight() == 0 {
-        return skip(NAME, &mounted.shared.worth.report().no_passthrough.unwrap());
+    if mounted.shared.passthrough.opens.straight() == 0 {
+        return skip(NAME, &mounted.shared.passthrough.admission.report().no_passthrough.unwrap());
     }
     assert_eq!(mounted.compare(&first), 0);
 
@@ -216,10 +216,10 @@ fn straight_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     mounted.shared.straight.store(true, SeqCst);
     let too = mounted.open().unwrap();
     mounted.compare(&too);
-    assert_eq!(mounted.shared.worth.opens.straight(), 0);
+    assert_eq!(mounted.shared.passthrough.opens.straight(), 0);
     drop((cached, too));
     mounted.wait_for_releases(5);
 
     assert_eq!(mounted.compare(&mounted.open().unwrap()), 0);
-    assert_eq!(mounted.shared.worth.report().no_passthrough, None);
+    assert_eq!(mounted.shared.passthrough.admission.report().no_passthrough, None);
 }

@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use eke_cache_mounts::settings::{Compress, Straight};
+use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
 use eke_cachefs::node::Nobody;
-use eke_cachefs::settings::{Compress, Straight};
+use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
-use eke_cachefs::worth::{Worth, judge};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::tree;
@@ -23,7 +24,8 @@ struct Mounted {
     session: Option<BackgroundSession>,
     dir: tempfile::TempDir,
     tier: Arc<Tier>,
-    worth: Arc<Worth>,
+    fs: Arc<Fs>,
+    admission: Arc<Admission>,
 }
 
 impl Mounted {
@@ -32,15 +34,17 @@ impl Mounted {
         tree::put(dir.path(), "below/file", content);
         std::fs::create_dir(dir.path().join("mount")).unwrap();
         let slots = tempfile::tempfile().unwrap();
-        let worth = Arc::new(Worth::new(Straight::Always, Some(slots)));
+        let admission = Arc::new(Admission::new(Straight::Always));
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
-        let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+        let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let below = File::open(dir.path().join("below")).unwrap();
         let fs = Fs::new(below.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
-        let serve = Serve::new(Arc::new(fs.with_worth(Arc::clone(&worth))));
-        let session = Session::new(serve, dir.path().join("mount"), &fuser::Config::default()).unwrap();
-        Self { session: Some(session.spawn().unwrap()), dir, tier, worth }
+        let fs = Arc::new(fs.with_passthrough(Passthrough::new(Arc::clone(&admission), Some(slots))));
+        let session =
+            Session::new(Serve::new(Arc::clone(&fs)), dir.path().join("mount"), &fuser::Config::default())
+                .unwrap();
+        Self { session: Some(session.spawn().unwrap()), dir, tier, fs, admission }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -84,10 +88,10 @@ fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
     let text = "a line of text that repeats\n".repeat(20_000);
     let mounted = Mounted::new(&text);
     let first = OpenOptions::new().read(true).write(true).open(mounted.path("file")).unwrap();
-    if let Some(why) = mounted.worth.report().no_passthrough {
+    if let Some(why) = mounted.admission.report().no_passthrough {
         return skip(NAME, &why);
     }
-    assert_eq!(mounted.worth.report().open_straight, 1);
+    assert_eq!(mounted.fs.open_straight(), 1);
     assert!(mounted.read(&first) == (text.clone(), false));
 
     // Writes, appends and truncation through the mount, some of them past this process.
@@ -104,15 +108,12 @@ fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
     let mut made =
         File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
     made.write_all(b"made here").unwrap();
-    assert_eq!(
-        (mounted.below("made").as_str(), mounted.worth.report().open_straight > 0),
-        ("made here", true)
-    );
+    assert_eq!((mounted.below("made").as_str(), mounted.fs.open_straight() > 0), ("made here", true));
     drop(made);
 
     // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
-    mounted.worth.no_passthrough("for this test".to_owned());
-    while mounted.worth.report().open_straight > 0 {
+    mounted.admission.no_passthrough("for this test".to_owned());
+    while mounted.fs.open_straight() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let mut cached = File::open(mounted.path("file")).unwrap();

@@ -12,10 +12,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fetchers, Fs, Options, Serve};
 use eke_cachefs::node::Nobody;
-use eke_cachefs::settings::Compress;
 use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};

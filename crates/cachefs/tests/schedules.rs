@@ -26,7 +26,7 @@ mod tier;
 mod footprint;
 
 mod settings {
-    pub use eke_cachefs::settings::Compress;
+    pub use eke_cache_mounts::settings::Compress;
 }
 
 mod sync {

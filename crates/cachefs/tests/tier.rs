@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
 use eke_cachefs::below::File;
-use eke_cachefs::settings::Compress;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::judge::Judge;
 use eke_cachefs::tier::{Hands, Options, Place, Seen, Tier};

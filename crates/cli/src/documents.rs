@@ -100,11 +100,11 @@ pub struct CacheStatus {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Cache {
     /// Where it is mounted.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub place: PathBuf,
     /// The directory below.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
     /// Whose it is.
@@ -118,7 +118,7 @@ pub struct Cache {
     /// The worker's process; none between a death and the next one.
     pub worker_pid: Option<u32>,
     /// What it is and does.
-    pub details: Option<Box<eke_cachefs::status::Status>>,
+    pub details: Option<Box<eke_cache_mounts::status::Status>>,
 }
 
 /// Does a mount serve?
@@ -139,11 +139,11 @@ pub enum CacheState {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct CacheUmount {
     /// Where it was mounted.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub place: PathBuf,
     /// The directory below.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
     /// Did its supervisor do it? If not it was dead or silent, and the kernel did it alone.

@@ -17,7 +17,7 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("down", schema_for!(documents::Down)),
         ("doctor", schema_for!(documents::Doctor)),
         ("advise", schema_for!(documents::Advise)),
-        ("cache-mount", schema_for!(eke_cachefs::status::Ready)),
+        ("cache-mount", schema_for!(eke_cache_mounts::status::Ready)),
         ("cache-status", schema_for!(documents::CacheStatus)),
         ("cache-umount", schema_for!(documents::CacheUmount)),
         ("prefetch-list", schema_for!(prefetch::List)),

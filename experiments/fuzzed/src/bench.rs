@@ -61,7 +61,7 @@ pub fn http_requests(data: &[u8]) {
 /// Traces, and what other programs of experiments print.
 pub fn bench_texts(data: &[u8]) {
     let (first, second) = two(data);
-    let _ = eke_cache_store::trace::parse(&first);
+    let _ = eke_cache_replay::parse(&first);
     if let Ok(requests) = trace::recorded::parse(&first) {
         assert!(!requests.is_empty());
     }

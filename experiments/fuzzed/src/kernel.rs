@@ -42,10 +42,10 @@ pub fn mountinfo(data: &[u8]) {
         assert!(found.is_some() || !mount.place.starts_with("/"), "{mount:?} has no mount");
         let _ = (parse::file_system::nature(&mount.kind), mount.has_option("rw"));
     }
-    let ours = eke_cachefs::registry::mounts::parse(data);
+    let ours = eke_cache_mounts::mounts::parse(data);
     assert!(ours.len() <= mounts.len());
     for mount in &ours {
-        assert!(eke_cachefs::registry::mounts::at(&ours, &mount.place).is_some());
+        assert!(eke_cache_mounts::mounts::at(&ours, &mount.place).is_some());
         assert_eq!(mount.device.to_string().parse(), Ok(mount.device));
     }
     let places = eke_prefetchd::trace::places::Places::new(mounts.clone());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use eke_apply::cgroup::Place;
 use eke_apply::headroom;
-use eke_cachefs::registry::{Device, Mount, holders::holders};
+use eke_cache_mounts::{Device, Mount, holders::holders};
 use eke_linux::{Root, cgroup, read, zram};
 use eke_model::model::Model;
 use eke_prefetchd::trace::{mounts::Mounts, process};
@@ -70,7 +70,7 @@ pub fn machine(data: &[u8]) {
     let root = machine.root();
     kernel(&root);
     let _ = eke_swap::probe::probe(&root);
-    let _ = eke_cachefs::size::Reader::new(root.clone()).read().map(|signals| {
+    let _ = eke_cache_serve::size::Reader::new(root.clone()).read().map(|signals| {
         signals.groups.iter().map(|group| group.headroom().0).min();
     });
     processes(&root, machine.dir());

@@ -1,7 +1,7 @@
 //! What comes over sockets: the agent's, and those of mounts, which may be any user's.
 
-use eke_cachefs::registry::line::{Line, QUESTION_MOST, parse};
-use eke_cachefs::status;
+use eke_cache_mounts::line::{Line, QUESTION_MOST, parse};
+use eke_cache_mounts::status;
 use eke_metrics::{Format, Reading, text as metrics};
 use eke_model::snapshot;
 use eke_present::refresh::Refresh;

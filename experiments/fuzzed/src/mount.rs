@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Mutex;
 
-use eke_cachefs::serve::init::bytes::{answer, decode, made_up};
-use eke_cachefs::serve::init::{Offer, grant};
-use eke_cachefs::serve::ledger::record::{self, seal};
-use eke_cachefs::serve::ledger::{Log, Medium, Owned};
+use eke_cache_serve::init::bytes::{answer, decode, made_up};
+use eke_cache_serve::init::{Offer, grant};
+use eke_cache_serve::ledger::record::{self, seal};
+use eke_cache_serve::ledger::{Log, Medium, Owned};
 use eke_cachefs::watch::events::events;
 use eke_model::units::PageSize;
 

@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use eke_cache_serve::init::{Grant, session};
+use eke_cache_serve::ledger::Owned;
 use eke_cachefs::fs::{Fs, Options, Serve, capabilities};
 use eke_cachefs::node::Nobody;
-use eke_cachefs::serve::init::{Grant, session};
-use eke_cachefs::serve::ledger::Owned;
 use eke_cachefs::tier::Tier;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};

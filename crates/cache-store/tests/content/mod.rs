@@ -1,7 +1,7 @@
 //! Blocks with known content.
 #![allow(dead_code, reason = "no test uses all of it")]
 
-use eke_cache_store::trace::next_random;
+use eke_cache_replay::next_random;
 
 /// The usual size of a block.
 pub const BLOCK: usize = 64 << 10;

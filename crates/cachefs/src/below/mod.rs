@@ -1,6 +1,6 @@
 //! The directory below, as the worker reaches it: by descriptors, never by a path that somebody could replace.
 
-pub mod at;
+pub use eke_cache_mounts::at;
 mod dirty;
 pub mod file;
 pub mod stamp;

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use eke_cache_policy::admission::Judged;
 use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
@@ -16,10 +17,9 @@ use super::handles::{OF_NODE, READER, description};
 use super::{Asker, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
+use crate::passthrough::Register;
 use crate::rights;
 use crate::tier::{Place, Seen};
-use crate::worth::Judged;
-use crate::worth::backing::Register;
 
 fn access(flags: i32) -> Access {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { Access::Read } else { Access::Write }
@@ -89,10 +89,11 @@ impl Fs {
         let id = self.id(&node);
         // Nobody asks for its blocks here any more, and the kernel's cache has use for the memory; also while it is still open the
         // other way. What later probes leave stays: if it is asked for again, that counts.
-        if self.worth.judge_open(id, || Some(file.as_ref()?.stamp().ok()?.size)) == Judged::TurnedStraight {
+        let size = || Some(file.as_ref()?.stamp().ok()?.size);
+        if self.passthrough.admission.judge_open(id.hash(), size) == Judged::TurnedStraight {
             self.tier.let_go(id);
         }
-        self.worth.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
+        self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
     }
 
     /// Makes and opens a file. Never opens one that is there: the kernel has not checked who may.
@@ -210,7 +211,7 @@ impl Fs {
         self.handles.release(handle);
         // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
         if !asker.again && rights::as_root(CapabilitySet::empty()).is_ok() {
-            self.worth.opens.release(number);
+            self.passthrough.opens.release(number);
         }
         let Ok(node) = self.nodes.get(number) else { return };
         self.nodes.released(&node, access(flags.0), asker.again);

@@ -34,15 +34,15 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use eke_cache_policy::admission::{Admission, Straight};
 use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
 use crate::below::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes};
-use crate::settings::Straight;
+use crate::passthrough::Passthrough;
 use crate::tier::{Hands, Seen, Tier};
-use crate::worth::Worth;
 use handles::Handles;
 
 pub use asker::Asker;
@@ -107,7 +107,7 @@ pub struct Fs {
     ttl: Duration,
     hands: Mutex<Vec<Hands>>,
     hands_kept: usize,
-    worth: Arc<Worth>,
+    passthrough: Passthrough,
     notifier: OnceLock<Notifier>,
     handles: Handles,
     opens_ask: bool,
@@ -141,14 +141,14 @@ impl Fs {
         options: Options,
     ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
-        let worth = Arc::new(Worth::new(Straight::Never, None));
+        let passthrough = Passthrough::new(Arc::new(Admission::new(Straight::Never)), None);
         Ok(Self {
             nodes,
             tier,
             ttl: options.ttl,
             hands: Mutex::default(),
             hands_kept: options.hands,
-            worth,
+            passthrough,
             notifier: OnceLock::new(),
             handles: Handles::default(),
             opens_ask: options.opens_ask,
@@ -163,9 +163,9 @@ impl Fs {
 
     /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
     /// open in one way until they are closed.
-    pub fn with_worth(mut self, worth: Arc<Worth>) -> Self {
-        worth.opens.adopt(self.nodes.open());
-        self.worth = worth;
+    pub fn with_passthrough(mut self, passthrough: Passthrough) -> Self {
+        passthrough.opens.adopt(self.nodes.open());
+        self.passthrough = passthrough;
         self
     }
 
@@ -186,6 +186,11 @@ impl Fs {
     /// The nodes: to take over from a dead worker, and to know which one a file below is.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// Nodes that are open straight now.
+    pub fn open_straight(&self) -> u64 {
+        self.passthrough.opens.straight()
     }
 
     /// What is remembered of files, in all tables that grow with them.

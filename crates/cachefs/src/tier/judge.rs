@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eke_cache_policy::admission::Admission;
 use eke_cache_store::FileId;
 
 /// Asked and told on the way of each read: cheap, and without waiting.
@@ -35,5 +36,23 @@ pub struct Always;
 impl Judge for Always {
     fn admit(&self, _: FileId, _: u64) -> bool {
         true
+    }
+}
+
+impl Judge for Admission {
+    fn admit(&self, file: FileId, block: u64) -> bool {
+        self.admit(file.hash(), block)
+    }
+
+    fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
+        self.note_below(file.hash(), bytes, took);
+    }
+
+    fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {
+        self.note_hit(file.hash(), bytes, took);
+    }
+
+    fn note_packed(&self, blocks: usize, took: Duration) {
+        self.note_packed(blocks, took);
     }
 }

@@ -37,10 +37,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
 
 use crate::below::{File, Stamp};
-use crate::settings::Compress;
 use buffer::Buffer;
 use clock::{Began, Clock, SystemClock};
 use flight::{Flights, Wait};

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use eke_cache_mounts::settings::{Compress, Straight};
+use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
 use eke_cachefs::node::Nobody;
-use eke_cachefs::settings::{Compress, Straight};
+use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
-use eke_cachefs::worth::{Worth, judge};
 use eke_model::units::Bytes;
 use eke_testkit::real::skip;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
@@ -21,7 +22,7 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     place: TempDir,
     below: TempDir,
-    worth: Arc<Worth>,
+    admission: Arc<Admission>,
 }
 
 pub fn is_root() -> bool {
@@ -38,11 +39,13 @@ impl Mounted {
         let root =
             open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
-        let worth = Arc::new(Worth::new(straight, None));
-        let options = tier::Options { judge: judge(&worth), ..tier::Options::default() };
+        let admission = Arc::new(Admission::new(straight));
+        let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let options = Options { ttl, forgotten: 64, ..Options::default() };
-        let fs = Fs::new(root, tier, Arc::new(Nobody), options).unwrap().with_worth(Arc::clone(&worth));
+        let fs = Fs::new(root, tier, Arc::new(Nobody), options)
+            .unwrap()
+            .with_passthrough(Passthrough::new(Arc::clone(&admission), None));
         let mut config = Config::default();
         let name = MountOption::FSName("eke-test".to_owned());
         config.mount_options = vec![name, MountOption::DefaultPermissions];
@@ -53,7 +56,7 @@ impl Mounted {
         config.n_threads = Some(2);
         let session =
             Session::new(Serve::new(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
-        Self { session: Some(session), place, below, worth }
+        Self { session: Some(session), place, below, admission }
     }
 
     /// As the users of the mount see it.
@@ -63,7 +66,7 @@ impl Mounted {
 
     /// Why files do not go straight through here, if they were to.
     pub fn no_passthrough(&self) -> Option<String> {
-        self.worth.report().no_passthrough
+        self.admission.report().no_passthrough
     }
 
     /// As it is below.

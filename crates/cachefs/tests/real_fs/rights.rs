@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use eke_cache_mounts::settings::Straight;
 use eke_cachefs::fs::{Asker, Change, End, Fs, Options, Time};
 use eke_cachefs::node::Nobody;
-use eke_cachefs::settings::Straight;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::{no_program, skip};
 use rustix::fs::{

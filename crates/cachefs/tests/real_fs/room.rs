@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eke_cachefs::settings::Straight;
+use eke_cache_mounts::settings::Straight;
 use eke_testkit::real::{lock_machine, no_program, skip};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;

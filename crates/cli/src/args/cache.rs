@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
-use eke_cachefs::settings;
-use eke_cachefs::settings::Memory;
+use eke_cache_mounts::settings;
+use eke_cache_mounts::settings::Memory;
 use eke_model::units::Bytes;
 
 /// The least that is worth a process.

@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct List {
     /// The file that has it.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub store: PathBuf,
     /// Its size; none: nothing was learned yet.
@@ -23,7 +23,7 @@ pub struct List {
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Program {
     /// What is executed.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub exe: PathBuf,
     /// The script that it runs, as an array of bytes if it is not UTF-8.
@@ -63,7 +63,7 @@ pub struct Show {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct File {
     /// Where it is.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub path: PathBuf,
     /// What it is.
@@ -151,7 +151,7 @@ pub struct Row {
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Trace {
     /// The file.
-    #[serde(with = "eke_cachefs::path_text")]
+    #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub output: PathBuf,
     /// Are names hashes?
@@ -166,7 +166,7 @@ pub struct Trace {
 
 fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     match path {
-        Some(path) => eke_cachefs::path_text::serialize(path, to),
+        Some(path) => eke_cache_mounts::path_text::serialize(path, to),
         None => to.serialize_none(),
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use eke_cachefs::registry::holders::Holder;
-use eke_cachefs::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
+use eke_cache_mounts::holders::Holder;
+use eke_cache_mounts::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
@@ -254,8 +254,8 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_cachefs::settings::{Compress, Memory, Settings, Straight};
-    use eke_cachefs::status::{FilesFigures, NotServed, SizeFigures};
+    use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
+    use eke_cache_mounts::status::{FilesFigures, NotServed, SizeFigures};
     use eke_model::units::Bytes;
 
     use super::*;

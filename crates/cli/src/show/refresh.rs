@@ -1,6 +1,6 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
-use eke_cachefs::status::Figures;
+use eke_cache_mounts::status::Figures;
 use eke_present::refresh::{Cache as Mount, CacheFigures, Reads, Refresh};
 
 use crate::documents::{Cache, Status};

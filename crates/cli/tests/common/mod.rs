@@ -118,7 +118,7 @@ pub fn build_io() {
 /// The same for the program that serves a compressed page cache, as a path.
 pub fn build_cache() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| build(&["-p", "eke-cachefs", "--bin", "eke-cache"]));
+    BUILT.call_once(|| build(&["-p", "eke-cache-serve", "--bin", "eke-cache"]));
     PathBuf::from(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-cache")
 }
 

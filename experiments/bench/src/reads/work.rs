@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_cache_store::trace::next_random;
+use eke_cache_replay::next_random;
 use rustix::fs::{Advice, fadvise};
 
 use super::{Error, Who, on};

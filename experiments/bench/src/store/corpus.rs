@@ -169,7 +169,7 @@ mod tests {
     fn what_does_not_compress_is_left_out() {
         let mut state = 1;
         let mut bytes: Vec<u8> =
-            (0..LEAST).map(|_| eke_cache_store::trace::next_random(&mut state) as u8).collect();
+            (0..LEAST).map(|_| eke_cache_replay::next_random(&mut state) as u8).collect();
         bytes.resize(3 * LEAST + 5, b'x');
         let corpus = Corpus { bytes, files: 1, place: String::new() };
         let blocks = Blocks::cut(&corpus, LEAST).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use eke_cache_store::trace::next_random;
+use eke_cache_replay::next_random;
 use eke_model::units::Bytes;
 
 use super::caches::{Cache, Ours, Quick};

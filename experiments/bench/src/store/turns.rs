@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use eke_cache_store::trace::{Zipf, next_random};
+use eke_cache_replay::{Zipf, next_random};
 use eke_cache_store::{Admitted, FileId, Key};
 
 use super::Error;

@@ -1,6 +1,6 @@
 //! Traces by law: requests as they could come, the same for the same seed.
 
-use eke_cache_store::trace::{Request, Zipf, loops, mixed, next_random, scan};
+use eke_cache_replay::{Request, Zipf, loops, mixed, next_random, scan};
 
 /// Blocks that are asked for again and again.
 const KEYS: u64 = 10_000;

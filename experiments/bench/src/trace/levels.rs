@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use eke_cache_store::trace::Request;
+use eke_cache_replay::Request;
 
 /// A page cache that holds so many blocks, unpacked, and drops the one that was not asked for longest. The kernel's own has two
 /// lists and read-ahead; this is the yardstick that all of them come close to on such traces.

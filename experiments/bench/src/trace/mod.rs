@@ -12,7 +12,7 @@ pub mod replay;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_cache_store::trace::Request;
+use eke_cache_replay::Request;
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Progress;

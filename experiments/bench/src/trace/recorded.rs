@@ -1,14 +1,14 @@
 //! Recorded traces, from text.
 //!
 //! Two formats, told apart by the first line that is meant (empty lines and those that begin with # are not):
-//! - `4711 24576`: a key and what it weighs in bytes when it is packed, as [`eke_cache_store::trace::parse`] reads it
+//! - `4711 24576`: a key and what it weighs in bytes when it is packed, as [`eke_cache_replay::parse`] reads it
 //! - `1048576,65536`: an offset and a length in bytes on one disk or in one file, as `blkparse -f "%S,%N\n"` or any other
 //!   tool gives them (offsets in bytes); each block of 64 KiB that is touched is a request. How they compress is not known, so each
 //!   weighs 64 KiB. A first line of words (`offset,size`) is passed over.
 
 use std::path::{Path, PathBuf};
 
-use eke_cache_store::trace::{BadLine, Request};
+use eke_cache_replay::{BadLine, Request};
 use eke_model::units::Bytes;
 
 use super::BLOCK;
@@ -75,7 +75,7 @@ fn text(path: &Path) -> Result<String, NotATrace> {
 /// At the first line that is none, or if there is nothing.
 pub fn parse(text: &str) -> Result<Vec<Request>, NotATrace> {
     let is_csv = meant(text).next().is_some_and(|(_, line)| line.contains(','));
-    let requests = if is_csv { csv(text)? } else { eke_cache_store::trace::parse(text)? };
+    let requests = if is_csv { csv(text)? } else { eke_cache_replay::parse(text)? };
     if requests.is_empty() { Err(NotATrace::Empty) } else { Ok(requests) }
 }
 

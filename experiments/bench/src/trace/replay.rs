@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use eke_cache_store::trace::{Request, replay};
+use eke_cache_replay::{Request, replay};
 use eke_cache_store::{Lru, S3Fifo, Sieve};
 use eke_model::units::Bytes;
 use quick_cache::Weighter;
@@ -117,7 +117,7 @@ fn quick(capacity: Bytes, trace: &[Request]) -> Served {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_cache_store::trace::{Zipf, loops};
+    use eke_cache_replay::{Zipf, loops};
 
     #[test]
     fn all_serve_what_fits_and_nothing_that_never_came() {

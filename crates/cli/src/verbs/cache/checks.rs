@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use eke_cachefs::registry::{Mount, mounts};
-use eke_cachefs::settings::{Memory, Settings};
+use eke_cache_mounts::settings::{Memory, Settings};
+use eke_cache_mounts::{Mount, mounts};
 use eke_linux::Root;
 use eke_linux::parse::meminfo;
 use eke_model::units::Bytes;

@@ -40,8 +40,8 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
 }
 
 /// With the status that belongs to the kind.
-fn refused(refusal: &eke_cachefs::status::Refusal) -> Failure {
-    use eke_cachefs::status::Kind;
+fn refused(refusal: &eke_cache_mounts::status::Refusal) -> Failure {
+    use eke_cache_mounts::status::Kind;
     let status = match refusal.kind {
         Kind::Failed | Kind::Busy => Status::Failed,
         Kind::Usage => Status::Usage,

@@ -1,8 +1,8 @@
 //! `eke cache mount`.
 
-use eke_cachefs::registry::{Dirs, Mount, ask};
-use eke_cachefs::settings::{Compress, Settings};
-use eke_cachefs::status::{Kind, Ready, Request, Response};
+use eke_cache_mounts::settings::{Compress, Settings};
+use eke_cache_mounts::status::{Kind, Ready, Request, Response};
+use eke_cache_mounts::{Dirs, Mount, ask};
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use eke_cachefs::registry::{Mount, mounts};
+use eke_cache_mounts::{Mount, mounts};
 use eke_present::exit::{Failure, Outcome, Status};
 
 /// All mounts of `eke-cache`.

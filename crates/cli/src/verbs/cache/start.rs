@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_cachefs::registry::line::{ANSWER_MOST, Line, LineError, parse};
-use eke_cachefs::registry::{Dirs, mounts, unmount};
-use eke_cachefs::settings::Settings;
-use eke_cachefs::status::{Ready, Start};
+use eke_cache_mounts::line::{ANSWER_MOST, Line, LineError, parse};
+use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::status::{Ready, Start};
+use eke_cache_mounts::{Dirs, mounts, unmount};
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use eke_cachefs::registry::{Asked, Dirs, Mount, ask_all};
-use eke_cachefs::status::{Request, Response};
+use eke_cache_mounts::status::{Request, Response};
+use eke_cache_mounts::{Asked, Dirs, Mount, ask_all};
 use eke_linux::Root;
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use eke_cachefs::registry::holders::holders;
-use eke_cachefs::registry::{Dirs, Mount, ask, mounts, remove_dead, unmount};
-use eke_cachefs::status::{Kind, Refusal, Request, Response};
+use eke_cache_mounts::holders::holders;
+use eke_cache_mounts::status::{Kind, Refusal, Request, Response};
+use eke_cache_mounts::{Dirs, Mount, ask, mounts, remove_dead, unmount};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 use eke_present::task::{Task, unknown};
@@ -70,7 +70,7 @@ fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
     }
 }
 
-fn silent(mount: &Mount, error: &eke_cachefs::registry::AskError) -> Failure {
+fn silent(mount: &Mount, error: &eke_cache_mounts::AskError) -> Failure {
     Failure::new(Status::Failed, format!("cannot unmount {}: {error}", mount.place.display()))
         .hint(format!("{} --lazy: without it", umount_command(&mount.place)))
 }

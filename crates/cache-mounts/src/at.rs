@@ -1,0 +1,139 @@
+//! Names and attributes below, by descriptors.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, openat, statx};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// What is asked of statx(2).
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
+
+/// A name that is one: not empty, not `.` or `..`, without `/`. So no call on it leaves its directory.
+///
+/// # Errors
+/// EINVAL if it is none.
+pub fn name(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    let none = matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') || bytes.contains(&0);
+    if none { Err(Errno::INVAL.into()) } else { Ok(name) }
+}
+
+/// A descriptor of what a directory has under a name, without opening it and without following a symbolic link.
+///
+/// # Errors
+/// What openat(2) answers.
+pub fn path(dir: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(dir, self::name(name)?, flags, Mode::empty())?)
+}
+
+/// The attributes of what a directory has under a name.
+///
+/// # Errors
+/// What statx(2) answers.
+pub fn stat_at(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
+    Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW, WANTED)?)
+}
+
+/// The attributes of a descriptor.
+///
+/// # Errors
+/// What statx(2) answers.
+pub fn stat(file: impl AsFd) -> io::Result<Statx> {
+    Ok(statx(file, c"", AtFlags::EMPTY_PATH, WANTED)?)
+}
+
+/// A path to what a descriptor is of: a link of proc(5). It borrows the descriptor: once that is closed, its number may stand
+/// for another file, and a call on the path would reach that one.
+///
+/// ```compile_fail,E0716
+/// use std::{fs::File, os::fd::AsFd, sync::Arc};
+/// let file = Arc::new(File::open("/")?);
+/// let link = eke_cache_mounts::at::link(Arc::clone(&file).as_fd());
+/// rustix::fs::stat(link)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Link<'fd> {
+    path: String,
+    of: PhantomData<BorrowedFd<'fd>>,
+}
+
+/// A path to what this descriptor is of, for calls that take none. A symbolic link that the descriptor itself is of is not
+/// followed.
+pub fn link(file: BorrowedFd<'_>) -> Link<'_> {
+    Link { path: format!("/proc/self/fd/{}", file.as_raw_fd()), of: PhantomData }
+}
+
+/// A path to a name in an open directory: short, and nobody can lead it elsewhere.
+pub fn inside<'fd>(dir: BorrowedFd<'fd>, name: &str) -> Link<'fd> {
+    Link { path: format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()), of: PhantomData }
+}
+
+impl AsRef<Path> for Link<'_> {
+    fn as_ref(&self) -> &Path {
+        self.path.as_ref()
+    }
+}
+
+impl Arg for Link<'_> {
+    fn as_str(&self) -> Result<&str, Errno> {
+        Ok(&self.path)
+    }
+
+    fn to_string_lossy(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.path)
+    }
+
+    fn as_cow_c_str(&self) -> Result<Cow<'_, CStr>, Errno> {
+        self.path.as_cow_c_str()
+    }
+
+    fn into_c_str<'b>(self) -> Result<Cow<'b, CStr>, Errno>
+    where
+        Self: 'b,
+    {
+        self.path.into_c_str()
+    }
+
+    fn into_with_c_str<T, F>(self, f: F) -> Result<T, Errno>
+    where
+        Self: Sized,
+        F: FnOnce(&CStr) -> Result<T, Errno>,
+    {
+        self.path.into_with_c_str(f)
+    }
+}
+
+/// Opens what a descriptor is of.
+///
+/// # Errors
+/// What openat(2) answers.
+pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(openat(CWD, link(file), flags | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// `st_dev` of statx(2)'s two halves.
+pub fn dev(statx: &Statx) -> u64 {
+    rustix::fs::makedev(statx.stx_dev_major, statx.stx_dev_minor)
+}
+
+/// The mount that it is on (`STATX_MNT_ID`, Linux 5.8), if the kernel says.
+pub fn mount(statx: &Statx) -> Option<u64> {
+    (statx.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(statx.stx_mnt_id)
+}
+
+/// The same of a descriptor, on any kernel (`/proc/self/fdinfo`, Linux 3.15).
+pub fn mount_of(file: impl AsFd, statx: &Statx) -> Option<u64> {
+    mount(statx).or_else(|| {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+    })
+}

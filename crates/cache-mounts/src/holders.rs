@@ -1,0 +1,126 @@
+//! Which processes keep a mount busy: open files, working and root directories, mapped files.
+
+use std::fs::read_dir;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use crate::{Device, Mount, mounts};
+
+/// A process that keeps a mount busy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder {
+    /// Its number.
+    pub pid: u32,
+    /// Its name (`comm`).
+    pub name: String,
+    /// What it has there: `works there`, `has its root there`, `has files open`, `has files mapped`.
+    pub how: &'static str,
+}
+
+/// The processes below `proc` (`/proc`) that keep it busy, in order of their numbers; those of other users are seen by root
+/// only. Its server must be alive: a working directory is asked for its mount.
+pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
+    let entries = read_dir(proc).into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<Holder> = pids.filter_map(|pid| holder(proc, pid, mount)).collect();
+    found.sort();
+    found
+}
+
+/// One process of each other mount namespace that has a copy of the mount: that keeps its server, and so the directory below. Those of
+/// other users are seen by root only.
+pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
+    let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
+    let mut seen: Vec<_> = space("self").into_iter().collect();
+    let entries = read_dir(proc).into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<Holder> = pids
+        .filter_map(|pid| {
+            let space = space(&pid.to_string()).filter(|space| !seen.contains(space))?;
+            seen.push(space);
+            let dir = proc.join(pid.to_string());
+            let mounts = mounts::parse(&std::fs::read(dir.join("mountinfo")).ok()?);
+            mounts.iter().any(|m| m.device == mount.device).then(|| Holder {
+                pid,
+                name: name(&dir),
+                how: "has it in mounts of its own",
+            })
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn name(process: &Path) -> String {
+    let name = std::fs::read(process.join("comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii()).into_owned()
+}
+
+fn holder(proc: &Path, pid: u32, mount: &Mount) -> Option<Holder> {
+    let dir = proc.join(pid.to_string());
+    let how = how(&dir, mount)?;
+    Some(Holder { pid, name: name(&dir), how })
+}
+
+fn how(process: &Path, mount: &Mount) -> Option<&'static str> {
+    if lies_on(&process.join("cwd"), mount) {
+        return Some("works there");
+    }
+    if lies_on(&process.join("root"), mount) {
+        return Some("has its root there");
+    }
+    let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let mut open = read_dir(process.join("fdinfo")).into_iter().flatten().flatten();
+    if open.any(|fd| mount_id(&text(&fd.path())) == Some(mount.id)) {
+        return Some("has files open");
+    }
+    maps(&text(&process.join("maps")), mount.device).then_some("has files mapped")
+}
+
+/// Of which mount (`STATX_MNT_ID`, Linux 5.8), without asking the file system for what it did not say yet.
+fn lies_on(link: &Path, mount: &Mount) -> bool {
+    let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID);
+    found.is_ok_and(|s| s.stx_mnt_id == mount.id)
+}
+
+/// `mnt_id` of `/proc/PID/fdinfo/FD` (Linux 3.15).
+fn mount_id(fdinfo: &str) -> Option<u64> {
+    fdinfo.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+/// Is a file of this file system mapped? The fourth field of `/proc/PID/maps` is its number, in hexadecimal.
+fn maps(text: &str, device: Device) -> bool {
+    let number = format!("{:02x}:{:02x}", device.major, device.minor);
+    text.lines().any(|l| l.split_ascii_whitespace().nth(3) == Some(number.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_tell_which_mount() {
+        assert_eq!(mount_id("pos:\t0\nflags:\t0100000\nmnt_id:\t51\nino:\t9\n"), Some(51));
+        assert_eq!(mount_id("pos:\t0\n"), None);
+        let text = "7f1c-7f1d r--p 00000000 00:39 42 /srv/a\n55aa-55ab rw-p 00000000 00:00 0 [heap]\n";
+        assert!(maps(text, Device { major: 0, minor: 0x39 }));
+        assert!(!maps(text, Device { major: 0, minor: 0x3a }));
+    }
+
+    #[test]
+    fn this_process_holds_the_mount_that_it_works_on() {
+        let stat = statx(CWD, "/proc/self/cwd", AtFlags::empty(), StatxFlags::MNT_ID).unwrap();
+        let mount = Mount {
+            id: stat.stx_mnt_id,
+            device: Device { major: u32::MAX, minor: 0 },
+            place: "/".into(),
+            dir: "/".into(),
+            uid: 0,
+        };
+        let found = holders(Path::new("/proc"), &mount);
+        let own = found.iter().find(|h| h.pid == std::process::id()).unwrap();
+        assert_eq!(own.how, "works there");
+        assert!(holder(Path::new("/proc"), std::process::id(), &Mount { id: u64::MAX, ..mount }).is_none());
+    }
+}

@@ -1,0 +1,36 @@
+//! Mounts of `eke-cache` as their clients see them: which there are, what each was asked to be, what it is, and how its supervisor
+//! is reached. Links neither FUSE nor the store.
+//!
+//! # Layout
+//! - [`settings`], [`status`]: what was asked for, and what is; [`path_text`]: paths in both
+//! - [`mounts`]: the kernel's list of mounts
+//! - [`dir`]: the directory with a user's sockets
+//! - [`socket`]: listening, connecting, who is at the other end
+//! - [`line`]: one JSON line a message, bounded in size and time
+//! - [`ask`]: questions to the supervisors of mounts, to all at once
+//! - [`holders`]: which processes keep a mount busy
+//! - [`unmount`](mod@unmount): taking a mount away whose supervisor does not
+//! - [`at`]: names and attributes by descriptors, which nobody can lead elsewhere
+//!
+//! # Invariants
+//! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list. The sockets of
+//!   other users are reached without a step onto a file system that one of them serves.
+//! - A socket is reached through a directory that only its user can write to, and the other end's user is checked.
+
+pub mod ask;
+pub mod at;
+pub mod dir;
+pub mod holders;
+pub mod line;
+pub mod mounts;
+pub mod path_text;
+pub mod settings;
+pub mod socket;
+pub mod status;
+pub mod unmount;
+
+pub use ask::{AskError, Asked, ask, ask_all};
+pub use dir::Dirs;
+pub use mounts::{Device, Mount};
+pub use socket::{Peer, Socket, remove_dead};
+pub use unmount::unmount;

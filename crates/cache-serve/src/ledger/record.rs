@@ -1,0 +1,222 @@
+//! One entry as bytes: its length and checksum, its kind, its fields.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use thiserror::Error;
+use twox_hash::XxHash64;
+
+use eke_cachefs::node::Entry;
+
+/// Length and checksum.
+const HEAD: usize = 8;
+/// A name has at most 255 bytes, so no record comes near.
+const LONGEST: usize = 4096;
+const KNOWN: u8 = 1;
+const FORGOTTEN: u8 = 2;
+const OPENED: u8 = 3;
+const RELEASED: u8 = 4;
+
+/// An [`Entry`] with a name of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of Entry")]
+pub enum Owned {
+    /// As in [`Entry`].
+    Known { node: u64, parent: u64, name: OsString, dev: u64, ino: u64, born_ns: i128, generation: u64 },
+    /// As in [`Entry`].
+    Forgotten { node: u64 },
+    /// As in [`Entry`].
+    Opened { node: u64 },
+    /// As in [`Entry`].
+    Released { node: u64 },
+}
+
+impl Owned {
+    /// The same, borrowed.
+    pub fn entry(&self) -> Entry<'_> {
+        match *self {
+            Self::Known { node, parent, ref name, dev, ino, born_ns, generation } => {
+                Entry::Known { node, parent, name, dev, ino, born_ns, generation }
+            }
+            Self::Forgotten { node } => Entry::Forgotten { node },
+            Self::Opened { node } => Entry::Opened { node },
+            Self::Released { node } => Entry::Released { node },
+        }
+    }
+}
+
+/// Bytes that are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Foreign {
+    /// A length that no record has, or that goes beyond the end.
+    #[error("a record of {0} bytes cannot be")]
+    Length(u32),
+    /// Not all of it arrived, or something else wrote there.
+    #[error("its checksum does not fit")]
+    Checksum,
+    /// Written by another version.
+    #[error("kind {0} is not known")]
+    Kind(u8),
+}
+
+/// The bytes of an entry, in `out`. `generation` is that of the half they go to.
+pub fn encode(entry: &Entry<'_>, generation: u64, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend([0; HEAD]);
+    body(entry, out);
+    head(generation, out);
+}
+
+/// Appends a record of this body, as far as a record's length goes, with its right length and checksum: what is behind them is
+/// looked at, too, whatever the body is.
+pub fn seal(body: &[u8], generation: u64, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend([0; HEAD]);
+    out.extend(&body[..body.len().min(LONGEST - HEAD)]);
+    head(generation, &mut out[at..]);
+}
+
+/// Kind and fields.
+fn body(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    match *entry {
+        Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
+            out.push(KNOWN);
+            for field in [node, parent, dev, ino, generation] {
+                out.extend(field.to_le_bytes());
+            }
+            out.extend(born_ns.to_le_bytes());
+            out.extend(name.as_bytes());
+        }
+        Entry::Forgotten { node } => one(FORGOTTEN, node, out),
+        Entry::Opened { node } => one(OPENED, node, out),
+        Entry::Released { node } => one(RELEASED, node, out),
+    }
+}
+
+/// Fills in the head of the record that these bytes are.
+fn head(generation: u64, record: &mut [u8]) {
+    let len = u32::try_from(record.len()).unwrap_or(u32::MAX).to_le_bytes();
+    record[..4].copy_from_slice(&len);
+    let sum = checksum(generation, len, &record[HEAD..]).to_le_bytes();
+    record[4..HEAD].copy_from_slice(&sum);
+}
+
+fn one(kind: u8, node: u64, out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend(node.to_le_bytes());
+}
+
+/// The first entry of `bytes` and its length; none where the log ends.
+///
+/// # Errors
+/// Bytes that are no record of this half.
+pub fn decode(bytes: &[u8], generation: u64) -> Result<Option<(Owned, usize)>, Foreign> {
+    let mut fields = Fields(bytes);
+    let Some(len) = fields.array().filter(|len| *len != [0; 4]) else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(len);
+    let foreign = Foreign::Length(length);
+    let whole = usize::try_from(length).map_err(|_| foreign)?;
+    let body = bytes.get(HEAD..whole).filter(|_| whole <= LONGEST).ok_or(foreign)?;
+    let sum = fields.array().ok_or(foreign)?;
+    if checksum(generation, len, body).to_le_bytes() != sum {
+        return Err(Foreign::Checksum);
+    }
+    Ok(Some((entry(body, foreign)?, whole)))
+}
+
+fn entry(body: &[u8], foreign: Foreign) -> Result<Owned, Foreign> {
+    let (&kind, rest) = body.split_first().ok_or(foreign)?;
+    let mut fields = Fields(rest);
+    let node = fields.u64().ok_or(foreign)?;
+    match kind {
+        KNOWN => known(node, &mut fields).ok_or(foreign),
+        FORGOTTEN => Ok(Owned::Forgotten { node }),
+        OPENED => Ok(Owned::Opened { node }),
+        RELEASED => Ok(Owned::Released { node }),
+        other => Err(Foreign::Kind(other)),
+    }
+}
+
+fn known(node: u64, fields: &mut Fields<'_>) -> Option<Owned> {
+    let (parent, dev, ino, generation) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+    let born_ns = i128::from_le_bytes(fields.array()?);
+    let name = OsString::from_vec(fields.0.to_vec());
+    Some(Owned::Known { node, parent, name, dev, ino, born_ns, generation })
+}
+
+/// The half's generation is in it: what an earlier use of the half left is foreign.
+fn checksum(generation: u64, len: [u8; 4], body: &[u8]) -> u32 {
+    let seed = generation ^ u64::from(u32::from_le_bytes(len)).rotate_left(40);
+    (XxHash64::oneshot(seed, body) & u64::from(u32::MAX)) as u32
+}
+
+/// What is left to read.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub fn any_entry() -> impl Strategy<Value = Owned> {
+        let node = 1u64..8;
+        let name = proptest::collection::vec(1u8..=255, 1..20).prop_map(OsString::from_vec);
+        let known = (node.clone(), node.clone(), name, any::<i128>(), any::<(u64, u64, u64)>());
+        prop_oneof![
+            4 => known.prop_map(|(node, parent, name, born_ns, (dev, ino, generation))| {
+                Owned::Known { node, parent, name, dev, ino, born_ns, generation }
+            }),
+            2 => node.clone().prop_map(|node| Owned::Forgotten { node }),
+            3 => node.clone().prop_map(|node| Owned::Opened { node }),
+            3 => node.prop_map(|node| Owned::Released { node }),
+        ]
+    }
+
+    fn bytes(entry: &Owned) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(&entry.entry(), 3, &mut out);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(entry in any_entry()) {
+            let bytes = bytes(&entry);
+            prop_assert_eq!(decode(&bytes, 3), Ok(Some((entry, bytes.len()))));
+            prop_assert!(decode(&bytes, 4).is_err());
+        }
+
+        #[test]
+        fn a_part_of_a_record_is_not_one(entry in any_entry(), cut in 4usize..100) {
+            let bytes = bytes(&entry);
+            let part = &bytes[..cut.min(bytes.len() - 1)];
+            prop_assert!(decode(part, 3).is_err());
+            let mut padded = part.to_vec();
+            padded.resize(bytes.len() + 8, 0);
+            prop_assert!(decode(&padded, 3).is_err() || padded[..bytes.len()] == bytes);
+        }
+
+        #[test]
+        fn foreign_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..80, entry in any_entry()) {
+            let _ = decode(&bytes, 3);
+            let mut changed = self::bytes(&entry);
+            let at = at % changed.len();
+            changed[at] ^= 1;
+            prop_assert!(decode(&changed, 3) != Ok(Some((entry, changed.len()))));
+        }
+    }
+}

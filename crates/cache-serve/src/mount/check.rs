@@ -1,0 +1,157 @@
+//! What must be so before a mount: both are directories, and the place is not inside the directory.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use eke_cache_mounts::at;
+use eke_cache_mounts::mounts;
+use eke_cache_mounts::settings::Settings;
+use eke_cachefs::node::is_kernels;
+use eke_linux::parse::mountinfo;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat, openat2};
+use rustix::io::Errno;
+
+use super::error::Error;
+
+/// A directory and a place that go together.
+#[derive(Debug)]
+pub struct Checked {
+    /// The directory below, opened (O_PATH) before anything covers it.
+    pub dir: OwnedFd,
+    /// The place, opened likewise. What is mounted is mounted here, whatever its path leads to by then.
+    pub at: OwnedFd,
+    /// The path of the place as it was opened, for people.
+    pub place: PathBuf,
+    /// Permissions and kind of the place, which the mount's root has until it is asked.
+    pub mode: u32,
+    /// How the file system below is mounted: the mount on it is the same (nosuid, noexec, ro …).
+    pub flags: StatVfsMountFlags,
+}
+
+/// Looks at both.
+///
+/// # Errors
+/// In words for whoever asked.
+pub fn check(settings: &Settings) -> Result<Checked, Error> {
+    let dir = directory(&settings.dir)?;
+    // Over itself: opened once, so that both are the same whatever others do to the path meanwhile.
+    let at = if settings.place == settings.dir { same(&dir, settings)? } else { directory(&settings.place)? };
+    for (fd, path) in [(&dir, &settings.dir), (&at, &settings.place)] {
+        if is_ours(fd) {
+            return Err(Error::AlreadyOurs { path: path.clone() });
+        }
+    }
+    let open = |path: &Path, source: io::Error| Error::Open { path: path.to_owned(), source };
+    let place = path_of(&at).map_err(|e| open(&settings.place, e))?;
+    if inside(&at, &dir).map_err(|e| open(&settings.place, e))? {
+        return Err(Error::Inside { place, dir: settings.dir.clone() });
+    }
+    let mode = rustix::fs::fstat(&at).map_err(|e| open(&settings.place, e.into()))?.st_mode;
+    let flags = fstatvfs(&dir).map_err(|e| open(&settings.dir, e.into()))?.f_flag;
+    is_not_the_kernels(&dir, &settings.dir)?;
+    Ok(Checked { dir, at, place, mode, flags })
+}
+
+fn same(dir: &OwnedFd, settings: &Settings) -> Result<OwnedFd, Error> {
+    dir.try_clone().map_err(|source| Error::Open { path: settings.dir.clone(), source })
+}
+
+fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
+    std::fs::read_link(at::link(fd.as_fd()))
+}
+
+/// Opens it. Paths come without symbolic links; one that is there all the same was put there since, by somebody who owns a part of
+/// the path.
+fn directory(path: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Before Linux 5.6.
+        Err(Errno::NOSYS) => openat(CWD, path, flags, Mode::empty()),
+        other => other,
+    };
+    opened.map_err(|e| match e {
+        Errno::LOOP => Error::Link { path: path.to_owned() },
+        Errno::NOTDIR => Error::NotADirectory { path: path.to_owned() },
+        Errno::NOTCONN => Error::Dead { path: path.to_owned(), source: e.into() },
+        e => Error::Open { path: path.to_owned(), source: e.into() },
+    })
+}
+
+/// On a mount of ours?
+fn is_ours(fd: &OwnedFd) -> bool {
+    let (id, mounts) = (mount_of(fd), mounts::read().unwrap_or_default());
+    id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
+}
+
+fn mount_of(fd: &OwnedFd) -> Option<u64> {
+    at::mount_of(fd, &at::stat(fd).ok()?)
+}
+
+/// What these show depends on who opens them, which would be the cache; and nothing of it is on a disk.
+fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
+    let id = mount_of(dir);
+    let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+    match all.into_iter().find(|m| Some(m.id) == id && is_kernels(&m.kind)) {
+        Some(m) => Err(Error::Kernels { path: path.to_owned(), kind: m.kind }),
+        None => Ok(()),
+    }
+}
+
+/// Is `place` somewhere below `dir`, and not `dir` itself? Goes up by `..`, so links and bind mounts do not deceive it.
+fn inside(place: &OwnedFd, dir: &OwnedFd) -> io::Result<bool> {
+    let dir = identity(dir)?;
+    let mut at = place.as_fd().try_clone_to_owned()?;
+    let mut last = identity(&at)?;
+    if last == dir {
+        return Ok(false);
+    }
+    loop {
+        at = openat(&at, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let now = identity(&at)?;
+        if now == dir || now == last {
+            return Ok(now == dir);
+        }
+        last = now;
+    }
+}
+
+fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::fstat(fd)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> OwnedFd {
+        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn a_place_inside_is_found_through_links_too() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (dir, deep, link) = (tmp.path().join("d"), tmp.path().join("d/e/f"), tmp.path().join("link"));
+        std::fs::create_dir_all(&deep).unwrap();
+        std::os::unix::fs::symlink(&deep, &link).unwrap();
+        let dir = open(&dir);
+        for (place, is_inside) in [(&deep, true), (&link, true), (&tmp.path().to_owned(), false)] {
+            assert_eq!(inside(&open(place), &dir).unwrap(), is_inside, "{place:?}");
+        }
+        assert!(!inside(&dir, &dir).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_directory_is_said() {
+        let tmp = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| tmp.path().join(name));
+        std::fs::File::create_new(&file).unwrap();
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        assert!(matches!(directory(&file), Err(Error::NotADirectory { .. })));
+        assert!(matches!(directory(&link), Err(Error::Link { .. })));
+        let proc = open(Path::new("/proc/self"));
+        assert!(matches!(is_not_the_kernels(&proc, &file), Err(Error::Kernels { .. })));
+        assert!(matches!(directory(&tmp.path().join("none")), Err(Error::Open { .. })));
+    }
+}

@@ -1,0 +1,221 @@
+//! The loop: read, decide, resize.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use eke_cache_policy::size::decide::{Decision, State, decide};
+use eke_cache_policy::size::{Group, Memory, Report, Signals};
+use eke_cache_store::{Policy, Store};
+use eke_linux::Root;
+use eke_model::units::{Bytes, MIB};
+
+use super::Reader;
+
+/// Between two looks while anything moves or little is left: some 0.1 % of a CPU.
+pub const SOON: Duration = Duration::from_millis(200);
+
+/// Between two looks in calm: what one costs (some 0.2 ms: `/proc/meminfo`, `/proc/vmstat` and three files of a group with
+/// a limit) is far below 0.2 % of a CPU then, and memory that others need is given back within a second.
+pub const CALM: Duration = Duration::from_secs(1);
+
+/// What has a size that can be changed.
+pub trait Resize {
+    /// Memory that it holds now.
+    fn held(&self) -> Bytes;
+
+    /// Sets the most that it may hold; what is above is the kernel's again when this returns.
+    fn resize(&self, limit: Bytes);
+}
+
+impl<P: Policy> Resize for Store<P> {
+    fn held(&self) -> Bytes {
+        self.stats().held
+    }
+
+    fn resize(&self, limit: Bytes) {
+        Store::resize(self, limit);
+    }
+}
+
+impl<T: Resize + ?Sized> Resize for std::sync::Arc<T> {
+    fn held(&self) -> Bytes {
+        (**self).held()
+    }
+
+    fn resize(&self, limit: Bytes) {
+        (**self).resize(limit);
+    }
+}
+
+/// Governs the size of one store.
+#[derive(Debug)]
+pub struct Governor {
+    asked: Memory,
+    report: Mutex<Report>,
+    /// When the limit was changed last, in milliseconds of the clock.
+    changed: AtomicU64,
+    /// Memory beside the store that counts as well.
+    beside: AtomicU64,
+}
+
+impl Governor {
+    /// With what was asked for.
+    pub fn new(asked: Memory) -> Self {
+        Self {
+            asked,
+            report: Mutex::new(Report::default()),
+            changed: AtomicU64::new(0),
+            beside: AtomicU64::new(0),
+        }
+    }
+
+    /// The limit for a store that is about to be made, from what memory there is now.
+    ///
+    /// # Errors
+    /// Where the machine's memory cannot be read.
+    pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
+        let signals = Reader::new(root.clone()).read()?;
+        Ok(decide(self.asked, &State::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
+    }
+
+    /// So much is taken beside the store by what is known of files: it is within what was asked for, too.
+    pub fn note_beside(&self, beside: Bytes) {
+        self.beside.store(beside.0, Ordering::Relaxed);
+    }
+
+    fn beside(&self) -> Bytes {
+        Bytes(self.beside.load(Ordering::Relaxed))
+    }
+
+    /// The store's size and why, at the last look.
+    pub fn report(&self) -> Report {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The body of the thread. `now` only goes forward; `stopped` waits so long, or until it is to stop, and says if it is.
+    pub fn run(
+        &self,
+        root: &Root,
+        store: &impl Resize,
+        now: impl Fn() -> Duration,
+        mut stopped: impl FnMut(Duration) -> bool,
+    ) {
+        let (mut reader, mut state) = (Reader::new(root.clone()), State::default());
+        loop {
+            let pause = match reader.read() {
+                Ok(signals) => {
+                    let decision = self.step(&signals, &state, now(), store);
+                    state = decision.state;
+                    if decision.moving { SOON } else { CALM }
+                }
+                Err(e) => {
+                    self.change(|report| report.unreadable = Some(e.to_string()));
+                    CALM
+                }
+            };
+            if stopped(pause) {
+                return;
+            }
+        }
+    }
+
+    fn step(&self, signals: &Signals, state: &State, now: Duration, store: &impl Resize) -> Decision {
+        let held = store.held();
+        let decision = decide(self.asked, state, now, signals, (held, self.beside()));
+        let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
+        if changed {
+            self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        let since = now.saturating_sub(Duration::from_millis(self.changed.load(Ordering::Relaxed)));
+        if decision.limit != state.limit || held > decision.limit {
+            store.resize(decision.limit);
+        }
+        self.change(|report| {
+            *report = Report {
+                asked: decision.asked,
+                limit: decision.limit,
+                beside: self.beside(),
+                held: held.min(decision.limit),
+                why: decision.why,
+                available: signals.machine.available,
+                headroom: signals.groups.iter().map(Group::headroom).min(),
+                changed_s: Some(since.as_secs()),
+                shrinks: report.shrinks + u64::from(held > decision.limit),
+                unreadable: None,
+            }
+        });
+        decision
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Report)) {
+        change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use eke_testkit::tree;
+
+    use super::*;
+    use eke_cache_policy::size::Why;
+
+    struct Fake {
+        held: Cell<u64>,
+        limit: Cell<u64>,
+    }
+
+    impl Resize for Fake {
+        fn held(&self) -> Bytes {
+            Bytes(self.held.get())
+        }
+
+        fn resize(&self, limit: Bytes) {
+            self.limit.set(limit.0);
+            self.held.set(self.held.get().min(limit.0));
+        }
+    }
+
+    fn write(root: &std::path::Path, available_mib: u64) {
+        let meminfo =
+            format!("MemTotal: {} kB\nMemFree: 0 kB\nMemAvailable: {} kB\n", 1024 << 10, available_mib << 10);
+        tree::put(root, "proc/meminfo", &meminfo);
+        tree::put(root, "proc/vmstat", "pswpin 0\n");
+    }
+
+    #[test]
+    fn it_gives_back_what_is_missing_and_says_why_when_it_cannot_look() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 900);
+        let governor = Governor::new(Memory::Percent(50));
+        assert_eq!(governor.first(&Root::at(dir.path())).unwrap(), Bytes::mib(512));
+        let store = Fake { held: Cell::new(512 << 20), limit: Cell::new(0) };
+        let (looks, pauses) = (Cell::new(0u64), std::cell::RefCell::new(Vec::new()));
+        governor.run(
+            &Root::at(dir.path()),
+            &store,
+            || Duration::from_secs(looks.get()),
+            |pause| {
+                pauses.borrow_mut().push(pause);
+                looks.set(looks.get() + 1);
+                match looks.get() {
+                    1 => assert_eq!(governor.report().why, Why::Asked),
+                    2 => write(dir.path(), 14),
+                    3 => {
+                        // 50 MiB are missing to the reserve of 64.
+                        assert!(store.held.get() <= (512 - 50) << 20, "{}", store.held.get());
+                        assert_eq!((governor.report().why, governor.report().shrinks), (Why::Machine, 1));
+                        std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
+                    }
+                    _ => {}
+                }
+                looks.get() == 4
+            },
+        );
+        assert_eq!(pauses.borrow()[1..3], [CALM, SOON]);
+        assert!(governor.report().unreadable.unwrap().contains("meminfo"));
+        assert_eq!(store.limit.get(), governor.report().limit.0);
+    }
+}

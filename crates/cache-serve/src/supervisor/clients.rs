@@ -1,0 +1,92 @@
+//! Who is connected to the mount's socket: one line in, one line out.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Instant;
+
+use rustix::net::sockopt::socket_peercred;
+
+use eke_cache_mounts::status::{Kind, Refusal, Request, Response};
+
+/// More than any request has.
+const LONGEST: usize = 4096;
+/// More clients at a time are turned away.
+const MOST: usize = 32;
+
+/// What a client waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// Nothing: it may ask.
+    No,
+    /// The worker's figures with this number, or this moment.
+    Figures(u64, Instant),
+    /// The end of the attempt to unmount.
+    Unmount,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    stream: UnixStream,
+    input: Vec<u8>,
+    uid: u32,
+    pub(super) waits: Waits,
+}
+
+impl Client {
+    /// The next one, if there is one and there are not too many.
+    pub(super) fn accept(listener: &UnixListener, others: usize) -> Option<Self> {
+        let (stream, _) = listener.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let uid = socket_peercred(&stream).ok()?.uid.as_raw();
+        (others < MOST).then_some(Self { stream, input: Vec::new(), uid, waits: Waits::No })
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// The next whole line, none if it is not there yet.
+    ///
+    /// # Errors
+    /// The client is gone, or speaks something else.
+    pub(super) fn request(&mut self) -> Result<Option<Request>, Gone> {
+        let mut piece = [0; 1024];
+        match self.stream.read(&mut piece) {
+            Ok(0) => return Err(Gone),
+            Ok(len) => self.input.extend(&piece[..len]),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+            Err(_) => return Err(Gone),
+        }
+        let Some(end) = self.input.iter().position(|b| *b == b'\n') else {
+            return if self.input.len() > LONGEST { Err(Gone) } else { Ok(None) };
+        };
+        let line: Vec<u8> = self.input.drain(..=end).collect();
+        match serde_json::from_slice(&line) {
+            Ok(request) => Ok(Some(request)),
+            Err(e) => {
+                let what = format!("eke-cache does not understand this request: {e}");
+                self.answer(&Response::Refused(Refusal { what, kind: Kind::Usage }));
+                Ok(None)
+            }
+        }
+    }
+
+    /// May this client end the mount?
+    pub(super) fn may_unmount(&self) -> bool {
+        self.uid == 0 || self.uid == rustix::process::geteuid().as_raw()
+    }
+
+    /// Answers; who does not listen misses it.
+    pub(super) fn answer(&mut self, response: &Response) {
+        self.waits = Waits::No;
+        let mut line = serde_json::to_vec(response).unwrap_or_default();
+        line.push(b'\n');
+        let _ = self.stream.write_all(&line);
+    }
+}
+
+/// A client that is of no use any more.
+#[derive(Debug)]
+pub(super) struct Gone;

@@ -1,0 +1,73 @@
+//! What the mount of the directory itself forbids, the cache's mount forbids too, also what is forbidden later.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use eke_linux::parse::mountinfo;
+use eke_linux::parse::mountinfo::Mount;
+use rustix::mount::{MountFlags, mount_remount};
+
+use eke_cache_mounts as registry;
+use eke_cache_mounts::at;
+use eke_cache_mounts::unmount::top;
+
+const LIST: &str = "/proc/self/mountinfo";
+/// In the words of mountinfo, whether it is to be followed, and the flag.
+const FLAGS: [(&str, bool, MountFlags); 9] = [
+    ("nosuid", true, MountFlags::NOSUID),
+    ("nodev", true, MountFlags::NODEV),
+    ("noexec", true, MountFlags::NOEXEC),
+    ("nosymfollow", true, MountFlags::NOSYMFOLLOW),
+    ("ro", true, MountFlags::RDONLY),
+    ("noatime", false, MountFlags::NOATIME),
+    ("nodiratime", false, MountFlags::NODIRATIME),
+    ("relatime", false, MountFlags::RELATIME),
+    ("sync", false, MountFlags::SYNCHRONOUS),
+];
+
+/// Tells by poll(2) with `POLLPRI` that mounts or their flags have changed (proc_pid_mounts(5)).
+pub(super) fn changes() -> Option<File> {
+    File::open(LIST).ok()
+}
+
+/// Has the mount `shown` forbid what the mount of `dir` forbids by now.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn follow(dir: &OwnedFd, shown: &registry::Mount) -> io::Result<()> {
+    let all = mountinfo::parse(&std::fs::read(LIST)?);
+    let home = at::mount_of(dir, &at::stat(dir)?);
+    let of = |id: Option<u64>| all.iter().find(|m| Some(m.id) == id);
+    let Some(flags) = of(home).zip(of(Some(shown.id))).and_then(|(home, own)| wanted(home, own)) else {
+        return Ok(());
+    };
+    let Some(top) = top(shown)? else { return Ok(()) };
+    Ok(mount_remount(at::link(top.as_fd()), MountFlags::BIND | flags, c"")?)
+}
+
+/// The flags that it must have; none if it has them. Pure.
+fn wanted(home: &Mount, own: &Mount) -> Option<MountFlags> {
+    let has = |mount: &Mount, name: &str| mount.flags.split(',').any(|f| f == name);
+    let lacks = FLAGS.iter().any(|(name, followed, _)| *followed && has(home, name) && !has(own, name));
+    let flags = FLAGS.iter().filter(|(name, followed, _)| has(own, name) || *followed && has(home, name));
+    lacks.then(|| flags.map(|(_, _, flag)| *flag).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forbidden_since_is_added_and_nothing_else_changes() {
+        let mount = |flags: &str| {
+            mountinfo::parse(format!("7 1 0:9 / /srv {flags} - tmpfs none rw\n").as_bytes()).remove(0)
+        };
+        let of = |home: &str, own: &str| wanted(&mount(home), &mount(own));
+        assert_eq!(of("rw,relatime", "rw,nosuid"), None);
+        assert_eq!(of("rw,nosuid,noatime", "rw,nosuid,relatime"), None);
+        let all = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME;
+        assert_eq!(of("rw,nosuid,noatime", "rw,nodev,relatime"), Some(all));
+        assert_eq!(of("ro", "rw"), Some(MountFlags::RDONLY));
+    }
+}

@@ -1,0 +1,190 @@
+//! What the worker knows, for `eke cache status`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use eke_cache_mounts::status::{
+    Figures, FilesFigures, NotServed, SizeFigures, TierFigures, WatchFigures, WorthFigures,
+};
+use eke_cache_policy::admission::{self, Admission};
+use eke_cache_store::{Stats, Store};
+use eke_cachefs::fs::Fs;
+use eke_cachefs::node::Footprint;
+use eke_cachefs::tier::{self, Tier};
+use eke_cachefs::watch::{Report, Told};
+use eke_model::units::{Bytes, Nanos};
+
+use crate::size::Governor;
+
+/// All of them must go into one message.
+const MOST_NOT_SERVED: usize = 16;
+
+/// Where they come from.
+#[derive(Clone)]
+pub(super) struct Sources(Arc<Inside>);
+
+struct Inside {
+    store: Arc<Store>,
+    fs: Arc<Fs>,
+    tier: Arc<Tier>,
+    admission: Arc<Admission>,
+    governor: Arc<Governor>,
+    watch: Mutex<Report>,
+    changes: AtomicU64,
+    everything: AtomicU64,
+}
+
+impl Sources {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        fs: &Arc<Fs>,
+        tier: &Arc<Tier>,
+        (admission, governor): (&Arc<Admission>, &Arc<Governor>),
+        watch: Report,
+    ) -> Self {
+        Self(Arc::new(Inside {
+            store: Arc::clone(store),
+            fs: Arc::clone(fs),
+            tier: Arc::clone(tier),
+            admission: Arc::clone(admission),
+            governor: Arc::clone(governor),
+            watch: Mutex::new(watch),
+            changes: AtomicU64::new(0),
+            everything: AtomicU64::new(0),
+        }))
+    }
+
+    pub(super) fn tier(&self) -> Arc<Tier> {
+        Arc::clone(&self.0.tier)
+    }
+
+    /// Why changes below are not told by the kernel; none: they are.
+    pub(super) fn not_watched(&self) -> Option<String> {
+        match &*self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) {
+            Report::Watched => None,
+            Report::AtOpens { why } => Some(why.clone()),
+        }
+    }
+
+    pub(super) fn watch_ended(&self, why: String) {
+        *self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = Report::AtOpens { why };
+    }
+
+    pub(super) fn note_told(&self, told: Told) {
+        let count = if told == Told::Everything { &self.0.everything } else { &self.0.changes };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of them now.
+    pub(super) fn figures(&self) -> Figures {
+        Figures {
+            store: of_store(&self.0.store.stats()),
+            tier: of_tier(&self.0.tier.report()),
+            worth: of_worth(self.0.admission.report(), self.0.fs.open_straight()),
+            size: of_size(&self.0.governor.report()),
+            files: of_files(&self.0.fs.footprint()),
+            watch: self.of_watch(),
+            not_served: self.not_served(),
+        }
+    }
+
+    fn not_served(&self) -> Vec<NotServed> {
+        let refused = self.0.fs.nodes().refused().into_iter().take(MOST_NOT_SERVED);
+        refused.map(|r| NotServed { place: r.place, why: r.why }).collect()
+    }
+
+    fn of_watch(&self) -> WatchFigures {
+        let why = self.not_watched();
+        WatchFigures {
+            on: why.is_none(),
+            why,
+            changes: self.0.changes.load(Ordering::Relaxed),
+            // The first one is the watch's beginning.
+            overflows: self.0.everything.load(Ordering::Relaxed).saturating_sub(1),
+        }
+    }
+}
+
+fn of_store(s: &Stats) -> StoreFigures {
+    StoreFigures {
+        limit: s.limit,
+        held: s.held,
+        queued: s.queued,
+        raw: s.raw,
+        packed: s.packed,
+        ratio: s.ratio(),
+        hit_rate: s.hit_rate(),
+        zero: s.zero,
+        uncompressed: s.uncompressed,
+        fast: s.fast,
+        dense: s.dense,
+        hits: s.hits,
+        misses: s.misses,
+        corrupted: s.corrupted,
+        insertions: s.insertions,
+        incompressible: s.incompressible,
+        overrun: s.overrun,
+        stale: s.stale,
+        no_room: s.no_room + s.no_memory,
+        evictions: s.evictions,
+        drops: s.drops,
+        denser: s.denser,
+    }
+}
+
+fn of_tier(report: &tier::Report) -> TierFigures {
+    TierFigures {
+        from_store: Bytes(report.bytes_from_store),
+        from_below: Bytes(report.bytes_from_below),
+        written: Bytes(report.bytes_written),
+        waited: report.waits,
+        store_cost_ns: nanos(report.hit_us),
+        below_cost_ns: report.below_us.iter().copied().find_map(nanos),
+        pack_cost_ns: nanos(report.pack_us),
+    }
+}
+
+/// None before the first.
+fn nanos(us: f64) -> Option<Nanos> {
+    (us > 0.0).then_some(Nanos((us * 1e3) as u64))
+}
+
+fn of_worth(report: admission::Report, open_straight: u64) -> WorthFigures {
+    WorthFigures {
+        taken_in: report.taken_in,
+        not_taken_in: report.not_taken_in,
+        straight: report.straight,
+        passed_through: open_straight,
+        no_passthrough: report.no_passthrough,
+        reasons: report.reasons.into_iter().map(admission::Reason::sentence).collect(),
+    }
+}
+
+fn of_files(footprint: &Footprint) -> FilesFigures {
+    let Footprint { known, tables, ledger, descriptors } = *footprint;
+    FilesFigures { known, tables, ledger, descriptors, memory: footprint.total() }
+}
+
+fn of_size(report: &eke_cache_policy::size::Report) -> SizeFigures {
+    SizeFigures {
+        asked: report.asked,
+        now: report.limit,
+        last_reason: Some(report.sentence()),
+        last_s: report.changed_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_in_nanoseconds_and_none_before_the_first() {
+        let report =
+            tier::Report { hit_us: 42.5, below_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
+        let figures = of_tier(&report);
+        assert_eq!(figures.store_cost_ns, Some(Nanos(42_500)));
+        assert_eq!(figures.below_cost_ns, Some(Nanos(90_000)));
+        assert_eq!(figures.pack_cost_ns, None);
+    }
+}

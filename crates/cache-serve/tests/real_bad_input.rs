@@ -1,0 +1,287 @@
+//! What a mount meets in the world: full and broken disks, files that shrink while they are read, strange names, huge and
+//! many files, memory that forgets.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
+
+mod model;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use eke_cache_mounts::settings::Compress;
+use eke_cache_store::{Key, Store, StoreSpec};
+use eke_cachefs::below;
+use eke_cachefs::tier::{Options, Tier};
+use eke_linux::Root;
+use eke_model::units::{Bytes, Nanos};
+use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
+use eke_testkit::real::{SameDisks, lacking, no_program, skip};
+use model::mount::{InMemory, Mount, NEEDS, run, scratch};
+use model::{pattern, tree};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const BLOCK: usize = 65_536;
+
+fn errno<T>(result: std::io::Result<T>) -> Option<Errno> {
+    result.err().and_then(|e| Errno::from_io_error(&e))
+}
+
+/// Writes until it may not. How much, and what the kernel said.
+fn fill(file: &File) -> (u64, Errno) {
+    let mut size = 0;
+    loop {
+        match file.write_at(&pattern(3, size, 100_000), size) {
+            Ok(written) => size += written as u64,
+            Err(e) => return (size, Errno::from_io_error(&e).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_below_refuses_a_write_and_keeps_the_rest() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("a_full_disk_below_refuses_a_write_and_keeps_the_rest", &why);
+    }
+    let dir = scratch();
+    let disk = InMemory::new(dir.path(), 3000);
+    let mount = Mount::of(&disk.0, |_| {});
+    let (above, below) = (mount.place().join("file"), mount.below().join("file"));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&above).unwrap();
+    let (size, said) = fill(&file);
+    assert_eq!(said, Errno::NOSPC);
+    assert!(size > 2_000_000, "{size}");
+    for path in [&above, &below] {
+        assert!(fs::read(path).unwrap() == pattern(3, 0, size as usize), "{}", path.display());
+    }
+    assert_eq!(
+        errno(File::create(mount.place().join("other")).unwrap().write_at(b"x", 0)),
+        Some(Errno::NOSPC)
+    );
+    file.set_len(100_000).unwrap();
+    file.write_all_at(&pattern(4, 0, 200_000), 0).unwrap();
+    for path in [&above, &below] {
+        assert!(fs::read(path).unwrap() == pattern(4, 0, 200_000), "there is room again: {}", path.display());
+    }
+}
+
+/// A read-only ext4 with one file on a disk that can fail; the file is in no cache.
+fn on_a_disk_that_can_fail(dir: &Path, len: usize) -> (SlowDisk, File) {
+    let profile = Profile { rate: 400_000_000, latency: Nanos(0), ..Profile::plain() };
+    let spec = SlowDiskSpec::new(Image::Memory, Bytes::mib(64), profile);
+    let disk = SlowDisk::attach(&Root::host(), spec).unwrap();
+    let (device, at) = (disk.device().to_str().unwrap(), dir.to_str().unwrap());
+    run("mkfs.ext4", &["-q", device]);
+    run("mount", &[device, at]);
+    fs::write(dir.join("file"), pattern(5, 0, len)).unwrap();
+    run("umount", &[at]);
+    run("mount", &["-o", "ro,noload", device, at]);
+    (disk, File::open(dir).unwrap())
+}
+
+#[test]
+fn a_read_error_below_is_told_and_not_remembered() {
+    let missing =
+        lacking(&["/dev/fuse", "/dev/loop-control"]).or_else(|| no_program(&["losetup", "mkfs.ext4"]));
+    if let Some(why) = missing {
+        return skip("a_read_error_below_is_told_and_not_remembered", &why);
+    }
+    let _clean = SameDisks::start();
+    let (dir, len) = (scratch(), 4 << 20);
+    let (disk, held) = on_a_disk_that_can_fail(dir.path(), len);
+    let mount = Mount::of(dir.path(), |_| {});
+    let file = File::open(mount.place().join("file")).unwrap();
+    let mut block = vec![0; BLOCK];
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert!(block == pattern(5, 0, BLOCK));
+
+    disk.fail(0..disk.spec().size.0, Errno::IO);
+    let end = (len - BLOCK) as u64;
+    assert_eq!(errno(file.read_exact_at(&mut block, end)), Some(Errno::IO));
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert!(block == pattern(5, 0, BLOCK), "what is held is served");
+    assert!(disk.stats().errors > 0, "{:?}", disk.stats());
+
+    disk.heal();
+    let all = fs::read(mount.place().join("file")).unwrap();
+    assert!(all == pattern(5, 0, len), "{}", tree::summary(&all));
+    drop((file, mount, held));
+    disk.detach().unwrap();
+}
+
+/// Reads here and there until told to stop; every byte must be what was written or 0. Returns how many reads there were.
+fn read_at_random(file: &File, seed: u8, size: u64, stop: &AtomicBool) -> u64 {
+    let mut bytes = vec![0; 150_000];
+    let mut reads = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let at = reads * 7919 * 4096 % size;
+        let read = file.read_at(&mut bytes, at).unwrap();
+        let whole = pattern(seed, at, read);
+        let wrong = bytes[..read].iter().zip(&whole).position(|(seen, whole)| *seen != 0 && seen != whole);
+        assert_eq!(wrong, None, "in {read} bytes at {at}");
+        reads += 1;
+    }
+    reads
+}
+
+#[test]
+fn a_file_that_is_cut_below_while_it_is_read_shows_its_bytes_or_zeros() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("a_file_that_is_cut_below_while_it_is_read_shows_its_bytes_or_zeros", &why);
+    }
+    let mount = Mount::with(|settings| settings.watch = true);
+    let size = 2_000_000;
+    let whole = pattern(6, 0, size as usize);
+    let below = OpenOptions::new().write(true).create_new(true).open(mount.below().join("file")).unwrap();
+    below.write_all_at(&whole, 0).unwrap();
+    let stop = AtomicBool::new(false);
+    let open = || File::open(mount.place().join("file")).unwrap();
+    let reads = std::thread::scope(|scope| {
+        let readers = [(); 3].map(|()| scope.spawn(|| read_at_random(&open(), 6, size, &stop)));
+        for round in 0..60u64 {
+            below.set_len(round * 61_131 % size).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            below.set_len(size).unwrap();
+            below.write_all_at(&whole[..(round * 40_009 % size) as usize], 0).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        readers.map(|r| r.join().unwrap())
+    });
+    assert!(reads.iter().all(|n| *n > 0), "{reads:?}");
+    assert!(fs::read(mount.place().join("file")).unwrap() == fs::read(mount.below().join("file")).unwrap());
+}
+
+#[test]
+fn names_may_be_any_bytes() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("names_may_be_any_bytes", &why);
+    }
+    let mount = Mount::new();
+    let longest = vec![0xff; 255];
+    let names = [&b"\xff\xfe"[..], b"\n", b" ", b"-rf", b"\x01\\\"'$", &longest];
+    let names: BTreeSet<OsString> = names.map(|n| OsString::from_vec(n.to_vec())).into();
+    for (index, name) in names.iter().enumerate() {
+        let root = if index % 2 == 0 { mount.place() } else { mount.below() };
+        fs::create_dir(root.join(name)).unwrap();
+        fs::write(root.join(name).join(name), pattern(7, index as u64, 100)).unwrap();
+    }
+    let list =
+        |dir: &Path| fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect::<BTreeSet<_>>();
+    assert_eq!(list(mount.place()), names);
+    for (index, name) in names.iter().enumerate() {
+        let inside = mount.place().join(name).join(name);
+        assert!(fs::read(&inside).unwrap() == pattern(7, index as u64, 100), "{name:?}");
+        fs::rename(&inside, mount.place().join(name).join("plain")).unwrap();
+        assert_eq!(list(&mount.below().join(name)), [OsString::from("plain")].into());
+    }
+    let longer = mount.place().join(OsString::from_vec(vec![b'x'; 256]));
+    assert_eq!(errno(File::create(longer)), Some(Errno::NAMETOOLONG));
+}
+
+#[test]
+fn a_sparse_file_of_1_tib_is_a_file() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("a_sparse_file_of_1_tib_is_a_file", &why);
+    }
+    let mount = Mount::new();
+    let (tib, gib) = (1 << 40, 1 << 30);
+    let below = File::create_new(mount.below().join("file")).unwrap();
+    if let Some(error) = errno(below.set_len(tib)) {
+        return skip("a_sparse_file_of_1_tib_is_a_file", &format!("the file system below answers {error}"));
+    }
+    let above = OpenOptions::new().read(true).write(true).open(mount.place().join("file")).unwrap();
+    assert_eq!(above.metadata().unwrap().len(), tib);
+    for at in [0, 500 * gib + 5, tib - 100_000] {
+        let mut bytes = vec![1; 100_000];
+        above.read_exact_at(&mut bytes, at).unwrap();
+        assert!(bytes.iter().all(|b| *b == 0), "{at}");
+    }
+    for at in [700 * gib + 1, tib - 50_000] {
+        above.write_all_at(&pattern(8, at, 50_000), at).unwrap();
+        let mut bytes = vec![0; 60_000];
+        let read = above.read_at(&mut bytes[..50_000], at).unwrap();
+        assert!(bytes[..read] == pattern(8, at, read) && read > 0, "{at}");
+    }
+    let found = |file: &File| rustix::fs::seek(file, SeekFrom::Data(gib)).unwrap();
+    assert_eq!(found(&above), found(&File::open(mount.below().join("file")).unwrap()), "where its data is");
+    assert_eq!(above.metadata().unwrap().len(), tib);
+    assert!(above.metadata().unwrap().blocks() * 512 < 1_000_000, "it stays sparse");
+    above.set_len(10).unwrap();
+    assert_eq!(fs::read(mount.place().join("file")).unwrap(), [0; 10]);
+}
+
+/// May this process open so many files?
+fn may_open(files: u64) -> bool {
+    let now = getrlimit(Resource::Nofile);
+    let enough = now.current.is_none_or(|c| c >= files);
+    let maximum = now.maximum.map(|m| m.max(files));
+    enough || setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum }).is_ok()
+}
+
+#[test]
+fn ten_thousand_files_are_open_at_once() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("ten_thousand_files_are_open_at_once", &why);
+    }
+    let files = 10_000;
+    if !may_open(files + 500) {
+        return skip("ten_thousand_files_are_open_at_once", "this process may not open so many");
+    }
+    let mount = Mount::new();
+    let name = |number: u64| format!("{:02}/{number}", number % 100);
+    for directory in 0..100 {
+        fs::create_dir(mount.below().join(format!("{directory:02}"))).unwrap();
+    }
+    for number in 0..files {
+        fs::write(mount.below().join(name(number)), number.to_le_bytes()).unwrap();
+    }
+    let mut options = OpenOptions::new();
+    let open = |number| options.read(true).write(true).open(mount.place().join(name(number)));
+    let opened: Vec<File> = (0..files).map(open).collect::<Result<_, _>>().unwrap();
+    for (number, file) in (0..).zip(&opened) {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(u64::from_le_bytes(bytes), number);
+        file.write_all_at(b"seen", 8).unwrap();
+    }
+    // an open file is that file, whatever its name leads to
+    for number in (0..files).step_by(100) {
+        fs::remove_file(mount.place().join(name(number))).unwrap();
+        let mut bytes = [0; 12];
+        opened[number as usize].read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!((&bytes[..8], &bytes[8..]), (&number.to_le_bytes()[..], &b"seen"[..]));
+    }
+    drop(opened);
+    assert_eq!(fs::read(mount.below().join(name(9_999))).unwrap()[8..], *b"seen");
+}
+
+#[test]
+fn a_block_that_memory_corrupted_is_read_again() {
+    let spec = StoreSpec { block_size: BLOCK, ..StoreSpec::for_cpus(Bytes::mib(16), 1) };
+    let store = Arc::new(Store::new(spec).unwrap());
+    let tier =
+        Tier::new(Arc::clone(&store), Compress::Sync, Options { recent_blocks: 0, ..Options::default() });
+    let file = tempfile::tempfile().unwrap();
+    let len = 5 * BLOCK;
+    file.write_all_at(&pattern(9, 0, len), 0).unwrap();
+    let is = file.metadata().unwrap();
+    let (below, id) = (below::File::new(OwnedFd::from(file)), tier.id(is.dev(), is.ino()));
+    let mut hands = tier.hands();
+    tier.opened(id, below.stamp().unwrap());
+    for (round, corrupted) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        if round == 2 {
+            assert!(store.damage(Key::new(id, 3)), "it is in the store");
+        }
+        let seen = tier.read(&mut hands, id, &below, 0, len).unwrap();
+        assert!(seen == pattern(9, 0, len), "round {round}: {}", tree::summary(seen));
+        assert_eq!(store.stats().corrupted, corrupted, "round {round}");
+    }
+}

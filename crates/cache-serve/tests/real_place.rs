@@ -1,0 +1,183 @@
+//! Where a mount comes to lie, while others change the path to it, and what is held when it is gone. Real kernel, real program.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    dead_code,
+    reason = "test code"
+)]
+
+mod served;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use eke_cache_mounts::status::Response;
+use eke_cache_mounts::{mounts, unmount};
+use eke_testkit::real::{lacking, no_program, skip};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use served::Served;
+
+/// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const NEEDS: [&str; 1] = ["/dev/fuse"];
+const ROUNDS: usize = 30;
+
+/// A file system that goes when it is dropped, if it is still there.
+struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    fn new(at: PathBuf) -> Self {
+        rustix::mount::mount("none", &at, "tmpfs", MountFlags::empty(), None).unwrap();
+        Self(at)
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// Exchanges two names until it is dropped: what a user may do with a directory of their own.
+fn exchanging<T>(one: &Path, other: &Path, test: impl FnOnce() -> T) -> T {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+            }
+        });
+        let _stop = Stop(&stop);
+        test()
+    })
+}
+
+/// A user who owns a part of the path puts a link to a victim there, and takes it away again, all the time.
+#[test]
+fn a_link_put_into_the_path_leads_no_mount_elsewhere() {
+    let name = "a_link_put_into_the_path_leads_no_mount_elsewhere";
+    if let Some(why) = lacking(&NEEDS) {
+        return skip(name, &why);
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let [victim, theirs, link] = ["victim", "theirs", "link"].map(|name| dir.path().join(name));
+    for (dir, text) in [(&victim, "root's"), (&theirs, "a user's")] {
+        std::fs::create_dir(dir).unwrap();
+        std::fs::write(dir.join("file"), text).unwrap();
+    }
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    let mut served = 0;
+    exchanging(&theirs, &link, || {
+        for _ in 0..ROUNDS {
+            let mount = Served::start(&theirs, &theirs, &[]);
+            let shown = mounts::read().unwrap();
+            assert_eq!(mounts::at(&shown, &victim), None, "the victim is covered");
+            assert_eq!(std::fs::read_to_string(victim.join("file")).unwrap(), "root's");
+            if let Ok(mount) = mount {
+                assert!([&theirs, &link].contains(&&mount.place()), "{:?}", mount.place());
+                assert_eq!(mount.umount(), Response::Done);
+                served += 1;
+            }
+        }
+    });
+    assert!(served > 0, "it was never mounted, so nothing was shown");
+}
+
+/// The directory above has another name when the mount is to go, and its old name leads to another mount.
+#[test]
+fn a_renamed_directory_makes_no_other_mount_go() {
+    let name = "a_renamed_directory_makes_no_other_mount_go";
+    if let Some(why) = lacking(&NEEDS) {
+        return skip(name, &why);
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for name in ["theirs/here", "victim/here"] {
+        std::fs::create_dir_all(path(name)).unwrap();
+    }
+    let _victim = Tmpfs::new(path("victim/here"));
+    for asked in [true, false] {
+        let mount = Served::start(&path("theirs/here"), &path("theirs/here"), &[]).unwrap();
+        std::fs::rename(path("theirs"), path("moved")).unwrap();
+        std::os::unix::fs::symlink(path("victim"), path("theirs")).unwrap();
+        if asked {
+            assert_eq!(mount.umount(), Response::Done);
+        } else {
+            unmount(&mount.shown, false).unwrap();
+        }
+        let left: Vec<_> = places(dir.path());
+        std::fs::remove_file(path("theirs")).unwrap();
+        std::fs::rename(path("moved"), path("theirs")).unwrap();
+        assert_eq!(left, [path("victim/here")]);
+    }
+}
+
+fn places(below: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read("/proc/self/mountinfo").unwrap();
+    let all = eke_linux::parse::mountinfo::parse(&text).into_iter().map(|m| m.place);
+    all.filter(|place| place.starts_with(below)).collect()
+}
+
+/// When the mount is said to be gone, nothing holds the file system below: neither worker nor supervisor nor guard.
+#[test]
+fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
+    let name = "the_file_system_below_is_free";
+    if let Some(why) = lacking(&NEEDS) {
+        return skip(name, &why);
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let below = dir.path().join("below");
+    std::fs::create_dir(&below).unwrap();
+    for round in 0..5 {
+        let _tmpfs = Tmpfs::new(below.clone());
+        std::fs::write(below.join("file"), vec![7; 3 << 20]).unwrap();
+        let mount = Served::start(&below, &below, &[]).unwrap();
+        assert_eq!(std::fs::read(below.join("file")).unwrap().len(), 3 << 20);
+        let answer = mount.umount();
+        let free = rustix::mount::unmount(&below, UnmountFlags::empty());
+        assert_eq!((answer, free), (Response::Done, Ok(())), "round {round}");
+    }
+}
+
+/// A process with mounts of its own has a copy of the mount: it is named, instead of the directory being said to be free.
+#[test]
+fn who_has_a_copy_of_the_mount_is_named() {
+    let name = "who_has_a_copy_of_the_mount_is_named";
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["unshare"])) {
+        return skip(name, &why);
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Served::start(dir.path(), dir.path(), &[]).unwrap();
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-m", "--propagation", "private", "sh", "-c", "echo there; read end"]);
+    let mut other = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let answer = mount.umount();
+    assert_eq!(places(dir.path()), Vec::<PathBuf>::new());
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    let Response::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert!(refusal.what.contains(&format!("sh ({})", other.id())), "{refusal}");
+}

@@ -1,0 +1,159 @@
+//! The size of a store in a group with little memory, on the real kernel.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use eke_apply::cgroup;
+use eke_cache_mounts::settings::Memory;
+use eke_cache_serve::size::Governor;
+use eke_cache_store::{FileId, Incompressible, Key, S3Fifo, Store, StoreSpec};
+use eke_linux::Root;
+use eke_model::units::{Bytes, MIB};
+use eke_testkit::real::{lacking, lock_machine, skip};
+
+/// What the test's own program is when it is started again inside the group.
+const ROLE: &str = "EKE_TEST_SIZE_ROLE";
+const GROUP: Bytes = Bytes::mib(96);
+const STORE: Bytes = Bytes::mib(48);
+const HOG: Bytes = Bytes::mib(52);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+fn a_store_gives_memory_to_its_group_and_takes_it_again() {
+    const NAME: &str = "a_store_gives_memory_to_its_group_and_takes_it_again";
+    if let Ok(role) = std::env::var(ROLE) {
+        return if role == "hog" { hog() } else { store() };
+    }
+    let place = cgroup::Place::find(&Root::host());
+    if let Some(why) = lacking(&[]).or_else(|| place.as_ref().err().map(ToString::to_string)) {
+        return skip(NAME, &why);
+    }
+    let _machine = lock_machine();
+    let group = cgroup::Group::make(&Root::host(), &place.unwrap(), "size").unwrap();
+    group.limit(GROUP).unwrap();
+    group.forbid_swap(GROUP).unwrap();
+
+    let store = Actor::start(NAME, "store", &group);
+    store.wait("fills up", |held| held >= STORE.0 * 9 / 10);
+    let hog = Actor::start(NAME, "hog", &group);
+    hog.wait("has its memory", |has| has == HOG.0);
+    let low = store.wait("gives memory back", |held| held < STORE.0 - 12 * MIB);
+    drop(hog);
+    store.wait("takes memory again", |held| held > low + 8 * MIB);
+    assert_eq!(group.figures().unwrap().oom_kills, 0);
+    drop(store);
+    group.remove().unwrap();
+}
+
+/// This program again, in a role, in the group. Killed when dropped.
+struct Actor {
+    child: Child,
+    says: Receiver<u64>,
+    role: &'static str,
+}
+
+impl Actor {
+    fn start(test: &str, role: &'static str, group: &cgroup::Group) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        group.admit(child.id()).unwrap();
+        // It waits for this line, so that all its memory is charged to the group.
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let (tell, says) = channel();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .filter_map(|line| line.strip_prefix("now ")?.parse().ok())
+                .try_for_each(|number| tell.send(number))
+        });
+        Self { child, says, role }
+    }
+
+    /// Waits until what it says is so; what it said then.
+    fn wait(&self, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
+        let (until, mut last) = (Instant::now() + PATIENCE, None);
+        while Instant::now() < until {
+            let Ok(said) = self.says.recv_timeout(PATIENCE) else { break };
+            last = Some(said);
+            if is_so(said) {
+                eprintln!("the {} {what}: {}", self.role, Bytes(said));
+                return said;
+            }
+        }
+        panic!("the {} never {what}; it said last: {last:?}", self.role);
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_for_start() {
+    std::io::stdin().read_exact(&mut [0]).unwrap();
+}
+
+/// Takes its memory at 20 MiB a second, and keeps it.
+fn hog() {
+    wait_for_start();
+    let mut taken = vec![0u8; usize::try_from(HOG.0).unwrap()];
+    for (n, chunk) in taken.chunks_mut(1 << 20).enumerate() {
+        chunk.fill(n as u8 | 1);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    loop {
+        eprintln!("now {}", std::hint::black_box(&taken).len());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A store that is always offered more blocks than it has room for, and is governed.
+fn store() {
+    wait_for_start();
+    let governor = Governor::new(Memory::Bytes(STORE));
+    let root = Root::host();
+    let limit = governor.first(&root).unwrap();
+    let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(limit, 1) };
+    let store = Store::<S3Fifo>::new(spec).unwrap();
+    let began = Instant::now();
+    let pause = |pause| {
+        std::thread::sleep(pause);
+        false
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| governor.run(&root, &store, || began.elapsed(), pause));
+        fill(&store);
+    });
+}
+
+fn fill(store: &Store<S3Fifo>) {
+    let mut scratch = store.scratch().unwrap();
+    let mut block = vec![0u8; 64 << 10];
+    let mut seed = 1u64;
+    for number in 0u64.. {
+        for word in block.chunks_exact_mut(8) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            word.copy_from_slice(&seed.to_le_bytes());
+        }
+        let ticket = store.ticket(Key::new(FileId(number % 1000), number));
+        store.admit(&mut scratch, ticket, &block);
+        std::thread::sleep(Duration::from_millis(1));
+        if number % 50 == 0 {
+            eprintln!("now {}", store.stats().held.0);
+        }
+    }
+}
