@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use eke_apply::cgroup;
 use eke_cache_mounts::settings::Memory;
 use eke_cache_serve::size::Governor;
-use eke_cache_store::{FileId, Incompressible, Key, S3Fifo, Store, StoreSpec};
+use eke_cache_store::{FileId, Incompressible, Key, Store, StoreSpec};
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, lock_machine, skip};
@@ -126,7 +126,7 @@ fn store() {
     let root = Root::host();
     let limit = governor.first(&root).unwrap();
     let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(limit, 1) };
-    let store = Store::<S3Fifo>::new(spec).unwrap();
+    let store = Store::new(spec).unwrap();
     let began = Instant::now();
     let pause = |pause| {
         std::thread::sleep(pause);
@@ -138,7 +138,7 @@ fn store() {
     });
 }
 
-fn fill(store: &Store<S3Fifo>) {
+fn fill(store: &Store) {
     let mut scratch = store.scratch().unwrap();
     let mut block = vec![0u8; 64 << 10];
     let mut seed = 1u64;

@@ -6,7 +6,7 @@
 //! - [`epoch`](Ticket): how a block that changed on its way in is kept out
 //! - `shard`: a share of the blocks: plain data under one lock; `pin`: a block that is read without it
 //! - `arena`: memory from the kernel, and back to it
-//! - [`policy`]: which block goes; [`trace`]: how policies compare on traces
+//! - [`policy`]: which block goes
 //! - [`codec`]: compression in batches
 //! - `queue`: blocks that wait; `verdict`: files that do not compress; `sync`: the locks, or shuttle's
 //!
@@ -18,11 +18,11 @@
 //!
 //! # Example
 //! ```
-//! use eke_cache_store::{FileId, Key, Lookup, S3Fifo, Store, StoreSpec};
+//! use eke_cache_store::{FileId, Key, Lookup, Store, StoreSpec};
 //! use eke_model::units::Bytes;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = Store::<S3Fifo>::new(StoreSpec::for_cpus(Bytes::mib(64), 2))?;
+//! let store = Store::new(StoreSpec::for_cpus(Bytes::mib(64), 2))?;
 //! let (mut scratch, mut block) = (store.scratch()?, vec![0; 64 << 10]);
 //! let key = Key::new(FileId(12), 0);
 //! if let Lookup::Miss(ticket) = store.get(&mut scratch, key, &mut block) {
@@ -49,14 +49,13 @@ mod spec;
 mod stats;
 pub mod store;
 mod sync;
-pub mod trace;
 mod verdict;
 pub mod work;
 
 pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
 pub use key::{FileId, Key};
-pub use policy::{Lru, Policy, S3Fifo, Sieve};
+pub use policy::S3Fifo;
 pub use scratch::Scratch;
 pub use spec::{Incompressible, StoreSpec};
 pub use stats::Stats;

@@ -1,26 +1,25 @@
 //! A block that is being read without its shard's lock.
 
 use crate::block::{Form, checksum};
-use crate::policy::Policy;
 use crate::scratch::Scratch;
 use crate::shard::{Found, Shard};
 use crate::sync::{Mutex, lock};
 
 /// Holds a block's bytes in place until it is dropped.
-pub(crate) struct Pin<'a, P: Policy> {
-    shard: &'a Mutex<Shard<P>>,
+pub(crate) struct Pin<'a> {
+    shard: &'a Mutex<Shard>,
     found: Found,
 }
 
-impl<'a, P: Policy> Pin<'a, P> {
+impl<'a> Pin<'a> {
     /// Finds and pins a block; `None`: it is not held.
-    pub fn find(shard: &'a Mutex<Shard<P>>, key: crate::Key) -> Option<Self> {
+    pub fn find(shard: &'a Mutex<Shard>, key: crate::Key) -> Option<Self> {
         let found = lock(shard).find(key)?;
         Some(Self { shard, found })
     }
 
     /// Takes over a block that the shard has pinned.
-    pub fn of(shard: &'a Mutex<Shard<P>>, found: Found) -> Self {
+    pub fn of(shard: &'a Mutex<Shard>, found: Found) -> Self {
         Self { shard, found }
     }
 
@@ -59,7 +58,7 @@ impl<'a, P: Policy> Pin<'a, P> {
     }
 }
 
-impl<P: Policy> Drop for Pin<'_, P> {
+impl Drop for Pin<'_> {
     fn drop(&mut self) {
         if self.found.packed.is_some() {
             lock(self.shard).unpin(self.found.slot);

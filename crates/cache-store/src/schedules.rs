@@ -10,7 +10,7 @@ use shuttle::thread;
 
 use crate::codec::{Codec, Engine, Packed, Unreadable};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::{Admitted, Did, FileId, Key, Lookup, Lru, OutOfMemory, Store, StoreSpec};
+use crate::{Admitted, Did, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec};
 
 const BLOCK: usize = 4096;
 const FILE: FileId = FileId(1);
@@ -55,7 +55,7 @@ impl Engine for Repeats {
     }
 }
 
-fn store(limit: Bytes) -> Store<Lru> {
+fn store(limit: Bytes) -> Store {
     let (fast, dense) = (Arc::new(Repeats(2048, 0)), Arc::new(Repeats(512, 0x55)));
     let usual = StoreSpec::for_cpus(limit, 1);
     let spec = StoreSpec {
@@ -89,7 +89,7 @@ fn key(block: u64) -> Key {
 }
 
 /// What a hit is; `None` for a miss.
-fn get(store: &Store<Lru>, key: Key) -> Option<u8> {
+fn get(store: &Store, key: Key) -> Option<u8> {
     let mut out = vec![0; BLOCK];
     match store.get(&mut store.scratch().unwrap(), key, &mut out) {
         Lookup::Hit(_) => Some(out[0]),
@@ -99,7 +99,7 @@ fn get(store: &Store<Lru>, key: Key) -> Option<u8> {
 }
 
 /// Reads through the cache as the file system does.
-fn read_through(store: &Store<Lru>, below: &Below, queued: bool) {
+fn read_through(store: &Store, below: &Below, queued: bool) {
     let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; BLOCK]);
     if let Lookup::Miss(ticket) = store.get(&mut scratch, key(0), &mut out) {
         let block = below.read();
@@ -113,7 +113,7 @@ fn read_through(store: &Store<Lru>, below: &Below, queued: bool) {
 }
 
 /// Readers, one writer, a worker: once a write is acknowledged, no hit is older.
-fn write_while_others_read(drop_block: fn(&Store<Lru>)) {
+fn write_while_others_read(drop_block: fn(&Store)) {
     let store = Arc::new(store(Bytes::mib(2)));
     let below = Arc::new(Below(AtomicU64::new(1)));
     let readers = [false, true].map(|queued| {
@@ -202,6 +202,10 @@ fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();
         store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
+        // A block that comes back soon after its eviction stays.
+        store.resize(Bytes(0));
+        store.resize(Bytes::mib(3));
+        store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
         assert_eq!(get(&store, key(0)), Some(7));
         store.begin_round();
         let reader = spawn(&store, |store| assert_eq!(get(store, key(0)), Some(7)));
@@ -250,7 +254,7 @@ fn a_sleeping_worker_hears_every_bell() {
     });
 }
 
-fn spawn(store: &Arc<Store<Lru>>, run: impl FnOnce(&Store<Lru>) + Send + 'static) -> thread::JoinHandle<()> {
+fn spawn(store: &Arc<Store>, run: impl FnOnce(&Store) + Send + 'static) -> thread::JoinHandle<()> {
     let store = store.clone();
     thread::spawn(move || run(&store))
 }

@@ -13,7 +13,6 @@ use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
 use crate::pin::Pin;
-use crate::policy::{Policy, S3Fifo};
 use crate::queue::{Bell, Queue};
 use crate::scratch::Scratch;
 use crate::shard::{Incoming, Inserted, Shard};
@@ -68,9 +67,9 @@ pub enum Admitted {
 }
 
 /// A compressed store of file blocks. See the crate's documentation.
-pub struct Store<P = S3Fifo> {
+pub struct Store {
     pub(crate) spec: StoreSpec,
-    pub(crate) shards: Box<[Mutex<Shard<P>>]>,
+    pub(crate) shards: Box<[Mutex<Shard>]>,
     epochs: Epochs,
     verdicts: Verdicts,
     pub(crate) queues: Box<[Queue]>,
@@ -86,7 +85,7 @@ pub struct Store<P = S3Fifo> {
     not_tried: AtomicU64,
 }
 
-impl<P: Policy> Store<P> {
+impl Store {
     /// An empty store.
     ///
     /// # Errors
@@ -276,7 +275,7 @@ impl<P: Policy> Store<P> {
         self.shards.iter().try_for_each(|shard| lock(shard).check())
     }
 
-    fn shard(&self, key: Key) -> &Mutex<Shard<P>> {
+    fn shard(&self, key: Key) -> &Mutex<Shard> {
         // All of a cluster in one.
         let stretch = Key::new(key.file, key.block / self.spec.together as u64);
         let index = ((stretch.hash() >> 32) * self.shards.len() as u64) >> 32;

@@ -4,7 +4,6 @@
 use crate::block::{Form, checksum};
 use crate::error::OutOfMemory;
 use crate::pin::Pin;
-use crate::policy::Policy;
 use crate::queue::Job;
 use crate::scratch::Scratch;
 use crate::shard::Candidate;
@@ -25,20 +24,20 @@ pub enum Did {
 }
 
 /// One thread's part in the work on a store.
-pub struct Worker<'s, P: Policy> {
-    store: &'s Store<P>,
+pub struct Worker<'s> {
+    store: &'s Store,
     /// The queue that it looks into first.
     cpu: usize,
     scratch: Scratch,
     jobs: Vec<Job>,
 }
 
-impl<P: Policy> Store<P> {
+impl Store {
     /// A worker for queue `cpu` first, then for the others.
     ///
     /// # Errors
     /// When there is no memory for its tables.
-    pub fn worker(&self, cpu: usize) -> Result<Worker<'_, P>, OutOfMemory> {
+    pub fn worker(&self, cpu: usize) -> Result<Worker<'_>, OutOfMemory> {
         let mut jobs = Vec::new();
         jobs.try_reserve_exact(self.spec.batch)?;
         Ok(Worker { store: self, cpu, scratch: Scratch::new(&self.spec, self.spec.batch)?, jobs })
@@ -64,7 +63,7 @@ impl<P: Policy> Store<P> {
     }
 }
 
-impl<P: Policy> Worker<'_, P> {
+impl Worker<'_> {
     /// Works until [`Store::close`], and sleeps while there is nothing to do.
     pub fn run(&mut self) {
         self.run_by(Self::step);
@@ -136,7 +135,7 @@ impl<P: Policy> Worker<'_, P> {
         }
     }
 
-    fn pack_denser(&mut self, pin: Pin<'_, P>) -> bool {
+    fn pack_denser(&mut self, pin: Pin<'_>) -> bool {
         let block = *pin.block();
         let mut raw = std::mem::take(&mut self.scratch.raw);
         let more = block.raw_len.saturating_sub(raw.len());

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{Admitted, FileId, Key, Lookup, Lru, Policy, S3Fifo, Scratch, Store, StoreSpec};
+use eke_cache_store::{Admitted, FileId, Key, Lookup, Scratch, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 mod content;
@@ -11,12 +11,12 @@ use content::text;
 const BLOCK: usize = 4096;
 const TOGETHER: u64 = 16;
 
-struct Set<P: Policy = S3Fifo> {
-    store: Store<P>,
+struct Set {
+    store: Store,
     scratch: Scratch,
 }
 
-impl<P: Policy> Set<P> {
+impl Set {
     fn new(together: usize) -> Self {
         let spec =
             StoreSpec { block_size: BLOCK, shards: 1, together, ..StoreSpec::for_cpus(Bytes::mib(2), 1) };
@@ -53,7 +53,7 @@ fn read_files(set: &mut Set, files: u64, blocks: u64) {
 
 #[test]
 fn a_file_that_was_read_on_has_no_holes() {
-    let mut set = Set::<S3Fifo>::new(TOGETHER as usize);
+    let mut set = Set::new(TOGETHER as usize);
     read_files(&mut set, 200, 3 * TOGETHER);
     assert!(set.store.stats().evictions > 0);
     // The last file's last stretch may be the one that is being read.
@@ -69,21 +69,21 @@ fn a_file_that_was_read_on_has_no_holes() {
 
 #[test]
 fn blocks_that_came_in_alone_are_on_their_own() {
-    let mut set = Set::<Lru>::new(TOGETHER as usize);
+    let mut set = Set::new(TOGETHER as usize);
     // One block of each stretch, then the next one of each, ...
     for turn in 0..TOGETHER {
         (0..200).for_each(|file| set.admit(file, turn));
     }
-    // First in, first out, block by block: no file has more than one more than another.
+    // First in, first out, block by block: no file has two more than another, but for those whose stretch left a ghost.
     let held: Vec<usize> = (0..200).map(|file| set.held(file, 1)[0]).collect();
     let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
-    assert!(most - least <= 1 && *least > 0, "{held:?}");
+    assert!(most - least <= 2 && *least > 0, "{held:?}");
     set.store.check().unwrap();
 }
 
 #[test]
 fn what_is_asked_for_again_stays_whole_though_only_parts_of_it_were() {
-    let mut set = Set::<S3Fifo>::new(TOGETHER as usize);
+    let mut set = Set::new(TOGETHER as usize);
     (0..TOGETHER).for_each(|block| set.admit(1000, block));
     for file in 0..200 {
         assert!(set.ask(1000, 5) && set.ask(1000, 1), "{file}");
@@ -94,7 +94,7 @@ fn what_is_asked_for_again_stays_whole_though_only_parts_of_it_were() {
 
 #[test]
 fn one_pass_is_no_second_request() {
-    let mut set = Set::<S3Fifo>::new(TOGETHER as usize);
+    let mut set = Set::new(TOGETHER as usize);
     (0..TOGETHER).for_each(|block| set.admit(1000, block));
     // What was read ahead is asked for now: for the first time.
     assert!((4..TOGETHER).all(|block| set.ask(1000, block)));
@@ -104,7 +104,7 @@ fn one_pass_is_no_second_request() {
 
 #[test]
 fn a_cluster_outlives_its_first_block_and_any_other() {
-    let mut set = Set::<S3Fifo>::new(TOGETHER as usize);
+    let mut set = Set::new(TOGETHER as usize);
     (0..TOGETHER).for_each(|block| set.admit(1, block));
     for (gone, left) in [(0, 15), (7, 14), (15, 13)] {
         let _ = set.store.drop_block(Key::new(FileId(1), gone));
@@ -118,9 +118,9 @@ fn a_cluster_outlives_its_first_block_and_any_other() {
 
 #[test]
 fn clusters_of_one_block_are_blocks() {
-    let mut set = Set::<S3Fifo>::new(1);
+    let mut set = Set::new(1);
     read_files(&mut set, 200, TOGETHER);
     set.store.check().unwrap();
     let spec = StoreSpec { together: 65, ..StoreSpec::for_cpus(Bytes::mib(2), 1) };
-    assert_eq!(Store::<S3Fifo>::new(spec).err().unwrap().to_string(), "clusters of 65 blocks: give 1 to 64");
+    assert_eq!(Store::new(spec).err().unwrap().to_string(), "clusters of 65 blocks: give 1 to 64");
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, S3Fifo, Scratch, Store, StoreSpec};
+use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, Scratch, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 mod content;
@@ -53,7 +53,7 @@ fn held(store: &Store, scratch: &mut Scratch, content: &Content, blocks: u64) ->
 #[test]
 fn a_smaller_limit_and_a_drop_give_memory_back_to_the_kernel() {
     let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(Bytes::mib(192), 2) };
-    let (store, content) = (Store::<S3Fifo>::new(spec).unwrap(), Content(noise(1, BLOCK + 4096)));
+    let (store, content) = (Store::new(spec).unwrap(), Content(noise(1, BLOCK + 4096)));
     let mut scratch = store.scratch().unwrap();
     let before = resident();
     let taken = || resident().saturating_sub(before);

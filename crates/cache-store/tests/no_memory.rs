@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, S3Fifo, Store, StoreSpec};
+use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, Store, StoreSpec};
 use eke_model::units::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -18,7 +18,7 @@ fn mapped() -> u64 {
 #[test]
 fn without_memory_blocks_make_room_for_others_and_reads_go_on() {
     let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(Bytes::mib(4096), 1) };
-    let store = Store::<S3Fifo>::new(spec).unwrap();
+    let store = Store::new(spec).unwrap();
     let (mut scratch, mut out, mut content) = (store.scratch().unwrap(), vec![0; BLOCK], noise(1, BLOCK));
     let before = getrlimit(Resource::As);
     setrlimit(Resource::As, Rlimit { current: Some(mapped() + (32 << 20)), maximum: before.maximum })

@@ -2,18 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{
-    Admitted, FileId, Incompressible, Key, Lookup, Lru, Policy, S3Fifo, Scratch, Sieve, Store, StoreSpec,
-};
+use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, Scratch, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 mod content;
 use content::{BLOCK, noise, text};
 
-type Usual = Store<S3Fifo>;
-
-fn store(limit: Bytes) -> (Usual, Scratch) {
-    let store = Usual::new(StoreSpec::for_cpus(limit, 1)).unwrap();
+fn store(limit: Bytes) -> (Store, Scratch) {
+    let store = Store::new(StoreSpec::for_cpus(limit, 1)).unwrap();
     let scratch = store.scratch().unwrap();
     (store, scratch)
 }
@@ -22,11 +18,11 @@ fn key(block: u64) -> Key {
     Key::new(FileId(1), block)
 }
 
-fn admit(store: &Usual, scratch: &mut Scratch, key: Key, block: &[u8]) -> Admitted {
+fn admit(store: &Store, scratch: &mut Scratch, key: Key, block: &[u8]) -> Admitted {
     store.admit(scratch, store.ticket(key), block)
 }
 
-fn get(store: &Usual, scratch: &mut Scratch, key: Key) -> Option<Vec<u8>> {
+fn get(store: &Store, scratch: &mut Scratch, key: Key) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; BLOCK];
     match store.get(scratch, key, &mut out) {
         Lookup::Hit(len) => Some(out[..len].to_vec()),
@@ -87,7 +83,7 @@ fn a_block_that_does_not_compress_is_no_hole_in_a_file_that_does() {
 #[test]
 fn or_it_is_held_as_it_is() {
     let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(Bytes::mib(8), 1) };
-    let store = Usual::new(spec).unwrap();
+    let store = Store::new(spec).unwrap();
     let mut scratch = store.scratch().unwrap();
     for block in 0..20 {
         assert_eq!(admit(&store, &mut scratch, key(block), &noise(block, BLOCK)), Admitted::Held);
@@ -190,8 +186,8 @@ fn a_spec_that_makes_no_sense_is_refused() {
         StoreSpec { queue_depth: 0, ..usual.clone() },
         StoreSpec { batch: 17, ..usual.clone() },
     ];
-    assert!(wrong.into_iter().all(|spec| Usual::new(spec).is_err()));
-    assert!(Usual::new(usual).is_ok());
+    assert!(wrong.into_iter().all(|spec| Store::new(spec).is_err()));
+    assert!(Store::new(usual).is_ok());
 }
 
 #[test]
@@ -226,10 +222,11 @@ fn the_limit_holds_for_tables_too_wherever_it_is_when_they_grow() {
 }
 
 /// Many small blocks, then a limit at which the tables must become smaller and blocks move to other slots.
-fn shrinks_with_its_tables<P: Policy>() {
+#[test]
+fn tables_shrink_and_no_block_is_lost_on_the_way() {
     const SMALL: usize = 4096;
     let spec = StoreSpec { block_size: SMALL, shards: 1, ..StoreSpec::for_cpus(Bytes::mib(32), 1) };
-    let store = Store::<P>::new(spec).unwrap();
+    let store = Store::new(spec).unwrap();
     let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; SMALL]);
     let name = |block: u64| Key::new(FileId(block % 3), block);
     for block in 0..6000 {
@@ -258,11 +255,4 @@ fn shrinks_with_its_tables<P: Policy>() {
     assert_eq!(store.stats().no_room, 0);
     store.resize(Bytes(0));
     assert_eq!((store.stats().fast, store.check()), (0, Ok(())));
-}
-
-#[test]
-fn tables_shrink_and_no_block_is_lost_on_the_way() {
-    shrinks_with_its_tables::<S3Fifo>();
-    shrinks_with_its_tables::<Sieve>();
-    shrinks_with_its_tables::<Lru>();
 }

@@ -2,24 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_replay::next_random;
-use eke_cache_store::{Admitted, Did, FileId, Key, Lookup, S3Fifo, Store, StoreSpec};
+use eke_cache_store::{Admitted, Did, FileId, Key, Lookup, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 mod content;
 use content::{BLOCK, noise, text};
 
-type Usual = Store<S3Fifo>;
-
 fn key(block: u64) -> Key {
     Key::new(FileId(1), block)
 }
 
-fn store() -> Usual {
-    Usual::new(StoreSpec::for_cpus(Bytes::mib(16), 2)).unwrap()
+fn store() -> Store {
+    Store::new(StoreSpec::for_cpus(Bytes::mib(16), 2)).unwrap()
 }
 
-fn submit(store: &Usual, block: u64) -> Admitted {
+fn submit(store: &Store, block: u64) -> Admitted {
     store.submit(0, store.ticket(key(block)), &text(block, BLOCK))
 }
 
@@ -83,11 +80,12 @@ fn what_does_not_pack_or_is_short_or_zero_takes_its_way_too() {
 }
 
 /// Fills a store so that some blocks are asked for again and again.
-fn filled() -> Usual {
+fn filled() -> Store {
     let store = store();
-    let (mut scratch, mut out, mut state) = (store.scratch().unwrap(), vec![0; BLOCK], 1);
+    let (mut scratch, mut out, mut random) =
+        (store.scratch().unwrap(), vec![0; BLOCK], fastrand::Rng::with_seed(1));
     for block in 0..1500 {
-        for wanted in [block, next_random(&mut state) % 100] {
+        for wanted in [block, random.u64(..100)] {
             if let Lookup::Miss(ticket) = store.get(&mut scratch, key(wanted), &mut out) {
                 store.admit(&mut scratch, ticket, &text(wanted, BLOCK));
             }
@@ -155,10 +153,11 @@ fn threads_that_read_write_drop_and_resize_never_see_another_block() {
 }
 
 /// Blocks whose first bytes say which they are.
-fn read_and_drop(store: &Usual, seed: u64) {
-    let (mut scratch, mut out, mut state) = (store.scratch().unwrap(), vec![0; BLOCK], seed);
+fn read_and_drop(store: &Store, seed: u64) {
+    let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; BLOCK]);
+    let mut randoms = fastrand::Rng::with_seed(seed);
     for _ in 0..1500 {
-        let random = next_random(&mut state);
+        let random = randoms.u64(..);
         let block = random % 64;
         let ticket = match store.get(&mut scratch, key(block), &mut out) {
             Lookup::Hit(len) => {
@@ -177,7 +176,7 @@ fn read_and_drop(store: &Usual, seed: u64) {
     }
 }
 
-fn drop_and_forget(store: &Usual, block: u64) -> u64 {
+fn drop_and_forget(store: &Store, block: u64) -> u64 {
     store.drop_block(key(block)).key().block
 }
 

@@ -150,13 +150,14 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
     use super::*;
 
     #[test]
     fn hundreds_of_files_are_all_known_and_more_than_there_are_rows_are_not() {
         let table = Table::new(4096);
-        // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-        let hash = |file: u64| file.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = |file: u64| BuildHasherDefault::<DefaultHasher>::default().hash_one(("file", file));
         let known = |files: u64| {
             (0..files).for_each(|file| table.row(hash(file)).set_size(file + 1));
             (0..files).filter(|file| table.row(hash(*file)).seen().size == file + 1).count()

@@ -1,6 +1,12 @@
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
 use super::*;
 
 const FILE: u64 = 7 << 40;
+
+fn hash(file: u64) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(file)
+}
 
 /// An open of a file that is not open otherwise.
 fn opened(admission: &Admission, file: u64, size: u64) -> Way {
@@ -87,7 +93,7 @@ fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
         "{ways:?} {:?}",
         admission.report()
     );
-    let others: Vec<Way> = (100..132).map(|n| opened(&admission, n << 40, 512 << 16)).collect();
+    let others: Vec<Way> = (100..132).map(|n| opened(&admission, hash(n), 512 << 16)).collect();
     assert_eq!(others.iter().filter(|way| **way == Way::Cached).count(), 1, "{others:?}");
     // The disk gets slow: what probes read shows it.
     read(&admission, 512, 20, 3000, true);
@@ -109,7 +115,7 @@ fn what_was_asked_for_is_done_but_where_there_is_no_passthrough() {
 fn reasons_are_sentences_and_bounded() {
     let admission = Admission::new(Straight::Auto);
     for n in 0..20 {
-        let row = admission.table.row(n << 40);
+        let row = admission.table.row(hash(n));
         admission.change(row, Some(Reason::FasterBelow { through_us: 65.4, below_us: 40.0 }));
     }
     let report = admission.report();

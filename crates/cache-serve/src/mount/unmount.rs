@@ -2,9 +2,9 @@
 
 use std::io;
 
+use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::{Kind, Refusal};
 use eke_cache_mounts::unmount::{detach, now, patiently};
-use eke_cache_mounts::{self, Mount};
 use rustix::mount::UnmountFlags;
 
 use super::{By, by_fusermount};
@@ -32,7 +32,7 @@ pub fn unmount(shown: &Mount, by: By, how: How) -> Result<(), Refusal> {
             let _ = detach(shown, UnmountFlags::FORCE);
             detach(shown, UnmountFlags::DETACH)
         }
-        (By::Root, how) => registry::unmount(shown, how == How::Lazily),
+        (By::Root, how) => eke_cache_mounts::unmount(shown, how == How::Lazily),
         (By::Fusermount, how) => patiently(|| by_now(shown, how != How::IfUnused)),
     };
     done.map_err(|e| {

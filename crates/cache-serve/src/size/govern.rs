@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use eke_cache_policy::size::decide::{Decision, State, decide};
 use eke_cache_policy::size::{Group, Memory, Report, Signals};
-use eke_cache_store::{Policy, Store};
+use eke_cache_store::Store;
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 
@@ -28,7 +28,7 @@ pub trait Resize {
     fn resize(&self, limit: Bytes);
 }
 
-impl<P: Policy> Resize for Store<P> {
+impl Resize for Store {
     fn held(&self) -> Bytes {
         self.stats().held
     }

@@ -8,7 +8,7 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::Mount;
 use rustix::mount::{MountFlags, mount_remount};
 
-use eke_cache_mounts as registry;
+use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
 use eke_cache_mounts::unmount::top;
 
@@ -35,7 +35,7 @@ pub(super) fn changes() -> Option<File> {
 ///
 /// # Errors
 /// What the kernel answers.
-pub(super) fn follow(dir: &OwnedFd, shown: &registry::Mount) -> io::Result<()> {
+pub(super) fn follow(dir: &OwnedFd, shown: &CacheMount) -> io::Result<()> {
     let all = mountinfo::parse(&std::fs::read(LIST)?);
     let home = at::mount_of(dir, &at::stat(dir)?);
     let of = |id: Option<u64>| all.iter().find(|m| Some(m.id) == id);

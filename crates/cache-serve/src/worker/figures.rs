@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eke_cache_mounts::status::{
-    Figures, FilesFigures, NotServed, SizeFigures, TierFigures, WatchFigures, WorthFigures,
+    Figures, FilesFigures, NotServed, SizeFigures, StoreFigures, TierFigures, WatchFigures, WorthFigures,
 };
 use eke_cache_policy::admission::{self, Admission};
 use eke_cache_store::{Stats, Store};

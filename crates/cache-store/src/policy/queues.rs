@@ -123,10 +123,6 @@ impl<const N: usize> Queues<N> {
         Some(self.ends[usize::from(queue)].oldest).filter(|&s| s != NONE).map(Slot)
     }
 
-    pub fn newer_than(&self, slot: Slot) -> Option<Slot> {
-        Some(self.nodes[slot.index()].newer).filter(|&s| s != NONE).map(Slot)
-    }
-
     /// The bytes in one queue.
     pub fn weight(&self, queue: u8) -> u64 {
         self.ends[usize::from(queue)].weight
@@ -158,7 +154,8 @@ mod tests {
     use super::*;
 
     fn order(queues: &Queues<1>) -> Vec<u32> {
-        std::iter::successors(queues.oldest(0), |&s| queues.newer_than(s)).map(|s| s.0).collect()
+        let newer = |slot: &u32| Some(queues.nodes[*slot as usize].newer).filter(|&slot| slot != NONE);
+        std::iter::successors(queues.oldest(0).map(|slot| slot.0), newer).collect()
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::TryReserveError;
 
 use eke_model::units::Bytes;
 
+use super::Slot;
 use super::ghosts::Ghosts;
 use super::queues::Queues;
-use super::{Policy, Slot};
 
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
@@ -61,35 +61,43 @@ impl<const MAX: u8> S3Fifo<MAX> {
     }
 }
 
-impl<const MAX: u8> Policy for S3Fifo<MAX> {
-    const NAME: &'static str = if MAX > 1 { "s3-fifo" } else { "s3-fifo-1" };
-
-    fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
+/// Calls come from under one lock. Only [`S3Fifo::reserve`] allocates.
+impl<const MAX: u8> S3Fifo<MAX> {
+    /// Makes room for the slots below `slots`, and for the memory of as many that have gone.
+    ///
+    /// # Errors
+    /// When there is no memory; the policy is as before.
+    pub fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         self.ghosts.reserve(slots)?;
         self.queues.reserve(slots)
     }
 
-    fn set_capacity(&mut self, capacity: Bytes) {
+    /// The most that the admitted blocks will weigh together.
+    pub fn set_capacity(&mut self, capacity: Bytes) {
         self.small_capacity = capacity.scaled(SMALL_SHARE).0;
         self.ghosts.set_reach(capacity.0 - self.small_capacity);
     }
 
-    fn admit(&mut self, slot: Slot, hash: u64, weight: u32) {
+    /// A block came in. `hash` is its key's, so that a policy can know it when it comes again.
+    pub fn admit(&mut self, slot: Slot, hash: u64, weight: u32) {
         let tag = (hash >> 16) as u32;
         let queue = if self.ghosts.take(tag) { MAIN } else { SMALL };
         self.queues.push(queue, slot, tag, weight);
     }
 
-    fn touch(&mut self, slot: Slot) {
+    /// A block was asked for.
+    pub fn touch(&mut self, slot: Slot) {
         let marks = self.queues.marks(slot);
         *marks = (*marks + 1).min(MAX);
     }
 
-    fn reweigh(&mut self, slot: Slot, weight: u32) {
+    /// A block weighs something else now; its place in the order stays.
+    pub fn reweigh(&mut self, slot: Slot, weight: u32) {
         self.queues.reweigh(slot, weight);
     }
 
-    fn evict(&mut self) -> Option<Slot> {
+    /// Takes the next victim out; `None` if nothing is left.
+    pub fn evict(&mut self) -> Option<Slot> {
         loop {
             if let Some(slot) = self.step()? {
                 return Some(slot);
@@ -97,23 +105,28 @@ impl<const MAX: u8> Policy for S3Fifo<MAX> {
         }
     }
 
-    fn remove(&mut self, slot: Slot) {
+    /// A block left for another reason: it was dropped by its owner.
+    pub fn remove(&mut self, slot: Slot) {
         self.queues.unlink(slot);
     }
 
-    fn stays(&self, slot: Slot) -> bool {
+    /// Does this block look as if it would be held for long, so that work on it pays?
+    pub fn stays(&self, slot: Slot) -> bool {
         self.queues.queue_of(slot) == MAIN
     }
 
-    fn held(&self) -> Bytes {
+    /// The memory that the policy itself takes.
+    pub fn held(&self) -> Bytes {
         self.queues.held() + self.ghosts.held()
     }
 
-    fn renumber(&mut self, from: Slot, to: Slot) {
+    /// The block has another slot from now on; `to` is free.
+    pub fn renumber(&mut self, from: Slot, to: Slot) {
         self.queues.renumber(from, to);
     }
 
-    fn shrink(&mut self, slots: usize) {
+    /// Gives back memory that slots from `slots` on took. None of them is in use.
+    pub fn shrink(&mut self, slots: usize) {
         self.queues.shrink(slots);
         self.ghosts.shrink(slots);
     }

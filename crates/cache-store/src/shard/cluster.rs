@@ -8,7 +8,7 @@
 use super::Shard;
 use super::slots::{NONE, State};
 use crate::Key;
-use crate::policy::{Policy, Slot};
+use crate::policy::Slot;
 
 /// A block joins a cluster that got its last one no more insertions ago than this: threads pack the blocks of one read out of
 /// order, and among those of others.
@@ -26,7 +26,7 @@ pub(super) struct Cluster {
     pub(super) joined: u32,
 }
 
-impl<P: Policy> Shard<P> {
+impl Shard {
     /// Puts a block that is in the tables into its cluster, or into one of its own.
     pub(super) fn join(&mut self, slot: Slot) {
         self.joins = self.joins.wrapping_add(1);
@@ -127,7 +127,7 @@ impl<P: Policy> Shard<P> {
     }
 
     /// The blocks of a cluster in the stretch of `key`, by a list of their own, so that they can be changed.
-    fn all_led_by(&self, leader: Slot, key: Key) -> impl Iterator<Item = Slot> + use<P> {
+    fn all_led_by(&self, leader: Slot, key: Key) -> impl Iterator<Item = Slot> + use<> {
         let mut slots = [NONE; MOST];
         let led = self.beside(key).filter(|&slot| self.slots[slot].leader == leader.0);
         slots.iter_mut().zip(led).for_each(|(slot, found)| *slot = found.0);

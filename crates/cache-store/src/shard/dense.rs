@@ -3,7 +3,7 @@
 use super::slots::{Entry, State};
 use super::{Found, Shard};
 use crate::block::Form;
-use crate::policy::{Policy, Slot};
+use crate::policy::Slot;
 
 /// Slots looked at in one go, so that the lock is held for microseconds.
 const LOOK_AT: usize = 256;
@@ -22,7 +22,7 @@ pub(crate) enum Candidate {
     None,
 }
 
-impl<P: Policy> Shard<P> {
+impl Shard {
     /// Looks on for a block that stays, was packed by the fast codec only, and is not being read.
     pub fn next_candidate(&mut self) -> Candidate {
         let from = self.sweep as usize;

@@ -22,7 +22,7 @@ use crate::arena::{Arena, RawBytes, rounded};
 use crate::block::Form;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
-use crate::policy::{Policy, Slot};
+use crate::policy::{S3Fifo, Slot};
 use crate::stats::Counts;
 
 pub(crate) use cluster::MOST as MOST_TOGETHER;
@@ -63,10 +63,10 @@ pub(crate) struct Found {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Shard<P> {
+pub(crate) struct Shard {
     slots: Slots,
     index: Index,
-    policy: P,
+    policy: S3Fifo,
     arena: Arena,
     /// The most memory to hold, bytes.
     budget: usize,
@@ -79,12 +79,12 @@ pub(crate) struct Shard<P> {
     pub counts: Counts,
 }
 
-impl<P: Policy> Shard<P> {
+impl Shard {
     pub fn new(budget: usize, together: usize) -> Self {
         let mut shard = Self {
             slots: Slots::default(),
             index: Index::default(),
-            policy: P::default(),
+            policy: S3Fifo::default(),
             arena: Arena::default(),
             budget: 0,
             together,

@@ -4,7 +4,7 @@ use super::Shard;
 use super::slots::{Entry, Slots, State};
 use crate::arena::{Drained, Owners, Place, SLAB};
 use crate::error::OutOfMemory;
-use crate::policy::{Policy, Slot};
+use crate::policy::Slot;
 use eke_model::units::Bytes;
 
 /// Slots grow by a quarter, and by this many at least.
@@ -19,7 +19,7 @@ const EVICT_AT_ONCE: usize = 8;
 /// What draining a slab leaves free of the others, one in so many: without it every block would need a compaction.
 const SLACK_ONE_IN: usize = 32;
 
-impl<P: Policy> Shard<P> {
+impl Shard {
     /// The memory that it takes, bytes.
     pub fn held(&self) -> usize {
         self.arena.held() + self.table_bytes()

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use eke_cache_replay::{Request, replay};
-use eke_cache_store::{Lru, S3Fifo, Sieve};
+use eke_cache_replay::{Lru, Request, Sieve, replay};
+use eke_cache_store::S3Fifo;
 use eke_model::units::Bytes;
 use quick_cache::Weighter;
 use quick_cache::unsync::{Cache, DefaultLifecycle};

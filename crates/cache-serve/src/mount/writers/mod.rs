@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use eke_cache_mounts as registry;
+use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
 use eke_linux::parse::mountinfo::{self, Mount};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
@@ -67,7 +67,7 @@ impl Look {
     }
 
     /// Who is there now; what was opened through `cover`, the cache's own mount, does not count.
-    pub fn find(&mut self, cover: Option<&registry::Mount>) -> Found {
+    pub fn find(&mut self, cover: Option<&CacheMount>) -> Found {
         let mut found = Found::default();
         let entries = read_dir(PROC).into_iter().flatten().flatten();
         let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
@@ -77,7 +77,7 @@ impl Look {
         found
     }
 
-    fn process(&mut self, pid: u32, cover: Option<&registry::Mount>, found: &mut Found) {
+    fn process(&mut self, pid: u32, cover: Option<&CacheMount>, found: &mut Found) {
         let dir = Path::new(PROC).join(pid.to_string());
         let names = match read_dir(dir.join("fd")) {
             Ok(names) => names,
@@ -120,7 +120,7 @@ struct Process<'a> {
     below: &'a Below,
     mounts: &'a [Mount],
     here: bool,
-    cover: Option<&'a registry::Mount>,
+    cover: Option<&'a CacheMount>,
 }
 
 impl Process<'_> {

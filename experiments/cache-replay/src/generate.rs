@@ -1,6 +1,6 @@
 //! Requests by law instead of by recording. All of them are the same for the same seed.
 
-use super::Request;
+use crate::Request;
 
 /// The next number of SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA '14).
 pub fn next_random(state: &mut u64) -> u64 {

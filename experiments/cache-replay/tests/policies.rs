@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_replay::{Request, Zipf, loops, mixed, replay, scan};
-use eke_cache_store::{Lru, Policy, S3Fifo, Sieve};
+use eke_cache_replay::{Lru, Policy, Request, Sieve, Zipf, loops, mixed, replay, scan};
+use eke_cache_store::S3Fifo;
 use eke_model::units::Bytes;
 
 /// Of 20,000 keys of 32 KiB each, a tenth.

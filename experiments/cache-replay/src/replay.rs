@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use eke_cache_store::FileId;
+use eke_cache_store::policy::Slot;
 use eke_model::units::Bytes;
 
-use super::Request;
-use crate::FileId;
-use crate::policy::{Policy, Slot};
+use crate::{Policy, Request};
 
 /// What a replay came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

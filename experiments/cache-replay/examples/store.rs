@@ -1,13 +1,14 @@
-//! The store's figures on files of the caller's: `cargo run --release -p eke-cache-store --example figures -- FILE...`
+//! How fast the store is on the caller's files: `cargo run --release -p eke-cache-replay --example store -- FILE...`
 //!
-//! By CPU time, so that a busy machine shows the same: blocks and bytes moved per second of one CPU for hits (LZ4, then zstd), misses and insertions, by threads, beside memcpy and LZ4
-//! alone on the same blocks in the same run; how long a shrink takes; and hit rates by policy.
+//! By CPU time, so that a busy machine shows the same: blocks and bytes per second of one CPU for hits (LZ4, then zstd), misses and
+//! insertions, by threads, beside memcpy and LZ4 alone on the same blocks in the same run; and how long a shrink takes. Hit rates by
+//! policy: `eke bench trace`.
 
 use std::time::Instant;
 
-use eke_cache_replay::{Request, Zipf, mixed, next_random, replay, scan};
+use eke_cache_replay::next_random;
 use eke_cache_store::codec::{Codec, Lz4, Packed};
-use eke_cache_store::{Did, FileId, Key, Lookup, Lru, S3Fifo, Sieve, Store, StoreSpec};
+use eke_cache_store::{Did, FileId, Key, Lookup, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
@@ -23,7 +24,6 @@ fn main() -> Fallible<()> {
         alone(&blocks)?;
         stored(&blocks)?;
     }
-    policies();
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn key(index: usize) -> Key {
 
 fn stored(blocks: &[&[u8]]) -> Fallible<()> {
     let (count, cpus) = (blocks.len(), std::thread::available_parallelism()?.get());
-    let store = Store::<S3Fifo>::new(StoreSpec::for_cpus(Bytes::mib(512), cpus))?;
+    let store = Store::new(StoreSpec::for_cpus(Bytes::mib(512), cpus))?;
     let mut scratch = store.scratch()?;
     timed("insert, LZ4, 1 thread", count, bytes(blocks), || {
         for (index, block) in blocks.iter().enumerate() {
@@ -172,34 +172,4 @@ fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     let s = cpu_s() - start;
     println!("made denser: {tried} of {} blocks, {:.0} blocks/s", blocks.len(), tried as f64 / s);
     Ok(())
-}
-
-fn policies() {
-    const KEYS: u64 = 50_000;
-    println!("\nhit rates, capacity as a share of {KEYS} keys of 16 to 48 KiB");
-    println!(
-        "{:<28} {:>6} {:>10} {:>10} {:>10} {:>10}",
-        "trace", "share", "s3-fifo-1", "s3-fifo", "sieve", "lru"
-    );
-    for alpha in [0.6, 0.8, 1.0] {
-        for share in [0.05, 0.2] {
-            let zipf = || Zipf::new(KEYS, alpha, 1).take(400_000);
-            row(&format!("Zipf {alpha}"), share, KEYS, zipf);
-            row(&format!("Zipf {alpha}, 1 in 3 a scan"), share, KEYS, || {
-                mixed(zipf(), scan(1 << 32, 200_000), 3)
-            });
-        }
-    }
-}
-
-fn row<T: Iterator<Item = Request>>(name: &str, share: f64, keys: u64, trace: impl Fn() -> T) {
-    let capacity = Bytes(keys * 32_768).scaled(share);
-    let rates = [
-        replay::<S3Fifo<1>>(capacity, trace()),
-        replay::<S3Fifo<3>>(capacity, trace()),
-        replay::<Sieve>(capacity, trace()),
-        replay::<Lru>(capacity, trace()),
-    ];
-    let [a, b, c, d] = rates.map(|rates| 100.0 * rates.hit_rate());
-    println!("{name:<28} {share:>6} {a:>9.2}% {b:>9.2}% {c:>9.2}% {d:>9.2}%");
 }

@@ -1,6 +1,6 @@
 //! Recorded traces: a line for each request, its key and what it weighs in bytes, both as numbers.
 
-use super::Request;
+use crate::Request;
 
 /// A line that is not a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,24 @@
+//! Traces of requests, and how eviction policies do on them.
+//!
+//! # Layout
+//! - [`generate`]: requests by Zipf's law, scans, loops, and mixes of them
+//! - [`parse`](mod@parse): recorded traces from text
+//! - [`policy`]: what a replay asks of a policy; S3-FIFO is the store's own, [`Lru`] and [`Sieve`] are the comparison
+//! - [`replay`](mod@replay): a policy and a capacity to hit rates, without any bytes
+
+pub mod generate;
+mod lru;
+mod order;
+pub mod parse;
+pub mod policy;
+pub mod replay;
+mod request;
+mod sieve;
+
+pub use generate::{Zipf, loops, mixed, next_random, scan};
+pub use lru::Lru;
+pub use parse::{BadLine, parse};
+pub use policy::Policy;
+pub use replay::{Rates, replay};
+pub use request::Request;
+pub use sieve::Sieve;
