@@ -105,36 +105,88 @@ pub struct Knob {
     pub restore: Restore,
     /// What it does, in one sentence.
     pub doc: &'static str,
+    /// The settings that change with this one by themselves, and come back with it.
+    pub changes_with_it: &'static [&'static str],
+    /// The setting of a group of cgroup v1 that a new group takes from this one.
+    pub inherited_by: Option<&'static str>,
+    /// Does 0 mean that another setting counts? Then 0 cannot be written (Documentation/admin-guide/sysctl/vm.rst, `dirty_bytes`).
+    pub yields_at_zero: bool,
+    /// May the target be empty? The root group of cgroup v1 has no name.
+    pub at_root_too: bool,
+    /// Does its undo wait for everything newer?
+    pub undone_last: bool,
 }
 
+/// The columns that few rows have.
+const COMMON: Knob = Knob {
+    name: "",
+    path: "",
+    codec: Codec::Plain,
+    unit: "",
+    since: "",
+    restore: Restore::Nothing,
+    doc: "",
+    changes_with_it: &[],
+    inherited_by: None,
+    yields_at_zero: false,
+    at_root_too: false,
+    undone_last: false,
+};
+
+/// Each scheduler has its own settings (`elevator_switch` in block/elevator.c), and BFQ turns the throttle off.
+const OF_THE_SCHEDULER: &[&str] = &[
+    "queue.nr_requests",
+    "queue.wbt_lat_usec",
+    "iosched.read_expire",
+    "iosched.write_expire",
+    "iosched.fifo_batch",
+    "iosched.writes_starved",
+    "iosched.read_lat_nsec",
+    "iosched.write_lat_nsec",
+    "iosched.low_latency",
+    "iosched.slice_idle",
+    "iosched.strict_guarantees",
+];
+
 macro_rules! knobs {
-    ($($name:literal $path:literal $codec:ident $unit:literal $since:literal $restore:ident $doc:literal;)*) => {
+    ($($name:literal $path:literal $codec:ident $unit:literal $since:literal $restore:ident $doc:literal
+        $({ $($column:ident: $value:expr),* })?;)*) => {
         /// All settings, by name.
         pub static KNOBS: &[Knob] = &[$(Knob {
             name: $name, path: $path, codec: Codec::$codec, unit: $unit, since: $since, restore: Restore::$restore, doc: $doc,
+            $($($column: $value,)*)?
+            ..COMMON
         },)*];
     };
 }
 
 knobs! {
     "vm.swappiness" "proc/sys/vm/swappiness" Plain "0 to 200" "2.6 (to 200: 5.8)" WriteOld
-        "What a swapped-in page costs against a re-read file page: 100 means equal, more means swap is cheaper.";
+        "What a swapped-in page costs against a re-read file page: 100 means equal, more means swap is cheaper."
+        { inherited_by: Some("memory.swappiness") };
     "vm.page-cluster" "proc/sys/vm/page-cluster" Plain "log2 pages" "2.4" WriteOld
         "How many neighbours are read with a page that is swapped in: 0 none, 3 eight pages.";
     "memory.swappiness" "sys/fs/cgroup/memory/*/memory.swappiness" Plain "0 to 200" "2.6.28 (cgroup v1)" WriteOld
-        "The same for one group of processes; on cgroup v1 a group's own value counts, not the machine's.";
+        "The same for one group of processes; on cgroup v1 a group's own value counts, not the machine's."
+        { at_root_too: true };
     "zswap.enabled" "sys/module/zswap/parameters/enabled" Bool "Y or N" "3.11" WriteOld
-        "New pages on their way to a swap disk are kept compressed in RAM; pages that are already held stay when it is turned off.";
+        "New pages on their way to a swap disk are kept compressed in RAM; pages that are already held stay when it is turned off."
+        { undone_last: true };
     "zswap.compressor" "sys/module/zswap/parameters/compressor" Plain "name" "3.11" WriteOld
-        "The algorithm for new pages; those already held keep theirs.";
+        "The algorithm for new pages; those already held keep theirs."
+        { undone_last: true };
     "zswap.zpool" "sys/module/zswap/parameters/zpool" Plain "name" "3.17 to 6.17" WriteOld
-        "The allocator of the pool: zsmalloc packs best; since 6.18 it is the only one.";
+        "The allocator of the pool: zsmalloc packs best; since 6.18 it is the only one."
+        { undone_last: true };
     "zswap.max_pool_percent" "sys/module/zswap/parameters/max_pool_percent" Plain "% of RAM" "3.11" WriteOld
-        "The most RAM that the pool takes; beyond it the oldest pages go to the disk.";
+        "The most RAM that the pool takes; beyond it the oldest pages go to the disk."
+        { undone_last: true };
     "zswap.accept_threshold_percent" "sys/module/zswap/parameters/accept_threshold_percent" Plain "% of the pool" "5.6" WriteOld
-        "After the pool was full, new pages are taken again below this fill.";
+        "After the pool was full, new pages are taken again below this fill."
+        { undone_last: true };
     "zswap.shrinker_enabled" "sys/module/zswap/parameters/shrinker_enabled" Bool "Y or N" "6.8" WriteOld
-        "Cold pages leave the pool for the disk before it is full.";
+        "Cold pages leave the pool for the disk before it is full."
+        { undone_last: true };
     "ksm.run" "sys/kernel/mm/ksm/run" Plain "0, 1 or 2" "2.6.32" WriteOld
         "Equal pages of programs that ask for it are merged: 0 stops and leaves what is merged, 2 takes it apart, too.";
     "ksm.pages_to_scan" "sys/kernel/mm/ksm/pages_to_scan" Plain "pages" "2.6.32" WriteOld
@@ -192,7 +244,8 @@ knobs! {
     "group.cgroup.kill" "sys/fs/cgroup/*/cgroup.kill" WriteOnly "1" "5.14 (cgroup v2)" Nothing
         "Kills every process of a group that eke made.";
     "queue.scheduler" "sys/block/*/queue/scheduler" Bracketed "name" "2.6.10" WriteOld
-        "Who orders a disk's requests: none, mq-deadline, kyber or bfq; changing it empties the queue first, and sets nr_requests anew.";
+        "Who orders a disk's requests: none, mq-deadline, kyber or bfq; changing it empties the queue first, and sets nr_requests anew."
+        { changes_with_it: OF_THE_SCHEDULER };
     "queue.nr_requests" "sys/block/*/queue/nr_requests" Plain "requests" "2.6.10" WriteOld
         "How many requests of a disk there may be at a time, of reads and of writes.";
     "queue.max_sectors_kb" "sys/block/*/queue/max_sectors_kb" Plain "KiB" "2.6.10" WriteOld
@@ -222,13 +275,17 @@ knobs! {
     "zfs.async_write_min_active" "sys/module/zfs/parameters/zfs_vdev_async_write_min_active" Plain "requests" "OpenZFS 0.6.4" WriteOld
         "The same while little is dirty; never above the other.";
     "vm.dirty_bytes" "proc/sys/vm/dirty_bytes" Plain "bytes" "2.6.29" WriteOld
-        "From so much unwritten data on, writers write it themselves; 0 while vm.dirty_ratio counts, which comes back with it.";
+        "From so much unwritten data on, writers write it themselves; 0 while vm.dirty_ratio counts, which comes back with it."
+        { yields_at_zero: true, changes_with_it: &["vm.dirty_ratio"] };
     "vm.dirty_background_bytes" "proc/sys/vm/dirty_background_bytes" Plain "bytes" "2.6.29" WriteOld
-        "From so much unwritten data on, it is written in the background; 0 while vm.dirty_background_ratio counts, which comes back with it.";
+        "From so much unwritten data on, it is written in the background; 0 while vm.dirty_background_ratio counts, which comes back with it."
+        { yields_at_zero: true, changes_with_it: &["vm.dirty_background_ratio"] };
     "vm.dirty_ratio" "proc/sys/vm/dirty_ratio" Plain "%" "2.6" WriteOld
-        "The same as vm.dirty_bytes, of the memory that could be had; 0 while that one counts.";
+        "The same as vm.dirty_bytes, of the memory that could be had; 0 while that one counts."
+        { yields_at_zero: true, changes_with_it: &["vm.dirty_bytes"] };
     "vm.dirty_background_ratio" "proc/sys/vm/dirty_background_ratio" Plain "%" "2.6" WriteOld
-        "The same as vm.dirty_background_bytes, of the memory that could be had; 0 while that one counts.";
+        "The same as vm.dirty_background_bytes, of the memory that could be had; 0 while that one counts."
+        { yields_at_zero: true, changes_with_it: &["vm.dirty_background_bytes"] };
     "io.latency" "sys/fs/cgroup/*/io.latency" LatencyOfDisk "MAJOR:MINOR target=µs" "4.19 (cgroup v2)" WriteOld
         "The latency that a group's requests should have; groups with a higher target or none are held back for it.";
     "io.cost.qos" "sys/fs/cgroup/io.cost.qos" QosOfDisk "MAJOR:MINOR enable=1 ..." "5.4 (cgroup v2)" WriteOld
@@ -314,37 +371,6 @@ pub fn denied(name: &str) -> Option<&'static Denied> {
     DENIED.iter().find(|d| d.names.contains(&name))
 }
 
-/// The settings that change with this one by themselves, and come back with it.
-pub fn beside(name: &str) -> &'static [&'static str] {
-    match name {
-        // writing one sets the other to 0 (Documentation/admin-guide/sysctl/vm.rst)
-        "vm.dirty_bytes" => &["vm.dirty_ratio"],
-        "vm.dirty_ratio" => &["vm.dirty_bytes"],
-        "vm.dirty_background_bytes" => &["vm.dirty_background_ratio"],
-        "vm.dirty_background_ratio" => &["vm.dirty_background_bytes"],
-        // each scheduler has its own (block/elevator.c, elevator_switch), and BFQ turns the throttle off
-        "queue.scheduler" => &[
-            "queue.nr_requests",
-            "queue.wbt_lat_usec",
-            "iosched.read_expire",
-            "iosched.write_expire",
-            "iosched.fifo_batch",
-            "iosched.writes_starved",
-            "iosched.read_lat_nsec",
-            "iosched.write_lat_nsec",
-            "iosched.low_latency",
-            "iosched.slice_idle",
-            "iosched.strict_guarantees",
-        ],
-        _ => &[],
-    }
-}
-
-/// Does 0 of this setting mean that the one beside it counts? It cannot be written then.
-pub fn yields_at_zero(name: &str) -> bool {
-    name.starts_with("vm.dirty_")
-}
-
 impl Knob {
     /// Its path with `target` for the `*`; `None` if the target is missing, superfluous or would leave its directory.
     pub fn path_for(&self, target: &str) -> Option<String> {
@@ -353,8 +379,7 @@ impl Knob {
         match (wants, target.is_empty()) {
             (false, true) => Some(self.path.to_owned()),
             (true, false) if safe => Some(self.path.replacen('*', target, 1)),
-            // The root group of cgroup v1 has no name.
-            (true, true) if self.name == "memory.swappiness" => Some(self.path.replacen("/*", "", 1)),
+            (true, true) if self.at_root_too => Some(self.path.replacen("/*", "", 1)),
             _ => None,
         }
     }
@@ -423,7 +448,7 @@ mod tests {
     #[test]
     fn what_is_beside_a_setting_is_in_the_table_and_in_the_same_place() {
         for knob in KNOBS {
-            for name in beside(knob.name) {
+            for name in knob.changes_with_it {
                 let other = find(name).unwrap();
                 assert_eq!(other.path.contains('*'), knob.path.contains('*'), "{name} beside {}", knob.name);
                 assert_eq!(other.restore, Restore::WriteOld);

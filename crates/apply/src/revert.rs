@@ -73,26 +73,33 @@ pub fn all_but(
 fn waits(undo: &Undo) -> bool {
     match undo {
         Undo::UnloadModule { .. } => true,
-        Undo::Write { knob, .. } => knob.starts_with("zswap."),
+        Undo::Write { knob, .. } => knob::find(knob).is_some_and(|k| k.undone_last),
         _ => false,
     }
 }
 
-/// The groups of cgroup v1 whose swappiness is `value`.
+/// The groups of cgroup v1 that have `value` in a setting of groups; none where no setting is inherited.
 ///
 /// # Errors
 /// The kernel's answer where groups cannot be listed.
-pub(crate) fn groups_with(root: &Root, value: &str) -> Result<Vec<String>> {
+pub(crate) fn groups_with(root: &Root, inherited_by: Option<&str>, value: &str) -> Result<Vec<String>> {
+    let Some(of_group) = inherited_by else { return Ok(Vec::new()) };
     let mut groups = read::groups_v1(root)?;
-    groups.retain(|g| read_value(root, "memory.swappiness", g).is_ok_and(|now| now == value));
+    groups.retain(|g| read_value(root, of_group, g).is_ok_and(|now| now == value));
     Ok(groups)
 }
 
-/// On cgroup v1 a group that is made takes its parent's swappiness. What was made while eke's value stood there has
-/// inherited it, and goes back with it; a group that had that value before keeps it, and one that is gone is no matter.
-fn give_back_inherited(root: &Root, old: &str, new: &str, had_it: &[String]) -> Result<()> {
-    for group in groups_with(root, new)?.iter().filter(|g| !had_it.contains(g)) {
-        match write_value(root, "memory.swappiness", group, old) {
+/// On cgroup v1 a new group takes its parent's value. A group that was made while eke's value stood there has inherited it, and goes
+/// back with it. A group that had that value before keeps it; a group that is gone needs nothing.
+fn give_back_inherited(
+    root: &Root,
+    inherited_by: Option<&str>,
+    (old, new): (&str, &str),
+    had_it: &[String],
+) -> Result<()> {
+    let Some(of_group) = inherited_by else { return Ok(()) };
+    for group in groups_with(root, inherited_by, new)?.iter().filter(|g| !had_it.contains(g)) {
+        match write_value(root, of_group, group, old) {
             Err(e) if !e.is_absent() => return Err(e),
             _ => {}
         }
@@ -119,9 +126,8 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
 pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
         Undo::Write { knob, target, old, new, had_it, beside } => {
-            if knob == "vm.swappiness" {
-                give_back_inherited(root, old, new, had_it)?;
-            }
+            let inherited_by = knob::find(knob).and_then(|k| k.inherited_by);
+            give_back_inherited(root, inherited_by, (old, new), had_it)?;
             write_old(root, (knob, target), (old, new), beside)
         }
         Undo::UnloadModule { name } => Ok(unload(root, name)),
@@ -152,7 +158,7 @@ fn write_old(
             "{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since"
         )));
     }
-    if !(old == "0" && knob::yields_at_zero(name)) {
+    if !(old == "0" && knob.yields_at_zero) {
         write_value(root, name, target, old)?;
     }
     for (other, was) in beside {
@@ -163,7 +169,8 @@ fn write_old(
 
 /// What changed with a setting goes back with it; what is not there now (another scheduler's) is no matter.
 fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> {
-    if was == "0" && knob::yields_at_zero(name) {
+    let (knob, _) = locate(root, name, target)?;
+    if was == "0" && knob.yields_at_zero {
         return Ok(());
     }
     match read_value(root, name, target) {

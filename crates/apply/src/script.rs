@@ -37,7 +37,7 @@ pub fn lines(entry: &Entry) -> String {
 }
 
 fn write_back(name: &str, target: &str, value: &str) -> String {
-    if value == "0" && knob::yields_at_zero(name) {
+    if value == "0" && knob::find(name).is_some_and(|k| k.yields_at_zero) {
         return String::new();
     }
     let path = knob::find(name).and_then(|k| k.path_for(target));

@@ -4,7 +4,7 @@ use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
-use crate::knob::{self, Restore};
+use crate::knob::{self, Knob, Restore};
 use crate::revert::{self, Outcome};
 use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
@@ -200,22 +200,21 @@ impl Session {
             return Ok(Some(Undo::Nothing));
         }
         let old = read_for(&self.root, name, target, value)?;
-        let had_it =
-            if name == "vm.swappiness" { revert::groups_with(&self.root, value)? } else { Vec::new() };
+        let had_it = revert::groups_with(&self.root, knob.inherited_by, value)?;
         let undo = Undo::Write {
             knob: name.into(),
             target: target.into(),
             old: old.clone(),
             new: value.into(),
             had_it,
-            beside: self.beside(name, target),
+            beside: self.beside(knob, target),
         };
         Ok((!knob.codec.same(&old, value)).then_some(undo))
     }
 
     /// What else changes with a setting, where it is there.
-    fn beside(&self, name: &str, target: &str) -> Vec<(String, String)> {
-        let others = knob::beside(name).iter();
+    fn beside(&self, knob: &Knob, target: &str) -> Vec<(String, String)> {
+        let others = knob.changes_with_it.iter();
         others
             .filter_map(|other| Some(((*other).to_owned(), read_value(&self.root, other, target).ok()?)))
             .collect()

@@ -82,7 +82,7 @@ pub enum Undo {
         old: String,
         /// What eke set.
         new: String,
-        /// For the machine's swappiness: the groups of cgroup v1 that had the new value already, and keep it.
+        /// For a setting that new groups inherit: the groups of cgroup v1 that had the new value already, and keep it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         had_it: Vec<String>,
         /// What else changes with it by itself, with what that was. An older eke does not know it: where it matters, the kernel
