@@ -36,8 +36,6 @@ const ALLOWED: &[&[&str]] = &[
     ],
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // crates/apply
-    &["boot/act.rs", "boot/detect.rs", "boot/plan.rs"],
     // crates/prefetch-model
     &["choose/holes.rs", "choose/pick.rs"],
     // crates/prefetch-store
@@ -52,8 +50,6 @@ const ALLOWED: &[&[&str]] = &[
         "trace/plain.rs",
         "trace/tracer.rs",
     ],
-    // crates/swap
-    &["decide/backend.rs", "decide/existing.rs"],
     // experiments/bench
     &["capacity/machine/field.rs", "capacity/machine/place.rs"],
     &[

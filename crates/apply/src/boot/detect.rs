@@ -1,6 +1,6 @@
 //! Which boot loader and which initramfs generator a root has.
 
-use super::{act, extlinux, grub, initramfs};
+use super::{command, extlinux, grub, initramfs};
 use eke_linux::root::Root;
 
 /// Who gives the kernel its command line.
@@ -109,8 +109,9 @@ fn generator(root: &Root) -> (Initramfs, Option<String>) {
         (Initramfs::Mkinitcpio, "mkinitcpio", initramfs::MKINITCPIO),
         (Initramfs::Dracut, "dracut", "etc/dracut.conf.d"),
     ];
-    let program =
-        known.iter().find(|(_, program, config)| root.exists(config) && act::find(root, program).is_some());
+    let program = known
+        .iter()
+        .find(|(_, program, config)| root.exists(config) && command::find(root, program).is_some());
     match program.or_else(|| known.iter().find(|(_, _, config)| root.exists(config))) {
         Some((kind, _, config)) => (*kind, Some(format!("/{config} is there"))),
         None => (Initramfs::Unknown, None),

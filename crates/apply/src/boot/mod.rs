@@ -5,6 +5,7 @@
 //! - [`grub`], [`entries`], [`extlinux`], [`initramfs`]: the files of each loader and generator, as text
 //! - [`mod@detect`]: which of them this root has
 //! - [`plan`]: from there to changes of files and the commands that make them count
+//! - [`command`]: commands that make changed files count
 //! - [`act`]: doing that, and undoing it, through [`crate::files`]
 //! - [`enable`]: eke at every boot
 //!
@@ -16,6 +17,7 @@
 //! parameters are replaced where they stand.
 
 pub mod act;
+pub mod command;
 pub mod detect;
 pub mod enable;
 pub mod entries;
@@ -26,7 +28,8 @@ pub mod plan;
 pub mod shell;
 pub mod words;
 
-pub use act::{Command, Undone, Written, undo, write};
+pub use act::{Undone, Written, undo, write};
+pub use command::Command;
 pub use detect::{Detected, Initramfs, Loader, detect};
 pub use plan::{BootPlan, ZswapBoot, changes};
 

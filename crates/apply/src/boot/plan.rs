@@ -1,6 +1,6 @@
 //! From what a root has to the changes that make zswap's settings hold from boot on. Reads, changes nothing.
 
-use super::act::{self, Command};
+use super::command::{self, Command};
 use super::detect::{Detected, ESPS, Initramfs, Loader, detect};
 use super::{entries, extlinux, grub, initramfs, words};
 use crate::files::{self, Change, Content};
@@ -81,7 +81,7 @@ pub fn changes(root: &Root, zswap: &ZswapBoot) -> Result<BootPlan> {
     plan.changes.retain(|change| !stands(root, change));
     let paths: Vec<String> = plan.changes.iter().map(|c| c.path.clone()).collect();
     plan.commands = commands_for(root, &paths);
-    let absent = plan.commands.iter().filter(|c| act::find(root, &c.argv[0]).is_none());
+    let absent = plan.commands.iter().filter(|c| command::find(root, &c.argv[0]).is_none());
     plan.notes.extend(absent.map(|c| format!("`{c}` has to run, but {} is not installed here", c.argv[0])));
     Ok(plan)
 }
@@ -122,7 +122,7 @@ impl BootPlan {
         match self.detected.loader {
             Loader::Grub => self.grub(root)?,
             Loader::SystemdBoot => {}
-            Loader::Extlinux if act::find(root, "u-boot-update").is_some() => {
+            Loader::Extlinux if command::find(root, "u-boot-update").is_some() => {
                 self.edit_or_create(root, extlinux::DEFAULTS, |text| {
                     extlinux::defaults_with_words(text, &words)
                 })?;
@@ -239,7 +239,7 @@ fn stands(root: &Root, change: &Change) -> bool {
 
 /// Debian's `grub-mkconfig` reads the drop-ins; others do not, even where the directory is there.
 fn reads_drop_ins(root: &Root) -> bool {
-    let mkconfig = act::find(root, "grub-mkconfig").and_then(|path| root.read(path).ok());
+    let mkconfig = command::find(root, "grub-mkconfig").and_then(|path| root.read(path).ok());
     root.exists(grub::DROP_INS) && mkconfig.is_none_or(|text| text.contains("default/grub.d"))
 }
 
@@ -265,7 +265,7 @@ fn grub_command(root: &Root) -> Command {
     let lines =
         ["update-grub", "grub2-mkconfig -o /boot/grub2/grub.cfg", "grub-mkconfig -o /boot/grub/grub.cfg"];
     let installed =
-        |line: &&&str| line.split(' ').next().is_some_and(|program| act::find(root, program).is_some());
+        |line: &&&str| line.split(' ').next().is_some_and(|program| command::find(root, program).is_some());
     Command::new(
         lines.iter().find(installed).unwrap_or(&lines[2]),
         "writes GRUB's menu anew with these words",

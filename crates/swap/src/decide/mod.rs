@@ -1,6 +1,6 @@
 //! Facts and figures in, a plan out. Pure.
 //!
-//! - [`backend`]: zram, zswap, somebody else's, or nothing
+//! - `choose`, [`backend`]: zram, zswap, somebody else's, or nothing
 //! - [`algorithm`]: the most memory freed within two budgets
 //! - [`size`]: how much to declare, and what that will hold
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
@@ -11,6 +11,7 @@
 pub mod advice;
 pub mod algorithm;
 pub mod backend;
+mod choose;
 mod existing;
 pub mod knobs;
 pub mod size;
@@ -90,7 +91,7 @@ impl<'a> Given<'a> {
 /// [`BadWish`] for an algorithm, back end or device that this machine cannot give, or a size that makes no sense.
 pub fn decide(facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Decision, BadWish> {
     let given = Given { facts, measured, wish };
-    let (backend, backend_reason) = backend::choose(facts, &wish.settings)?;
+    let (backend, backend_reason) = choose::choose(facts, &wish.settings)?;
     let plan = Plan { remedy: REMEDY.to_owned(), ..Plan::default() };
     let mut decision = Decision { backend, backend_reason, choice: None, plan };
     match &decision.backend {

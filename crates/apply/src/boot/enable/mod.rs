@@ -11,7 +11,8 @@ mod trusted;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::act::{self, Command, Undone, Written};
+use super::act::{self, Undone, Written};
+use super::command::{self, Command};
 use crate::files::{self, Change, Listed, place};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
@@ -79,7 +80,7 @@ pub fn detect(root: &Root) -> (Init, String) {
     if init.ends_with("systemd/systemd") {
         return (Init::Systemd, format!("/sbin/init is /{init}"));
     }
-    if let Some(program) = act::find(root, "openrc-run") {
+    if let Some(program) = command::find(root, "openrc-run") {
         return (Init::OpenRc, format!("/{program} is there"));
     }
     if root.exists("etc/rc2.d") && root.exists("etc/init.d") {
@@ -120,7 +121,7 @@ impl EnablePlan {
 
     fn sysv(&mut self, root: &Root, script: String) {
         self.changes.push(Change::text_with_mode(SCRIPT, script, 0o755));
-        if act::find(root, "update-rc.d").is_some() {
+        if command::find(root, "update-rc.d").is_some() {
             self.commands.push(Command::new("update-rc.d eke defaults", "makes the links that start it"));
             return;
         }
@@ -182,7 +183,7 @@ fn usable(root: &Root, bin_dir: &str) -> Result<()> {
 pub fn write(root: &Root, plan: &EnablePlan) -> Result<Written> {
     let reason = "eke at every boot";
     act::write_files(root, OWNER, &plan.changes, &plan.commands, reason, &mut |command| {
-        act::run(root, command)
+        command::run(root, command)
     })
 }
 
@@ -201,7 +202,7 @@ pub fn undo(root: &Root) -> Result<Undone> {
         let unit = paths.iter().any(|path| path == UNIT_FILE);
         systemd_reload(root).filter(|_| unit).into_iter().collect::<Vec<_>>()
     };
-    act::undo_files(root, OWNER, before.as_slice(), &after, &mut |command| act::run(root, command))
+    act::undo_files(root, OWNER, before.as_slice(), &after, &mut |command| command::run(root, command))
 }
 
 /// Is eke started at every boot?

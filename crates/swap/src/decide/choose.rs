@@ -1,0 +1,122 @@
+//! The choice of one back end, never both.
+
+use eke_model::config::{BackendChoice, SwapSettings};
+use eke_model::step::Reason;
+use eke_model::units::Bytes;
+
+use super::backend::{Backend, describe, first_area, lasts, nothing};
+use super::{BadWish, existing};
+use crate::facts::{DiskArea, DiskKind, Facts};
+
+/// With less RAM than this a device would be declared with no size; it means that the RAM could not be read.
+const LEAST_RAM: Bytes = Bytes::mib(16);
+
+/// Chooses, with the reason.
+///
+/// # Errors
+/// A back end that was asked for and that this machine cannot have.
+pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadWish> {
+    if let Some(why) = impossible(facts) {
+        return Ok(nothing(why));
+    }
+    if let Some(found) = existing::found(facts, settings)? {
+        return Ok(found);
+    }
+    match settings.backend {
+        BackendChoice::Auto => Ok(automatic(facts)),
+        BackendChoice::Zram if has_zram(facts) => {
+            Ok((Backend::Zram, Reason::new("zram, because it was asked for")))
+        }
+        BackendChoice::Zram => {
+            Err(BadWish(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
+        }
+        BackendChoice::Zswap => forced_zswap(facts),
+    }
+}
+
+fn impossible(facts: &Facts) -> Option<String> {
+    if let Some(container) = &facts.container {
+        return Some(format!("this is a container ({container}): swap belongs to its host, run eke there"));
+    }
+    if let Some(missing) = facts.missing.iter().find(|m| m.what == "swap") {
+        return Some(missing.why.clone());
+    }
+    (facts.ram < LEAST_RAM)
+        .then(|| format!("this machine shows {} of RAM, too little for compressed swap", facts.ram))
+}
+
+fn why_missing(facts: &Facts, what: &str) -> String {
+    let missing = facts.missing.iter().find(|m| m.what == what);
+    missing.map_or_else(|| format!("this kernel has no {what}"), |m| format!("{what} is missing: {}", m.why))
+}
+
+fn automatic(facts: &Facts) -> (Backend, Reason) {
+    match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
+        (Some(area), true, _) if lasts(area.kind) => zswap(area, why_zswap(area)),
+        (area, _, true) => (Backend::Zram, Reason::new(why_zram(area))),
+        (Some(area), true, false) => zswap(
+            area,
+            format!(
+                "zswap before {}, because {}: it is on {}, and what stays compressed in RAM is not written there",
+                area.path,
+                why_missing(facts, "zram"),
+                describe(area.kind)
+            ),
+        ),
+        (Some(_), false, false) => {
+            nothing(format!("{}; {}", why_missing(facts, "zram"), why_missing(facts, "zswap")))
+        }
+        (None, _, false) => nothing(format!(
+            "{}, and without swap on a disk zswap has nothing to be in front of",
+            why_missing(facts, "zram")
+        )),
+    }
+}
+
+fn zswap(area: &DiskArea, why: String) -> (Backend, Reason) {
+    (Backend::Zswap { area: area.path.clone() }, Reason::new(why))
+}
+
+/// Here, or by loading its module.
+fn has_zram(facts: &Facts) -> bool {
+    facts.zram.control || facts.zram.loadable
+}
+
+fn why_zswap(area: &DiskArea) -> String {
+    let what_it_does = "hot pages stay in RAM compressed, cold ones move on to the disk";
+    match area.kind {
+        DiskKind::Unknown => format!(
+            "zswap, because there is swap on a disk ({}), and nothing says that it wears out: {what_it_does}",
+            area.path
+        ),
+        kind => format!(
+            "zswap, because there is swap on a disk that does not wear out ({}, {}): {what_it_does}",
+            area.path,
+            describe(kind)
+        ),
+    }
+}
+
+fn why_zram(area: Option<&DiskArea>) -> String {
+    match area {
+        None => "zram, because there is no swap on a disk: pages stay in RAM, compressed".into(),
+        Some(area) if lasts(area.kind) => {
+            format!("zram before {}, because this kernel has no zswap", area.path)
+        }
+        Some(area) => format!(
+            "zram, because swap is on {} ({}): compressed pages stay in RAM and spare it",
+            describe(area.kind),
+            area.path
+        ),
+    }
+}
+
+fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadWish> {
+    if facts.zswap.is_none() {
+        return Err(BadWish(format!("backend = \"zswap\", but {}", why_missing(facts, "zswap"))));
+    }
+    match first_area(facts) {
+        Some(area) => Ok(zswap(area, format!("zswap before {}, because it was asked for", area.path))),
+        None => Err(BadWish("backend = \"zswap\", but zswap is a cache in front of swap on a disk and none is on: `swapon` one first, or use backend = \"zram\"".into())),
+    }
+}
