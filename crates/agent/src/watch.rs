@@ -3,7 +3,7 @@
 use eke_apply::knob::Codec;
 use eke_apply::state;
 use eke_linux::Root;
-use eke_linux::read;
+use eke_linux::sampler::Sampler;
 use eke_model::config::Settings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
@@ -26,7 +26,7 @@ pub struct Watch<'a> {
     root: &'a Root,
     clock: &'a dyn Clock,
     settings: Settings,
-    kswapd: Vec<u32>,
+    sampler: Sampler,
     started_ms: u64,
     /// The sample of the tick before the last: what the last tick's rates are about.
     before: Option<Sample>,
@@ -57,7 +57,7 @@ impl<'a> Watch<'a> {
             root,
             clock,
             settings,
-            kswapd: read::kswapd_pids(root),
+            sampler: Sampler::new(root),
             started_ms: clock.monotonic_ms(),
             before: None,
             last: None,
@@ -138,7 +138,7 @@ impl<'a> Watch<'a> {
     }
 
     fn sample(&mut self) -> Option<Sample> {
-        match read::sample(self.root, self.clock.monotonic_ms(), &self.kswapd) {
+        match self.sampler.full(self.clock.monotonic_ms()) {
             Ok(sample) => Some(sample),
             Err(e) => {
                 self.note(format!("The machine cannot be looked at: {e}."));
@@ -385,7 +385,7 @@ mod tests {
     fn zswap_is_the_backend_where_it_is_on_and_a_disk_is_behind_it() {
         let machine = FakeKernel::new();
         machine.add_area("/dev/vda2", 65_536, 0, -2);
-        let sample = read::sample(&machine.root(), 0, &[]).unwrap();
+        let sample = Sampler::new(&machine.root()).full(0).unwrap();
         assert_eq!(backend(&machine.root(), &sample), "none");
         machine.put("sys/module/zswap/parameters/enabled", "Y\n");
         assert_eq!(backend(&machine.root(), &sample), "zswap (lzo)");

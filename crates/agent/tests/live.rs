@@ -9,6 +9,7 @@ use std::sync::Arc;
 use eke_apply::journal::Journal;
 use eke_apply::session::Session;
 use eke_apply::{revert, state};
+use eke_linux::sampler::Sampler;
 use eke_linux::{Root, read};
 use eke_model::config::{Settings, Source};
 use eke_model::model::Model;
@@ -62,14 +63,14 @@ struct Ticks {
 impl Ticks {
     fn on(root: Root, toml: &str) -> Self {
         let settings = Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap();
-        let before = read::sample(&root, 0, &[]).unwrap();
+        let before = Sampler::new(&root).full(0).unwrap();
         Self { root, settings, live: Live::default(), before, s: 0, told: Vec::new() }
     }
 
     fn tick(&mut self, ticks: u64) {
         for _ in 0..ticks {
             self.s += 10;
-            let now = read::sample(&self.root, self.s * 1_000, &[]).unwrap();
+            let now = Sampler::new(&self.root).full(self.s * 1_000).unwrap();
             let model = Model::new(&now, Some(&self.before));
             let moment = Moment {
                 root: &self.root,

@@ -103,7 +103,7 @@ struct Names {
 const V1: Names = Names {
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
-    swapped: |root, dir| parse::groups::keyed(&root.read(format!("{dir}/memory.stat")).ok()?, "total_swap"),
+    swapped: |root, dir| parse::keyed::count(&root.read(format!("{dir}/memory.stat")).ok()?, "total_swap"),
     droppable: "total_inactive_file",
 };
 
@@ -130,7 +130,7 @@ fn group(root: &Root, dir: &str, name: &str, names: &Names) -> Option<Group> {
     let limit = parse::groups::limit(&root.read(format!("{dir}/{}", names.limit)).ok()?)?;
     let used: u64 = root.read(format!("{dir}/{}", names.used)).ok()?.trim().parse().ok()?;
     let stat = root.read(format!("{dir}/memory.stat")).ok()?;
-    let droppable = parse::groups::keyed(&stat, names.droppable).unwrap_or(0);
+    let droppable = parse::keyed::count(&stat, names.droppable).unwrap_or(0);
     let swapped = (names.swapped)(root, dir)?;
     let group = Group {
         name: name.to_owned(),

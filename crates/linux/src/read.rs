@@ -1,6 +1,6 @@
-//! A [`Sample`] from the machine.
+//! Single facts of the machine.
 
-use eke_model::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
+use eke_model::sample::{SwapArea, ZramStat};
 use eke_model::units::{Bytes, PageSize};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,30 +17,6 @@ const WRITTEN_BACK_UNIT: PageSize = PageSize::SMALLEST;
 pub fn monotonic_ms() -> u64 {
     let t = clock_gettime(ClockId::Monotonic);
     u64::try_from(t.tv_sec).unwrap_or(0) * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
-}
-
-/// Reads everything that a tick needs, at `time_ms` of the caller's clock. `kswapd` are the pids of the kernel's
-/// reclaim threads (see [`kswapd_pids`]), found once.
-///
-/// # Errors
-/// Only where `/proc/meminfo` or `/proc/vmstat` cannot be read; what a kernel lacks is absent from the sample.
-pub fn sample(root: &Root, time_ms: u64, kswapd: &[u32]) -> Result<Sample> {
-    Ok(Sample {
-        time_ms,
-        page_bytes: root.page_size().bytes(),
-        memory: parse::meminfo::parse(&root.read("proc/meminfo")?),
-        vm: parse::vmstat::parse(&root.read("proc/vmstat")?),
-        swaps: swaps(root)?,
-        zram: zram_stats(root)?,
-        pressure: pressure(root, "memory"),
-        io_pressure: pressure(root, "io"),
-        cpu_pressure: pressure(root, "cpu"),
-        cpu: cpu(root, kswapd),
-    })
-}
-
-fn pressure(root: &Root, of: &str) -> Option<Pressure> {
-    parse::pressure::parse(&root.read(format!("proc/pressure/{of}")).ok()?)
 }
 
 /// The swap areas, each with its device.
@@ -78,15 +54,6 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     stat.written_back =
         file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| WRITTEN_BACK_UNIT.of(n));
     Some(stat)
-}
-
-fn cpu(root: &Root, kswapd: &[u32]) -> CpuTicks {
-    let (total, idle) = parse::stat::machine(&root.read("proc/stat").unwrap_or_default());
-    let ticks = |pid: &u32| {
-        let text = root.read(format!("proc/{pid}/stat")).ok()?;
-        parse::stat::process(&text).map(|(_, ticks)| ticks)
-    };
-    CpuTicks { total, idle, kswapd: kswapd.iter().filter_map(ticks).sum() }
 }
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one for each memory node.

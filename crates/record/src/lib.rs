@@ -13,7 +13,6 @@
 pub mod csv;
 mod date;
 mod error;
-mod hot_file;
 pub mod html;
 pub mod load;
 mod machine;

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::machine;
 use crate::marks::{Inbox, now_ns};
 use crate::row::{Mark, Row};
-use crate::sampler::Sampler;
+use crate::sampler::MachineRows;
 use crate::store::Store;
 use crate::subject::{Running, Subject, end_of};
 use crate::tree::Tree;
@@ -66,7 +66,7 @@ pub struct Ended {
 /// stays, and the command is waited for.
 pub fn record(root: &Root, spec: &Spec, stop: &AtomicBool) -> Result<Ended> {
     spec.subject.check()?;
-    let sampler = Sampler::open(root)?;
+    let sampler = MachineRows::open(root)?;
     let tree = match spec.subject {
         Subject::Process(pid) => Some(Tree::new(root, pid)?),
         _ => None,
@@ -89,7 +89,7 @@ pub fn record(root: &Root, spec: &Spec, stop: &AtomicBool) -> Result<Ended> {
 }
 
 struct Recorder {
-    sampler: Sampler,
+    sampler: MachineRows,
     tree: Option<Tree>,
     inbox: Inbox,
     store: Store,
@@ -106,7 +106,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(sampler: Sampler, tree: Option<Tree>, inbox: Inbox, store: Store) -> Self {
+    fn new(sampler: MachineRows, tree: Option<Tree>, inbox: Inbox, store: Store) -> Self {
         Self {
             sampler,
             tree,

@@ -14,7 +14,7 @@ pub fn mib(text: &str, key: &str) -> Option<f64> {
 /// CPU time so far: of `/proc/PID/schedstat` in nanoseconds (CONFIG_SCHED_INFO), else of `/proc/PID/stat` in clock ticks.
 pub fn cpu_time(schedstat: &str, stat: &str) -> Option<Nanos> {
     let exact = schedstat.split_whitespace().next().and_then(|n| n.parse().ok()).map(Nanos);
-    exact.or_else(|| parse::stat::process(stat).map(|(_, ticks)| Nanos(ticks.saturating_mul(TICK.0))))
+    exact.or_else(|| parse::process_stat::parse(stat).map(|stat| Nanos(stat.ticks().saturating_mul(TICK.0))))
 }
 
 /// The share of one CPU between two readings, in percent.

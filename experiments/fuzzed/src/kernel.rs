@@ -16,9 +16,16 @@ pub fn kernel_texts(data: &[u8]) {
     let memory = parse::meminfo::parse(&text);
     let _ = eke_metrics::reading::other_ram(&memory, memory.zswap_pool.unwrap_or_default());
     let _ = (parse::meminfo::field(&text, &key), parse::vmstat::parse(&text), parse::pressure::parse(&text));
-    let _ = (parse::stat::machine(&text), parse::stat::process(&text));
+    let _ = (parse::stat::machine(&text), parse::process_stat::parse(&text));
     let _ = (parse::zram::mm_stat(&key, &text), parse::zram::bd_count(&text), parse::zram::algorithms(&text));
-    let _ = (parse::groups::keyed(&text, &key), parse::groups::limit(&text), parse::groups::own(&text, &key));
+    let _ = (
+        parse::keyed::count(&text, &key),
+        parse::keyed::value(&text, &key),
+        parse::groups::limit(&text),
+        parse::groups::own(&text, &key),
+    );
+    let _ = (parse::process_status::parse(&text), parse::process_io::parse(&text));
+    let _ = (parse::disk_stat::parse(&text), parse::disk_stat::of_all(&text), parse::maps::parse(data));
     for area in parse::swaps::parse(&text) {
         let _ = area.zram_name();
     }

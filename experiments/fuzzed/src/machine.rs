@@ -5,6 +5,7 @@ use std::path::Path;
 use eke_apply::cgroup::Place;
 use eke_apply::headroom;
 use eke_cache_mounts::{Device, Mount, holders::holders};
+use eke_linux::sampler::Sampler;
 use eke_linux::{Root, cgroup, read, zram};
 use eke_model::model::Model;
 use eke_prefetchd::trace::{mounts::Mounts, process};
@@ -77,8 +78,8 @@ pub fn machine(data: &[u8]) {
 }
 
 fn kernel(root: &Root) {
-    let kswapd = read::kswapd_pids(root);
-    let samples = (read::sample(root, 1000, &kswapd), read::sample(root, 2000, &kswapd));
+    let mut sampler = Sampler::new(root);
+    let samples = (sampler.full(1000), sampler.full(2000));
     if let (Ok(before), Ok(now)) = samples {
         let model = Model::new(&now, Some(&before));
         let _ = serde_json::to_string(&model).expect("figures");

@@ -37,7 +37,7 @@ pub fn prefetch_bytes(data: &[u8]) {
         _ => {}
     }
     let _ = proc_event::decode(data);
-    for mapping in maps::parse(data) {
+    for mapping in eke_linux::parse::maps::parse(data) {
         assert!(mapping.start <= mapping.end, "{mapping:?}");
     }
     let mut input = Input(data);

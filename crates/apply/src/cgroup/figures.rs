@@ -47,9 +47,9 @@ fn read_v1(at: &Located) -> Result<Figures> {
         usage: usage_v1(at)?,
         peak_usage: number(at, "memory.max_usage_in_bytes").ok().map(Bytes),
         limit: parse::groups::limit(&text(at, "memory.limit_in_bytes")?).map(Bytes),
-        swapped: Bytes(parse::groups::keyed(&stat, "total_swap").unwrap_or(0)),
-        oom_kills: parse::groups::keyed(&text(at, "memory.oom_control")?, "oom_kill").unwrap_or(0),
-        major_faults: parse::groups::keyed(&stat, "total_pgmajfault").unwrap_or(0),
+        swapped: Bytes(parse::keyed::count(&stat, "total_swap").unwrap_or(0)),
+        oom_kills: parse::keyed::count(&text(at, "memory.oom_control")?, "oom_kill").unwrap_or(0),
+        major_faults: parse::keyed::count(&stat, "total_pgmajfault").unwrap_or(0),
         swap_pages: None,
         pressure: None,
     })
@@ -66,8 +66,8 @@ fn read_v2(at: &Located) -> Result<Figures> {
         peak_usage: number(at, "memory.peak").ok().map(Bytes),
         limit: parse::groups::limit(&text(at, "memory.max")?).map(Bytes),
         swapped: Bytes(number(at, "memory.swap.current").unwrap_or(0)),
-        oom_kills: parse::groups::keyed(&text(at, "memory.events")?, "oom_kill").unwrap_or(0),
-        major_faults: parse::groups::keyed(&stat, "pgmajfault").unwrap_or(0),
+        oom_kills: parse::keyed::count(&text(at, "memory.events")?, "oom_kill").unwrap_or(0),
+        major_faults: parse::keyed::count(&stat, "pgmajfault").unwrap_or(0),
         swap_pages: swap_pages(&stat),
         pressure: None,
     })
@@ -75,7 +75,7 @@ fn read_v2(at: &Located) -> Result<Figures> {
 
 /// Swap traffic in cgroup v2's `memory.stat`: `pswpin` and `pswpout` (Linux 6.12) do not count what zswap takes.
 fn swap_pages(stat: &str) -> Option<(u64, u64)> {
-    let key = |name| parse::groups::keyed(stat, name);
+    let key = |name| parse::keyed::count(stat, name);
     let (read, written) = (key("pswpin")?, key("pswpout")?);
     let with = |pages: u64, name| pages.saturating_add(key(name).unwrap_or(0));
     Some((with(read, "zswpin"), with(written, "zswpout")))

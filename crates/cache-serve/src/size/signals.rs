@@ -76,7 +76,7 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 /// Clean file pages (cgroup-v2.rst, cgroup-v1/memory.rst: the sums over the groups below have `total_` before them).
 /// Pages of tmpfs are not on these lists.
 fn droppable(stat: &str, prefix: &str) -> u64 {
-    let key = |name: &str| parse::groups::keyed(stat, &format!("{prefix}{name}")).unwrap_or(0);
+    let key = |name: &str| parse::keyed::count(stat, &format!("{prefix}{name}")).unwrap_or(0);
     let unclean = sum(["file_dirty", "file_writeback", "dirty", "writeback"].map(key));
     sum(["inactive_file", "active_file"].map(key)).saturating_sub(unclean)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use eke_linux::parse::process_status;
 use eke_linux::{Root, read};
 use eke_model::snapshot::Request;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -117,7 +118,7 @@ fn process(root: &Root, listening: Option<&UnixStream>) -> Option<u32> {
 /// Is it gone, or a zombie that somebody will wait for?
 fn has_ended(root: &Root, pid: u32) -> bool {
     let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
-    field(&status, "State:").is_none_or(|state| state.starts_with('Z') || state.starts_with('X'))
+    process_status::parse(&status).has_ended()
 }
 
 fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
@@ -131,15 +132,10 @@ fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
-}
-
 fn children(root: &Root, parent: u32) -> Vec<u32> {
-    let parent = parent.to_string();
     let is_child = |pid: &u32| {
         let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
-        field(&status, "PPid:") == Some(&parent)
+        process_status::parse(&status).parent == Some(parent)
     };
     read::pids(root).into_iter().filter(is_child).collect()
 }

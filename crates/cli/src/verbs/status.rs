@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use eke_apply::state;
-use eke_linux::{Root, read};
+use eke_linux::Root;
+use eke_linux::read::monotonic_ms;
+use eke_linux::sampler::Sampler;
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{Applied, Machine, Snapshot};
@@ -45,15 +47,15 @@ pub fn snapshot(context: &Context) -> Outcome<Snapshot> {
 /// Asks the agent, and reads the machine itself where none runs. Rates of its own are those since its last reading.
 pub struct Reader {
     root: Root,
-    kswapd: Vec<u32>,
+    sampler: Sampler,
     before: Option<Sample>,
 }
 
 impl Reader {
     /// Has read nothing yet.
     pub fn new(root: Root) -> Self {
-        let kswapd = read::kswapd_pids(&root);
-        Self { root, kswapd, before: None }
+        let sampler = Sampler::new(&root);
+        Self { root, sampler, before: None }
     }
 
     /// Which machine.
@@ -102,8 +104,8 @@ impl Reader {
         Ok(snapshot)
     }
 
-    fn sample(&self) -> Outcome<Sample> {
-        Ok(read::sample(&self.root, read::monotonic_ms(), &self.kswapd)?)
+    fn sample(&mut self) -> Outcome<Sample> {
+        Ok(self.sampler.full(monotonic_ms())?)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use eke_linux::Root;
+use eke_linux::parse::disk_stat::{self, Requests};
 use eke_model::units::Bytes;
 
 use super::devices;
@@ -11,32 +12,25 @@ use crate::class::{Class, Mode, Operation};
 use crate::figures::{Classes, Counted, Latency, Reading};
 use crate::histogram::Histogram;
 
-/// The counters of one file (Documentation/ABI/stable/sysfs-block): requests, merges, sectors of 512 bytes and milliseconds of reads and
-/// writes; under way now; busy milliseconds; of discards since 4.18, and of flushes (no merges, no sectors) since 5.5. `None` of what is
-/// no such file.
+/// The counters of one file. `None` if it is no such file.
 pub fn parse(text: &str) -> Option<Counted> {
-    let fields: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-    if fields.len() < 11 {
-        return None;
-    }
-    let at = |i: usize| fields.get(i).copied();
-    let class = |operation| Class::new(operation, Mode::Any);
-    let mut classes = Classes::new();
-    for (operation, first) in [(Operation::Read, 0), (Operation::Write, 4), (Operation::Discard, 11)] {
-        if let (Some(count), Some(sectors), Some(ms)) = (at(first), at(first + 2), at(first + 3)) {
-            classes.insert(class(operation), average(count, sectors, ms));
-        }
-    }
-    if let (Some(count), Some(ms)) = (at(15), at(16)) {
-        classes.insert(class(Operation::Flush), average(count, 0, ms));
-    }
-    Some(Counted { classes, busy_ms: at(9), ..Counted::default() })
+    let stat = disk_stat::parse(text)?;
+    let requests = [
+        (Operation::Read, Some(stat.reads)),
+        (Operation::Write, Some(stat.writes)),
+        (Operation::Discard, stat.discards),
+        (Operation::Flush, stat.flushes),
+    ];
+    let known = requests.into_iter().filter_map(|(operation, requests)| Some((operation, requests?)));
+    let classes: Classes =
+        known.map(|(operation, requests)| (Class::new(operation, Mode::Any), average(requests))).collect();
+    Some(Counted { classes, busy_ms: Some(stat.busy_ms), ..Counted::default() })
 }
 
-fn average(count: u64, sectors: u64, ms: u64) -> Latency {
+fn average(requests: Requests) -> Latency {
     Latency {
-        whole: Histogram::of_average(count, ms.saturating_mul(1_000_000)),
-        bytes: Bytes(sectors.saturating_mul(512)),
+        whole: Histogram::of_average(requests.count, requests.ms.saturating_mul(1_000_000)),
+        bytes: Bytes(requests.bytes),
         ..Latency::default()
     }
 }

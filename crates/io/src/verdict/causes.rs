@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use eke_linux::parse::process_io::{self, ProcessIo};
+use eke_linux::parse::{pressure, process_stat};
 use eke_linux::{Root, read};
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::programs::{self, Caused};
-use super::{pressure, threads};
+use super::threads;
 
 /// What was read last.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ struct Process {
     name: String,
     packs: Option<&'static str>,
     ticks: u64,
-    caused: Option<Caused>,
+    caused: Option<ProcessIo>,
 }
 
 /// What happened since.
@@ -78,20 +79,29 @@ impl Causes {
 fn look(root: &Root) -> Look {
     let pressure = root.read("proc/pressure/cpu").ok();
     let processes = read::pids(root).into_iter().filter_map(|pid| Some((pid, process(root, pid)?)));
-    Look { cpu_some_us: pressure.as_deref().and_then(pressure::some_us), processes: processes.collect() }
+    Look {
+        cpu_some_us: pressure.as_deref().and_then(pressure::parse).map(|p| p.some_total_us),
+        processes: processes.collect(),
+    }
 }
 
 fn process(root: &Root, pid: u32) -> Option<Process> {
-    let thread = threads::parse(&root.read(format!("proc/{pid}/stat")).ok()?)?;
+    let stat = root.read(format!("proc/{pid}/stat")).ok()?;
+    let thread = process_stat::parse(&stat)?;
     // only root and its user may read it; the kernel's own threads cause nothing
-    let io = if thread.is_kernels { None } else { root.read(format!("proc/{pid}/io")).ok() };
-    let (packs, ticks) = (threads::packs(&thread), thread.ticks);
-    Some(Process { packs, ticks, caused: io.as_deref().and_then(programs::parse), name: thread.name })
+    let io = if thread.is_kernel_thread() { None } else { root.read(format!("proc/{pid}/io")).ok() };
+    let (packs, ticks) = (threads::packs(&thread), thread.ticks());
+    Some(Process {
+        packs,
+        ticks,
+        caused: io.as_deref().and_then(process_io::parse),
+        name: thread.name.to_owned(),
+    })
 }
 
 fn between(before: &Look, now: &Look, seconds: f64, ticks_per_s: f64) -> Since {
     let waited_us = now.cpu_some_us.zip(before.cpu_some_us).map(|(now, then)| now.saturating_sub(then));
-    let most = |of: fn(Caused) -> u64| most(before, now, seconds, of);
+    let most = |of: fn(ProcessIo) -> u64| most(before, now, seconds, of);
     Since {
         cpu_some: waited_us.map(|us| (us as f64 / 1e6 / seconds.max(1e-9)).min(1.0)),
         cpus: std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
@@ -114,7 +124,7 @@ fn packing(before: &Look, now: &Look, ticks: f64) -> Vec<(String, f64)> {
     all
 }
 
-fn most(before: &Look, now: &Look, seconds: f64, of: fn(Caused) -> u64) -> Option<Program> {
+fn most(before: &Look, now: &Look, seconds: f64, of: fn(ProcessIo) -> u64) -> Option<Program> {
     let caused = now.processes.iter().filter_map(|(pid, process)| {
         let then = before.processes.get(pid).and_then(|p| p.caused).map_or(0, of);
         let bytes = of(process.caused?).saturating_sub(then);
@@ -129,7 +139,7 @@ mod tests {
     use super::*;
 
     fn process(name: &str, ticks: u64, written: u64, packs: Option<&'static str>) -> Process {
-        let caused = packs.is_none().then_some(Caused { read: 0, written });
+        let caused = packs.is_none().then_some(ProcessIo { read: 0, written });
         Process { name: name.to_owned(), packs, ticks, caused }
     }
 

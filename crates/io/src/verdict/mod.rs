@@ -1,13 +1,11 @@
 //! What is the matter with a disk, and who causes it.
 //!
 //! - [`decide`]: the verdict, from figures; pure
-//! - [`threads`], [`programs`], [`pressure`]: text of `/proc` to figures; pure
+//! - [`threads`]: what the threads of the kernel do for writers; pure
 //! - [`causes`]: reads them
 
 pub mod causes;
 pub mod decide;
-pub mod pressure;
-pub mod programs;
 pub mod threads;
 
 pub use causes::{Causes, Since};

@@ -1,5 +1,6 @@
 //! What a process and its machine have used so far, from the lines that `ends.sh` prints.
 
+use eke_linux::parse::{process_stat, stat};
 use serde::Serialize;
 
 /// Counters at one moment. What the machine does not show is `None`.
@@ -34,8 +35,12 @@ pub fn sample(text: &str) -> Sample {
     for (key, rest) in text.lines().filter_map(|l| l.split_once(' ')) {
         match key {
             "schedstat" => found.cpu_ns = number(rest.split_whitespace().next()).or(found.cpu_ns),
-            "stat" => found.cpu_ns = found.cpu_ns.or_else(|| ticks(rest).map(|t| t.saturating_mul(TICK_NS))),
-            "machine" => found.machine_ticks = machine(rest),
+            "stat" => {
+                found.cpu_ns = found
+                    .cpu_ns
+                    .or_else(|| process_stat::parse(rest).map(|s| s.ticks().saturating_mul(TICK_NS)))
+            }
+            "machine" => found.machine_ticks = machine_ticks(rest),
             "throttle" => {
                 if let Some(ns) = throttled(rest) {
                     found.throttled_ns = Some(found.throttled_ns.unwrap_or(0).saturating_add(ns));
@@ -51,19 +56,10 @@ fn number(word: Option<&str>) -> Option<u64> {
     word?.parse().ok()
 }
 
-/// utime and stime, fields 14 and 15 (proc_pid_stat(5)); the name before them may hold anything.
-fn ticks(stat: &str) -> Option<u64> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(number(fields.get(11).copied())?.saturating_add(number(fields.get(12).copied())?))
-}
-
-/// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; the guests are in user and nice already.
-fn machine(line: &str) -> Option<(u64, u64)> {
-    let ticks: Vec<u64> =
-        line.strip_prefix("cpu ")?.split_whitespace().take(8).filter_map(|w| w.parse().ok()).collect();
-    let all = ticks.iter().fold(0u64, |a, b| a.saturating_add(*b));
-    let idle = ticks.get(3)?.saturating_add(*ticks.get(4).unwrap_or(&0));
-    Some((all.saturating_sub(idle), all))
+/// Of the line `cpu ...` of `/proc/stat`: not idle, and all.
+fn machine_ticks(line: &str) -> Option<(u64, u64)> {
+    let (all, idle) = stat::machine(line);
+    (all > 0).then(|| (all.saturating_sub(idle), all))
 }
 
 /// `throttled_time` is in nanoseconds (cgroup v1, sched-bwc.rst), `throttled_usec` in microseconds (cgroup-v2.rst).
@@ -130,7 +126,7 @@ impl Spent {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "schedstat 5000000 1 1\nstat 7 (sshd: a) b) S 1 1 1 0 -1 4 0 0 0 0 30 12 0 0 20\nmachine cpu  10 0 10 80 0 0 0 0 0 0\nthrottle nr_throttled 3\nthrottle throttled_time 1000000\n";
+    const BEFORE: &str = "schedstat 5000000 1 1\nstat 7 (sshd: a) b) S 1 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 9 1 1\nmachine cpu  10 0 10 80 0 0 0 0 0 0\nthrottle nr_throttled 3\nthrottle throttled_time 1000000\n";
 
     #[test]
     fn two_samples_are_what_was_used() {

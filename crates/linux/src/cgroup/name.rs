@@ -1,6 +1,7 @@
 //! A group's name: `LABEL-PID-START`. The start time tells the owner from a later process with its number.
 
 use crate::error::{Error, Result};
+use crate::parse::process_stat;
 use crate::root::Root;
 
 /// A process: its number and when it started, in clock ticks since boot.
@@ -71,11 +72,9 @@ fn start(root: &Root, pid: u32) -> Result<Option<u64>> {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`, `None` of a zombie; the name before may hold blanks and brackets.
+/// When it started; `None` of a zombie.
 fn start_ticks(text: &str) -> Option<u64> {
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    fields.nth(18).filter(|_| !matches!(state, "Z" | "X"))?.parse().ok()
+    process_stat::parse(text).filter(|stat| !stat.has_ended()).map(|stat| stat.start_ticks)
 }
 
 #[cfg(test)]

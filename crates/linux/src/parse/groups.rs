@@ -1,11 +1,6 @@
-//! Groups of processes (cgroup v1 and v2): their control files (`name value` a line, or one number), and which ones a process is in.
+//! Groups of processes (cgroup v1 and v2): their limits, and which ones a process is in.
 
 use eke_model::units::PageSize;
-
-/// The value of `key` in a flat keyed file such as `memory.stat` or `memory.events`.
-pub fn keyed(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))?.trim().parse().ok()
-}
 
 /// A limit: `None` for `max`, and for cgroup v1's "no limit": the largest multiple of the machine's pages below 2^63.
 pub fn limit(text: &str) -> Option<u64> {
@@ -34,8 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_keys_and_limits() {
-        assert_eq!(keyed("cache 1\nswap 8192\nswapcached 3\n", "swap"), Some(8192));
+    fn reads_limits() {
         assert_eq!(limit("max\n"), None);
         // no limit on cgroup v1, with pages of 4, 16 and 64 KiB
         for text in ["9223372036854771712\n", "9223372036854759424\n", "9223372036854710272\n"] {

@@ -3,6 +3,8 @@
 use eke_model::sample::Memory;
 use eke_model::units::Bytes;
 
+use super::keyed;
+
 /// The figures that eke uses; a line that is missing is zero, or `None` where the type says so.
 pub fn parse(text: &str) -> Memory {
     let get = |key: &str| field(text, key);
@@ -23,8 +25,7 @@ pub fn parse(text: &str) -> Memory {
 
 /// One line's value in bytes.
 pub fn field(text: &str, key: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let kib: u64 = keyed::value(text, key)?.split_whitespace().next()?.parse().ok()?;
     Some(Bytes(kib.saturating_mul(1024)))
 }
 

@@ -1,9 +1,7 @@
 //! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what each block device did since it is there.
 
-use super::number;
-
-/// The unit of the file's sectors, whatever the device's own are.
-const SECTOR_BYTES: u64 = 512;
+use eke_linux::parse::disk_stat::{self, DiskStat};
+use rustix::fs::makedev;
 
 /// A device's counters. What is under way counts as nothing until it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +43,21 @@ impl Counters {
 
 /// The counters of all devices; lines that make no sense are left out.
 pub fn parse(text: &str) -> Vec<Counters> {
-    text.lines().filter_map(line).collect()
+    disk_stat::of_all(text)
+        .into_iter()
+        .map(|((major, minor), stat)| of(makedev(major, minor), &stat))
+        .collect()
+}
+
+fn of(dev: u64, stat: &DiskStat) -> Counters {
+    Counters {
+        dev,
+        reads: stat.reads.count,
+        read_bytes: stat.reads.bytes,
+        writes: stat.writes.count,
+        written_bytes: stat.writes.bytes,
+        in_flight: stat.in_flight,
+    }
 }
 
 /// The sum of these devices' counters; the others are left out.
@@ -61,24 +73,8 @@ pub fn sum(text: &str, devices: &[u64]) -> Counters {
     })
 }
 
-fn line(line: &str) -> Option<Counters> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let dev = number::parse(&format!("{}:{}", words.first()?, words.get(1)?))?;
-    let count = |at: usize| words.get(at)?.parse::<u64>().ok();
-    Some(Counters {
-        dev,
-        reads: count(3)?,
-        read_bytes: count(5)?.saturating_mul(SECTOR_BYTES),
-        writes: count(7)?,
-        written_bytes: count(9)?.saturating_mul(SECTOR_BYTES),
-        in_flight: count(11)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use rustix::fs::makedev;
-
     use super::*;
 
     const TEXT: &str = "\

@@ -1,7 +1,7 @@
 //! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
 
 use eke_linux::Root;
-use eke_linux::parse::{meminfo, vmstat};
+use eke_linux::parse::{keyed, meminfo, process_io, vmstat};
 use eke_model::units::PageSize;
 
 /// Counters of memory.
@@ -22,17 +22,13 @@ pub(super) fn memory(root: &Root) -> Memory {
 
 /// `vmstat` counts in the machine's pages.
 fn parse(meminfo: &str, vmstat: &str, page: PageSize) -> Memory {
-    let reclaimed = counter(vmstat, "pgsteal_kswapd").saturating_add(counter(vmstat, "pgsteal_direct"));
+    let count = |name| keyed::count(vmstat, name).unwrap_or(0);
+    let reclaimed = count("pgsteal_kswapd").saturating_add(count("pgsteal_direct"));
     Memory {
         available_bytes: meminfo::parse(meminfo).available.0,
         refaulted_bytes: page.of(vmstat::parse(vmstat).refault_file).0,
         reclaimed_bytes: page.of(reclaimed).0,
     }
-}
-
-fn counter(text: &str, name: &str) -> u64 {
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Bytes that a thread of this process had read from disks (`read_bytes` in proc_pid_io(5)); `None` where the kernel does not
@@ -47,7 +43,7 @@ pub(super) fn counts_reads(root: &Root) -> bool {
 }
 
 fn read_bytes(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+    process_io::parse(text).map(|io| io.read)
 }
 
 #[cfg(test)]

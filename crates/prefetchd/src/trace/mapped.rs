@@ -8,10 +8,12 @@ use std::path::Path;
 
 use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
+use eke_linux::parse::maps::{self, Mapping};
 use eke_model::units::PageSize;
 
-use super::maps::{self, Mapping};
+use super::maps::held as held_pages;
 use super::mounts::Mounts;
+use super::places::Device;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::{Found, How, Inode, LaunchId, Seen};
 use eke_prefetch_model::pages::MachineSpan;
@@ -28,7 +30,7 @@ pub fn look(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut
     let page = root.page_size();
     let mut left = BYTES_A_LOOK / page.bytes();
     for mapping in maps::parse(&text) {
-        let inode = Inode { dev: mapping.device.st_dev(), ino: mapping.ino };
+        let inode = Inode { dev: device(&mapping).st_dev(), ino: mapping.ino };
         let Some(found) = found(mounts, &mapping) else { continue };
         each(Seen::File { launch, inode, found: Some(found) });
         for span in held(&pagemap, &mapping, page, &mut left) {
@@ -57,19 +59,24 @@ fn held(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u64) 
         if pagemap.read_exact_at(wanted, page * ENTRY_BYTES).is_err() {
             break;
         }
-        found.extend(maps::held(wanted, in_file(page)));
+        found.extend(held_pages(wanted, in_file(page)));
         page += count;
         *left -= count;
     }
     found
 }
 
+fn device(mapping: &Mapping) -> Device {
+    let (major, minor) = mapping.device;
+    Device { major, minor }
+}
+
 /// What is known of a mapped file; `None` if it is to be left out: deleted, not on a disk, on one that may never answer, or another file than
 /// the host has at that path.
 fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
-    let kind = mounts.kind(mapping.device)?;
+    let kind = mounts.kind(device(mapping))?;
     // a container's path may lead elsewhere here, also to what never answers
-    let is_here = mounts.shows(mapping.device, &mapping.path);
+    let is_here = mounts.shows(device(mapping), &mapping.path);
     if mapping.is_deleted || !is_here || !is_on_disk(kind) {
         return None;
     }

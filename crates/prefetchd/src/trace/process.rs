@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use eke_linux::Root;
+use eke_linux::parse::{process_io, process_status};
 
 /// Arguments are read up to here.
 const ARGS_BYTES: u64 = 16 << 10;
@@ -47,21 +48,13 @@ pub fn has_our_mounts(root: &Root, pid: u32) -> bool {
 
 /// Its parent and its real user.
 pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
-    parse_status(&root.read(format!("proc/{pid}/status")).ok()?)
-}
-
-fn parse_status(text: &str) -> Option<(u32, u32)> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_ascii_whitespace().next()?.parse().ok()
-    };
-    Some((field("PPid:")?, field("Uid:")?))
+    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
+    Some((status.parent?, status.real_user?))
 }
 
 /// Bytes that it and its threads had read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
 pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
-    let text = root.read(format!("proc/{pid}/io")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+    process_io::parse(&root.read(format!("proc/{pid}/io")).ok()?).map(|io| io.read)
 }
 
 /// Its children, and theirs (needs CONFIG_PROC_CHILDREN; none without).
@@ -89,13 +82,6 @@ mod tests {
         assert_eq!(split_args(b"sh\0\0a b\0/usr/bi", false), [&b"sh"[..], b"", b"a b"]);
         assert_eq!(split_args(b"odd", true), [&b"odd"[..]]);
         assert_eq!(split_args(b"", true), Vec::<&[u8]>::new());
-    }
-
-    #[test]
-    fn parent_and_user_are_those_of_status() {
-        let text = "Name:\tsu\nUmask:\t0022\nPid:\t5\nPPid:\t4\nUid:\t1000\t0\t0\t0\nGid:\t7\t7\t7\t7\n";
-        assert_eq!(parse_status(text), Some((4, 1000)));
-        assert_eq!(parse_status("Name:\tx\n"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_linux::Root;
+use eke_linux::parse::process_stat;
 
 use super::proc_event::ProcEvent;
 use super::process;
@@ -19,10 +20,9 @@ pub fn look(root: &Root) -> Processes {
     eke_linux::read::pids(root).into_iter().filter_map(of).collect()
 }
 
-/// The 22nd field of `/proc/PID/stat`; the second is a name in brackets, of any characters.
+/// When it started, in clock ticks since the boot.
 fn started(root: &Root, pid: u32) -> Option<u64> {
-    let stat = root.read(format!("proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.start_ticks)
 }
 
 /// What happened between two looks: ends first, for numbers are used again.

@@ -1,5 +1,7 @@
 //! Text of kernel and configuration files as data. Takes text, never paths.
 
+use eke_linux::parse::process_status;
+
 /// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
 pub fn cpu_count(text: &str) -> usize {
     let count = |part: &str| {
@@ -71,12 +73,8 @@ pub fn config_has(config: &str, option: &str) -> bool {
 
 /// Effective uid 0 and `CAP_SYS_ADMIN` (bit 21) by `/proc/self/status`.
 pub fn is_root(status: &str) -> bool {
-    let words = |key: &str| {
-        status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::split_ascii_whitespace)
-    };
-    let uid = words("Uid").and_then(|mut w| w.nth(1)) == Some("0");
-    let capabilities = words("CapEff").and_then(|mut w| u64::from_str_radix(w.next()?, 16).ok());
-    uid && capabilities.is_none_or(|c| c >> 21 & 1 == 1)
+    let status = process_status::parse(status);
+    status.effective_user == Some(0) && status.capabilities.is_none_or(|c| c >> 21 & 1 == 1)
 }
 
 #[cfg(test)]

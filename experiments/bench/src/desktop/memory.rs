@@ -1,7 +1,7 @@
 //! What the kernel says of a viewer: what it holds, and whether it is at work. Text in, data out.
 
 use eke_linux::parse::meminfo::field;
-use eke_linux::parse::stat;
+use eke_linux::parse::process_stat;
 use eke_model::units::Bytes;
 
 use crate::session::Held;
@@ -28,13 +28,11 @@ pub(super) struct Activity {
 impl Activity {
     /// Of `/proc/PID/stat`; nothing of no text.
     pub fn of(text: &str) -> Self {
-        let after = text.rsplit_once(')').map_or("", |(_, after)| after);
-        let mut fields = after.split_whitespace();
-        Self {
-            busy: matches!(fields.next(), Some("R" | "D")),
-            major_faults: fields.nth(8).and_then(|n| n.parse().ok()).unwrap_or(0),
-            ticks: stat::process(text).map_or(0, |(_, ticks)| ticks),
-        }
+        process_stat::parse(text).map_or_else(Self::default, |stat| Self {
+            busy: matches!(stat.state, 'R' | 'D'),
+            ticks: stat.ticks(),
+            major_faults: stat.major_faults,
+        })
     }
 
     /// Did it do something since `earlier`, or does it now?
@@ -63,7 +61,9 @@ mod tests {
     #[test]
     fn who_does_nothing_is_idle() {
         let stat = |state, faults, ticks| {
-            Activity::of(&format!("42 (a) b) {state} 1 1 1 0 -1 4 0 0 {faults} 0 {ticks} 12 0 0 20 0 1"))
+            Activity::of(&format!(
+                "42 (a) b) {state} 1 1 1 0 -1 4 0 0 {faults} 0 {ticks} 12 0 0 20 0 1 0 1 1 1"
+            ))
         };
         let before = stat("S", 7, 30);
         assert!(!stat("S", 7, 30).since(&before));

@@ -7,6 +7,7 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use eke_linux::parse::process_stat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
@@ -288,13 +289,13 @@ fn family() -> Vec<Process> {
     below(&all.collect::<Vec<_>>(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// `/proc/PID/stat` (proc_pid_stat(5)): fields 1, 4, 12 and 13.
 fn parse(stat: &str) -> Option<Process> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = after.split_whitespace().collect();
-    let of = |n: usize| fields.get(n)?.parse::<u64>().ok();
-    let pid = before.split_once('(')?.0.trim().parse().ok()?;
-    Some(Process { pid, parent: fields.get(1)?.parse().ok()?, major_faults: of(9)? + of(10)? })
+    let stat = process_stat::parse(stat)?;
+    Some(Process {
+        pid: i32::try_from(stat.pid).ok()?,
+        parent: i32::try_from(stat.parent).ok()?,
+        major_faults: stat.major_faults.saturating_add(stat.children_major_faults),
+    })
 }
 
 fn below(all: &[Process], ancestor: i32) -> Vec<Process> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use eke_linux::parse::maps::{self, Mapping};
+
 /// A line of `/proc/PID/maps` that has a file behind it, as preload and its thesis count: path, offset, length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Map {
@@ -13,23 +15,15 @@ pub struct Map {
     pub length: u64,
 }
 
-/// The maps of one process (proc_pid_maps(5)); those without a file, of devices, and of deleted files are none.
-pub fn parse(text: &str) -> impl Iterator<Item = Map> + '_ {
-    text.lines().filter_map(line)
+/// The maps of one process; those without a file, of devices, and of deleted files are none.
+pub fn parse(text: &str) -> impl Iterator<Item = Map> {
+    maps::parse(text.as_bytes()).into_iter().filter_map(of)
 }
 
-fn line(line: &str) -> Option<Map> {
-    let mut fields = line.splitn(6, ' ').map(str::trim);
-    let (begin, end) = fields.next()?.split_once('-')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    let (_permissions, offset, device) = (fields.next()?, hex(fields.next()?)?, fields.next()?);
-    let (_inode, path) = (fields.next()?, fields.next()?);
-    let is_file = path.starts_with('/')
-        && device != "00:00"
-        && !path.ends_with(" (deleted)")
-        && !path.starts_with("/dev/");
-    let length = hex(end)?.checked_sub(hex(begin)?)?;
-    is_file.then(|| Map { path: path.to_owned(), offset, length })
+fn of(mapping: Mapping) -> Option<Map> {
+    let is_file = mapping.device != (0, 0) && !mapping.is_deleted && !mapping.path.starts_with("/dev");
+    let path = mapping.path.into_os_string().into_string().ok()?;
+    is_file.then_some(Map { path, offset: mapping.offset, length: mapping.end - mapping.start })
 }
 
 /// How many, and their bytes; each once, whoever has it.

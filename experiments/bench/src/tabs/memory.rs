@@ -11,7 +11,10 @@ use crate::session::Held;
 pub fn below(root: &Root, top: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in root.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse::<u32>().ok()) {
-        let parent = root.read(format!("proc/{pid}/stat")).ok().and_then(|text| parent(&text));
+        let parent = root
+            .read(format!("proc/{pid}/stat"))
+            .ok()
+            .and_then(|text| parse::process_stat::parse(&text).map(|stat| stat.parent));
         children.entry(parent.unwrap_or(0)).or_default().push(pid);
     }
     let mut found = children.remove(&top).unwrap_or_default();
@@ -22,11 +25,6 @@ pub fn below(root: &Root, top: u32) -> Vec<u32> {
         next += 1;
     }
     found
-}
-
-/// Field 4 of `/proc/PID/stat`; the name before may hold blanks and brackets.
-fn parent(stat: &str) -> Option<u32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// What these processes hold together. Anonymous memory and swap are proportional (`Pss_Anon`, Linux 5.9, and `SwapPss`): what
@@ -60,8 +58,8 @@ pub fn oom_kills(root: &Root) -> u64 {
     let groups = root.read("proc/self/cgroup").unwrap_or_default();
     let of_group = counters(&groups)
         .into_iter()
-        .find_map(|path| parse::groups::keyed(&root.read(path).ok()?, "oom_kill"));
-    of_group.or_else(|| parse::groups::keyed(&root.read("proc/vmstat").ok()?, "oom_kill")).unwrap_or(0)
+        .find_map(|path| parse::keyed::count(&root.read(path).ok()?, "oom_kill"));
+    of_group.or_else(|| parse::keyed::count(&root.read("proc/vmstat").ok()?, "oom_kill")).unwrap_or(0)
 }
 
 /// The files that may have the count, by `/proc/self/cgroup`.
@@ -116,6 +114,5 @@ mod tests {
         let _ = child.kill();
         let _ = child.wait();
         assert!(both && sleep.len() == 1, "{found:?} {sleep:?}");
-        assert_eq!(parent("7 (a) b) S 42 1"), Some(42));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use eke_linux::parse::process_stat::{ProcessStat, parse};
 use eke_linux::{Root, read};
 
 /// Clock ticks (`USER_HZ`, 100 a second on all that eke runs on).
@@ -59,7 +60,7 @@ impl Cpu {
         for pid in pids {
             let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
             let Some(process) = parse(&text) else { continue };
-            *cpu.programs.entry(process.name.to_owned()).or_default() += process.own;
+            *cpu.programs.entry(process.name.to_owned()).or_default() += own(&process);
             if process.name.starts_with(OURS) {
                 cpu.add_threads(root, *pid);
             }
@@ -71,14 +72,14 @@ impl Cpu {
     /// Of this process alone.
     pub fn of_this_process() -> Ticks {
         let text = Root::host().read("proc/self/stat").unwrap_or_default();
-        parse(&text).map(|p| p.own).unwrap_or_default()
+        parse(&text).map(|p| own(&p)).unwrap_or_default()
     }
 
     fn add_threads(&mut self, root: &Root, pid: u32) {
         for tid in root.list(format!("proc/{pid}/task")).unwrap_or_default() {
             let text = root.read(format!("proc/{pid}/task/{tid}/stat")).unwrap_or_default();
             if let Some(thread) = parse(&text) {
-                *self.threads.entry(kind(thread.name).to_owned()).or_default() += thread.own;
+                *self.threads.entry(kind(thread.name).to_owned()).or_default() += own(&thread);
             }
         }
     }
@@ -119,42 +120,19 @@ fn of_the_kernel(root: &Root) -> Ticks {
     for pid in read::pids(root) {
         let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
         if let Some(process) = parse(&text).filter(|p| p.parent == 2) {
-            all += process.own;
+            all += own(&process);
         }
     }
     all
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Stat<'a> {
-    name: &'a str,
-    parent: u32,
-    own: Ticks,
-}
-
-/// `/proc/PID/stat` (proc_pid_stat(5)): fields 2, 4, 14 and 15.
-fn parse(text: &str) -> Option<Stat<'_>> {
-    let (before, after) = text.rsplit_once(')')?;
-    let name = before.split_once('(')?.1;
-    let fields: Vec<&str> = after.split_whitespace().collect();
-    let parent = fields.get(1)?.parse().ok()?;
-    let own = Ticks { user: fields.get(11)?.parse().ok()?, system: fields.get(12)?.parse().ok()? };
-    Some(Stat { name, parent, own })
+fn own(stat: &ProcessStat<'_>) -> Ticks {
+    Ticks { user: stat.user_ticks, system: stat.system_ticks }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const STAT: &str = "42 (a) b) S 7 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 1 1 1";
-
-    #[test]
-    fn a_process_is_read_whatever_its_name_is() {
-        let own = Ticks { user: 30, system: 12 };
-        assert_eq!(parse(STAT), Some(Stat { name: "a) b", parent: 7, own }));
-        assert_eq!(parse("42 (a"), None);
-        assert_eq!(parse("42 (a) S 1 2"), None);
-    }
 
     #[test]
     fn threads_of_one_kind_are_one_and_differences_are_of_what_was_there() {

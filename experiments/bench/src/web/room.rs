@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use eke_apply::cgroup::{Group, Place};
 use eke_linux::Root;
-use eke_linux::parse::groups::keyed;
+use eke_linux::parse::keyed::count;
 use eke_model::units::Bytes;
 
 use super::cpu::Cpu;
@@ -136,7 +136,7 @@ impl Room {
     pub fn memory(&self) -> Result<Memory> {
         let figures = self.group.figures()?;
         let stat = self.root.read(format!("{}/memory.stat", self.group.dir()))?;
-        let of = |v1, v2| Bytes(keyed(&stat, v1).or_else(|| keyed(&stat, v2)).unwrap_or(0));
+        let of = |v1, v2| Bytes(count(&stat, v1).or_else(|| count(&stat, v2)).unwrap_or(0));
         Ok(Memory {
             usage: figures.usage,
             page_cache: of("total_cache", "file"),

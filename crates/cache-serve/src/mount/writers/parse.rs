@@ -1,10 +1,9 @@
 //! What the kernel's texts say of an open file and of a mapping. Pure.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use eke_linux::parse::escape::unescape;
+use eke_linux::parse::keyed::value;
+use eke_linux::parse::maps::Mapping;
 
 /// Of `/proc/PID/fdinfo/FD` (proc_pid_fdinfo(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,37 +18,26 @@ pub(super) struct Open {
 
 /// None if the text says less.
 pub(super) fn open(text: &str) -> Option<Open> {
-    let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
-    let flags = u32::from_str_radix(value("flags:")?, 8).ok()?;
+    let flags = u32::from_str_radix(value(text, "flags")?, 8).ok()?;
     let is_path = flags & libc::O_PATH.unsigned_abs() != 0;
     Some(Open {
-        mount: value("mnt_id:")?.parse().ok()?,
+        mount: value(text, "mnt_id")?.parse().ok()?,
         writes: !is_path && flags & libc::O_ACCMODE.unsigned_abs() != 0,
-        locked: value("lock:").is_some(),
+        locked: value(text, "lock").is_some(),
     })
 }
 
-/// The file of a line of `/proc/PID/maps` whose changes others see (`rw-s`), and the number of its file system.
-pub(super) fn shared_writable(line: &[u8]) -> Option<(String, PathBuf)> {
-    let mut fields = line.splitn(6, |b| *b == b' ');
-    let (_, mode, _, device, inode) =
-        (fields.next()?, fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let path = fields.next()?.trim_ascii_start();
-    let is_file = inode != b"0" && path.starts_with(b"/") && !path.ends_with(b" (deleted)");
-    let writes = mode.get(1) == Some(&b'w') && mode.get(3) == Some(&b's');
-    let device = hexadecimal(device)?;
-    (is_file && writes).then(|| (device, OsStr::from_bytes(&unescape(path)).into()))
-}
-
-/// `fe:1a` as mountinfo writes it: `254:26`.
-fn hexadecimal(device: &[u8]) -> Option<String> {
-    let (major, minor) = std::str::from_utf8(device).ok()?.split_once(':')?;
-    let number = |text| u32::from_str_radix(text, 16).ok();
-    Some(format!("{}:{}", number(major)?, number(minor)?))
+/// The file of a mapping whose changes others see (`rw-s`), and the number of its file system as mountinfo writes it.
+pub(super) fn shared_writable(mapping: Mapping) -> Option<(String, PathBuf)> {
+    let (major, minor) = mapping.device;
+    let changes = mapping.is_writable && mapping.is_shared && !mapping.is_deleted;
+    changes.then(|| (format!("{major}:{minor}"), mapping.path))
 }
 
 #[cfg(test)]
 mod tests {
+    use eke_linux::parse::maps;
+
     use super::*;
 
     #[test]
@@ -66,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_mapping_that_others_see_is_told_from_others() {
-        let of = |line: &str| shared_writable(line.as_bytes());
+        let of = |line: &str| maps::parse(line.as_bytes()).pop().and_then(shared_writable);
         let line = "7f1c1000-7f1d2000 rw-s 00001000 fe:1a 42                         /srv/a b\\012c";
         assert_eq!(of(line), Some(("254:26".into(), "/srv/a b\nc".into())));
         for other in [
@@ -83,7 +71,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_something_or_nothing(bytes in proptest::collection::vec(0u8.., 0..100)) {
-            let _ = (shared_writable(&bytes), open(&String::from_utf8_lossy(&bytes)));
+            let _ = open(&String::from_utf8_lossy(&bytes));
         }
     }
 }

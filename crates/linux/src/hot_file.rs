@@ -12,28 +12,39 @@ const MOST: usize = 1 << 20;
 
 /// One file of `/proc` or `/sys`, which the kernel writes anew for each reading from its start.
 #[derive(Debug)]
-pub(crate) struct HotFile {
+pub struct HotFile {
     path: PathBuf,
     file: File,
     buffer: Vec<u8>,
 }
 
 impl HotFile {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), file: File::open(path)?, buffer: vec![0; ROOM] })
     }
 
     /// For a file of one short line.
-    pub(crate) fn open_short(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn open_short(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), file: File::open(path)?, buffer: vec![0; 1024] })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Which file.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// All of it.
-    pub(crate) fn text(&mut self) -> io::Result<Cow<'_, str>> {
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn text(&mut self) -> io::Result<Cow<'_, str>> {
         let mut length = 0;
         loop {
             match self.file.read_at(&mut self.buffer[length..], length as u64) {
@@ -50,7 +61,10 @@ impl HotFile {
     }
 
     /// Its start, as much as one read gives: enough for a file of one line.
-    pub(crate) fn start(&mut self) -> io::Result<Cow<'_, str>> {
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn start(&mut self) -> io::Result<Cow<'_, str>> {
         let length = self.file.read_at(&mut self.buffer, 0)?;
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }

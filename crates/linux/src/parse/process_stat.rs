@@ -1,0 +1,133 @@
+//! `/proc/PID/stat` (proc_pid_stat(5)): one process or thread. Times are in clock ticks.
+
+/// `PF_KTHREAD` (include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// What eke uses of it. The comments give the field's number in the manual page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStat<'a> {
+    /// Field 1: its number.
+    pub pid: u32,
+    /// Field 2: its name, which may hold blanks and brackets.
+    pub name: &'a str,
+    /// Field 3: `R`, `S`, `D`, `Z` and so on.
+    pub state: char,
+    /// Field 4: the parent's number.
+    pub parent: u32,
+    /// Field 5: its process group.
+    pub group: u32,
+    /// Field 6: its session.
+    pub session: u32,
+    /// Field 9: the kernel's flags.
+    pub flags: u64,
+    /// Field 12: page faults that waited for a disk.
+    pub major_faults: u64,
+    /// Field 13: those of its children that ended.
+    pub children_major_faults: u64,
+    /// Field 14: time in the program.
+    pub user_ticks: u64,
+    /// Field 15: time in the kernel.
+    pub system_ticks: u64,
+    /// Fields 16 and 17: time of its children that ended.
+    pub children_ticks: u64,
+    /// Field 22: when it started, since the boot.
+    pub start_ticks: u64,
+    /// Field 24: resident pages.
+    pub resident_pages: u64,
+}
+
+impl ProcessStat<'_> {
+    /// CPU time of its own.
+    pub fn ticks(&self) -> u64 {
+        self.user_ticks.saturating_add(self.system_ticks)
+    }
+
+    /// Has it ended? A zombie only waits for its parent.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+
+    /// Is it a thread of the kernel?
+    pub fn is_kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+}
+
+/// `None` if the text ends early, as it does when the process has ended.
+pub fn parse(text: &str) -> Option<ProcessStat<'_>> {
+    let (before, after) = text.rsplit_once(')')?;
+    let (pid, name) = before.split_once('(')?;
+    let mut fields = after.split_ascii_whitespace();
+    let mut next = || fields.next();
+    let stat = ProcessStat {
+        pid: pid.trim().parse().ok()?,
+        name,
+        state: next()?.chars().next()?,
+        parent: next()?.parse().ok()?,
+        group: next()?.parse().ok()?,
+        session: next()?.parse().ok()?,
+        flags: number(skip(&mut next, 2)?)?,
+        major_faults: number(skip(&mut next, 2)?)?,
+        children_major_faults: number(next()?)?,
+        user_ticks: number(next()?)?,
+        system_ticks: number(next()?)?,
+        children_ticks: number(next()?)?.saturating_add(number(next()?)?),
+        start_ticks: number(skip(&mut next, 4)?)?,
+        resident_pages: number(skip(&mut next, 1)?)?,
+    };
+    Some(stat)
+}
+
+/// The field after `count` others.
+fn skip<'a>(next: &mut impl FnMut() -> Option<&'a str>, count: usize) -> Option<&'a str> {
+    for _ in 0..count {
+        next()?;
+    }
+    next()
+}
+
+/// The kernel prints some of them as signed numbers.
+fn number(field: &str) -> Option<u64> {
+    field.parse().ok().or_else(|| field.parse::<i64>().ok().map(|_| 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_process_with_a_nasty_name() {
+        let text = "42 (a) b (c) S 7 8 9 0 -1 4 0 0 5 6 30 12 3 4 20 0 1 0 98765 1 77";
+        let stat = parse(text).unwrap();
+        assert_eq!((stat.pid, stat.name, stat.state, stat.parent), (42, "a) b (c", 'S', 7));
+        assert_eq!((stat.group, stat.session, stat.flags), (8, 9, 4));
+        assert_eq!((stat.major_faults, stat.children_major_faults), (5, 6));
+        assert_eq!((stat.ticks(), stat.user_ticks, stat.children_ticks), (42, 30, 7));
+        assert_eq!((stat.start_ticks, stat.resident_pages), (98_765, 77));
+        assert!(!stat.has_ended() && !stat.is_kernel_thread());
+    }
+
+    #[test]
+    fn a_text_that_ends_early_is_no_process() {
+        for text in ["", "garbage", "1 (x) S", "1 )x( S 1", "42 (a) S 1 1 1 0 -1 4 0 0 5 6 30 12"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_zombie_has_ended_and_a_kernel_thread_is_one() {
+        let stat = |state, flags: u64| {
+            let text = format!("2 (kthreadd) {state} 0 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0");
+            parse(&text).map(|s| (s.has_ended(), s.is_kernel_thread()))
+        };
+        assert_eq!(stat("Z", 0x0020_8040), Some((true, true)));
+        assert_eq!(stat("S", 4_194_304), Some((false, false)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_process_or_none(text in "(?s).{0,200}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `/proc/PID/status` (proc_pid_status(5)).
+
+use super::keyed::value;
+
+/// What eke uses of it; `None` for a line that is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessStatus {
+    /// `State`: `R`, `S`, `D`, `Z` and so on.
+    pub state: Option<char>,
+    /// `PPid`: the parent's number.
+    pub parent: Option<u32>,
+    /// `Uid`: the real user.
+    pub real_user: Option<u32>,
+    /// `Uid`: the effective user.
+    pub effective_user: Option<u32>,
+    /// `CapEff`: the effective capabilities.
+    pub capabilities: Option<u64>,
+}
+
+impl ProcessStatus {
+    /// Has it ended, or is it a zombie? A process without status has ended.
+    pub fn has_ended(&self) -> bool {
+        self.state.is_none_or(|state| matches!(state, 'Z' | 'X'))
+    }
+}
+
+/// The lines of one process.
+pub fn parse(text: &str) -> ProcessStatus {
+    let mut users = value(text, "Uid").unwrap_or_default().split_ascii_whitespace().map(|id| id.parse().ok());
+    ProcessStatus {
+        state: value(text, "State").and_then(|state| state.chars().next()),
+        parent: value(text, "PPid").and_then(|pid| pid.parse().ok()),
+        real_user: users.next().flatten(),
+        effective_user: users.next().flatten(),
+        capabilities: value(text, "CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_parent_users_and_capabilities() {
+        let text = "Name:\tsu\nState:\tS (sleeping)\nPid:\t5\nPPid:\t4\nUid:\t1000\t0\t0\t0\nCapEff:\t000001ffffffffff\n";
+        let status = parse(text);
+        assert_eq!((status.state, status.parent), (Some('S'), Some(4)));
+        assert_eq!((status.real_user, status.effective_user), (Some(1000), Some(0)));
+        assert_eq!(status.capabilities, Some(0x1ff_ffff_ffff));
+        assert!(!status.has_ended());
+    }
+
+    #[test]
+    fn a_process_without_status_has_ended() {
+        assert_eq!(parse(""), ProcessStatus::default());
+        assert!(parse("").has_ended() && parse("State:\tZ (zombie)\n").has_ended());
+    }
+}
