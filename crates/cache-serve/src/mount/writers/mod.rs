@@ -13,14 +13,10 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-<<<<<<< HEAD:crates/cache-serve/src/mount/writers/mod.rs
 use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
-use eke_linux::parse::mountinfo::{self, Mount};
-=======
 use eke_linux::parse::mountinfo::Mount;
 use eke_linux::parse::{maps, mountinfo};
->>>>>>> 2b4a2c5 (linux: one parser for each kernel file, one sampler for agent, status and recordings):crates/cachefs/src/serve/mount/writers/mod.rs
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::{Checked, Error};
