@@ -2,7 +2,7 @@
 
 use eke_io::figures::{Reading, Window};
 use eke_io::sense::{devices, stat, zpool as pools};
-use eke_io::verdict::{pressure, programs, threads};
+use eke_io::verdict::threads;
 
 use crate::again::comes_back;
 use crate::input::text;
@@ -39,7 +39,7 @@ pub fn io_latencies(data: &[u8]) {
         window.merge(&other);
     }
     let _ = (stat::parse_inflight(&text), devices::number(&text));
-    let _ = (pressure::some_us(&text), programs::parse(&text), threads::parse(&text));
+    let _ = eke_linux::parse::process_stat::parse(&text).as_ref().map(threads::packs);
     let Ok(mut window) = serde_json::from_str::<Window>(&text) else { return };
     comes_back(&window);
     let other = window.clone();
