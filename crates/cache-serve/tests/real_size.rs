@@ -18,14 +18,14 @@ use eke_testkit::real::{lacking, lock_machine, skip};
 const ROLE: &str = "EKE_TEST_SIZE_ROLE";
 const GROUP: Bytes = Bytes::mib(96);
 const STORE: Bytes = Bytes::mib(48);
-const HOG: Bytes = Bytes::mib(52);
+const STRESSOR: Bytes = Bytes::mib(52);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_store_gives_memory_to_its_group_and_takes_it_again() {
     const NAME: &str = "a_store_gives_memory_to_its_group_and_takes_it_again";
     if let Ok(role) = std::env::var(ROLE) {
-        return if role == "hog" { hog() } else { store() };
+        return if role == "stressor" { stressor() } else { store() };
     }
     let place = cgroup::Place::find(&Root::host());
     if let Some(why) = lacking(&[]).or_else(|| place.as_ref().err().map(ToString::to_string)) {
@@ -38,10 +38,10 @@ fn a_store_gives_memory_to_its_group_and_takes_it_again() {
 
     let store = Actor::start(NAME, "store", &group);
     store.wait("fills up", |held| held >= STORE.0 * 9 / 10);
-    let hog = Actor::start(NAME, "hog", &group);
-    hog.wait("has its memory", |has| has == HOG.0);
+    let stressor = Actor::start(NAME, "stressor", &group);
+    stressor.wait("has its memory", |has| has == STRESSOR.0);
     let low = store.wait("gives memory back", |held| held < STORE.0 - 12 * MIB);
-    drop(hog);
+    drop(stressor);
     store.wait("takes memory again", |held| held > low + 8 * MIB);
     assert_eq!(group.figures().unwrap().oom_kills, 0);
     drop(store);
@@ -106,9 +106,9 @@ fn wait_for_start() {
 }
 
 /// Takes its memory at 20 MiB a second, and keeps it.
-fn hog() {
+fn stressor() {
     wait_for_start();
-    let mut taken = vec![0u8; usize::try_from(HOG.0).unwrap()];
+    let mut taken = vec![0u8; usize::try_from(STRESSOR.0).unwrap()];
     for (n, chunk) in taken.chunks_mut(1 << 20).enumerate() {
         chunk.fill(n as u8 | 1);
         std::thread::sleep(Duration::from_millis(50));

@@ -187,7 +187,7 @@ pub enum Verb {
     },
     /// A process with pages of its own (for experiments)
     #[command(hide = true)]
-    Hog {
+    Stressor {
         /// What it does, as JSON
         spec: String,
     },

@@ -30,7 +30,7 @@ fn all() -> BTreeMap<&'static str, Schema> {
         ("link-undo", schema_for!(link::Undo)),
         ("io-watch", schema_for!(io::Watch)),
         ("io-compare", schema_for!(eke_io::compare::Outcome)),
-        ("box", schema_for!(eke_sandbox::pen::Report)),
+        ("box", schema_for!(eke_sandbox::cgroup_box::Report)),
         ("bench", schema_for!(eke_bench::report::Report)),
         ("record", schema_for!(eke_record::recording::Ended)),
         ("report", schema_for!(eke_record::steps::Document)),

@@ -27,20 +27,20 @@ impl Drop for Ends {
     }
 }
 
-const HOG: &str = r#"{"size": 268435456, "ratio": 3.0, "seed": 7}"#;
+const STRESSOR: &str = r#"{"size": 268435456, "ratio": 3.0, "seed": 7}"#;
 
 fn boxed() -> common::Ran {
-    eke(&["box", "--json", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "hog", HOG])
+    eke(&["box", "--json", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "stressor", STRESSOR])
 }
 
-/// Twins of the hog under another name, since eke does not measure eke. Three of them outweigh what else runs here.
+/// Twins of the memory stressor under another name, since eke does not measure eke. Three of them outweigh what else runs here.
 fn twins(public: &Public) -> Vec<Child> {
     let program = public.path().with_file_name("twin");
     std::fs::copy(public.path(), &program).unwrap();
     let twin = |seed: u32| {
         let spec = format!(r#"{{"size": 268435456, "ratio": 3.0, "seed": {seed}, "passes": null}}"#);
         Command::new(&program)
-            .args(["hog", &spec])
+            .args(["stressor", &spec])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -74,9 +74,9 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
     let mut ends = Ends(Vec::new());
     let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
     assert_eq!(up.status, Some(0), "{}", up.shown());
-    let spec = HOG.replace('}', r#", "passes": null}"#);
+    let spec = STRESSOR.replace('}', r#", "passes": null}"#);
     let mut boxed =
-        common::command(&["box", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "hog", &spec]);
+        common::command(&["box", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "stressor", &spec]);
     ends.0.push(boxed.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_for("the box to swap", || swapped_kib() > 64 << 10);
     // `down` ends boxes of dead owners only; this one lives

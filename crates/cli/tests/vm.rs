@@ -31,7 +31,7 @@ fn binaries() -> &'static [PathBuf] {
     static BUILT: OnceLock<Vec<PathBuf>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        build_static(workspace, &["eke", "eke-agent", "eke-hog"]).expect("the static binaries build")
+        build_static(workspace, &["eke", "eke-agent", "eke-stressor"]).expect("the static binaries build")
     })
 }
 
@@ -80,9 +80,9 @@ echo 1 > /proc/sys/vm/overcommit_memory
 say() { echo "== $*"; }
 die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
 state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/*; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
-hog() { eke hog "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
+stressor() { eke stressor "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
 # A program whose pages are measured: on a machine that does nothing there are none. It ends with its input.
-twin() { [ -e /root/twin ] || cp /bin/eke-hog /root/twin; sleep 1000 | /root/twin "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }
+twin() { [ -e /root/twin ] || cp /bin/eke-stressor /root/twin; sleep 1000 | /root/twin "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }
 twin_ends() { killall twin sleep; wait; }
 waits() { n=0; until eval "$2"; do n=$((n + 1)); [ $n -gt ${3:-60} ] && die "waited for $1"; sleep 1; done; }
 "#;
@@ -93,13 +93,13 @@ fn zram_carries_what_was_killed_before() {
     let root = lab.root(vec![]);
     let outcome = lab.run(&root, vec![], r#"
 state > /tmp/before
-say without eke; hog 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal /proc/meminfo)"
+say without eke; stressor 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal /proc/meminfo)"
 eke plan --json > /tmp/plan || die plan
 state > /tmp/after-plan; cmp /tmp/before /tmp/after-plan || die "plan left something: $(diff /tmp/before /tmp/after-plan)"
 for a in zstd lz4 lz4hc lzo-rle; do grep -q "\"name\": \"$a\"" /tmp/plan || die "$a is not measured: $(cat /tmp/plan)"; done
 twin 20 3; eke up || die up; twin_ends
 grep -q zram /proc/swaps || die "no zram swap"
-say with eke; hog 90 3 || die "the hog ended with $?"
+say with eke; stressor 90 3 || die "the memory stressor ended with $?"
 eke status || die status
 eke advise --most 3
 eke down || die down
@@ -114,7 +114,7 @@ fn zswap_before_a_disk_with_the_planned_algorithm_and_with_deflate() {
     let root = lab.root(vec![]);
     let swap = lab.disk("swap", 256, Format::Swap);
     let outcome = lab.run(&root, vec![swap], r#"
-say without swap; hog 90 3; [ $? = 137 ] || die "90 MiB fit"
+say without swap; stressor 90 3; [ $? = 137 ] || die "90 MiB fit"
 swapon /dev/vdb || die swapon
 state > /tmp/before
 for algorithm in auto deflate; do
@@ -124,7 +124,7 @@ for algorithm in auto deflate; do
     [ $(cat /sys/module/zswap/parameters/zpool) = zsmalloc ] || die "not zsmalloc"
     [ $algorithm = auto ] || [ $(cat /sys/module/zswap/parameters/compressor) = $algorithm ] || die "not $algorithm"
     before=$(awk '/^zswpout/ {print $2}' /proc/vmstat)
-    hog 90 3 || die "the hog ended with $?"
+    stressor 90 3 || die "the memory stressor ended with $?"
     out=$(($(awk '/^zswpout/ {print $2}' /proc/vmstat) - before))
     [ $out -gt 1000 ] || die "only $out pages went to zswap"
     eke status || die status
@@ -169,9 +169,9 @@ fn a_box_on_cgroup_v2() {
     let Some(lab) = Lab::new() else { return };
     let root = lab.root(vec![]);
     lab.run(&root, vec![], r#"
-say without; eke box --memory 24M -- eke hog "{\"size\": $((32 * 1048576)), \"ratio\": 3}"; [ $? = 137 ] || die "not killed"
+say without; eke box --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}"; [ $? = 137 ] || die "not killed"
 eke up || die up
-say with; eke box --json --memory 24M -- eke hog "{\"size\": $((32 * 1048576)), \"ratio\": 3}" || die "the box ended with $?"
+say with; eke box --json --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}" || die "the box ended with $?"
 eke box --memory 24M -- sh -c 'exit 7'; [ $? = 7 ] || die "the status is not passed on"
 [ -z "$(find /sys/fs/cgroup -name 'eke*')" ] || die "groups are left"
 eke down || die down
@@ -221,7 +221,7 @@ twin 20 3; eke up || die up; twin_ends
 waits "zram swap after the reboot" 'grep -q zram /proc/swaps'
 waits "the agent" 'eke status > /tmp/status'
 cat /tmp/status
-hog 90 3 || die "the hog ended with $?"
+stressor 90 3 || die "the memory stressor ended with $?"
 eke disable || die disable
 find /etc -type f | sort | xargs md5sum > /tmp/etc-after; cmp /var/etc-before /tmp/etc-after || die "disable left something: $(diff /var/etc-before /tmp/etc-after)"
 "#);

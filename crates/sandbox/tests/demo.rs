@@ -42,18 +42,18 @@ fn the_demo_shows_a_kill_and_a_finish_and_leaves_nothing() {
     let swaps = read::swaps(&Root::host()).unwrap();
     let dir = tempfile::tempdir_in(disk_file::default_dir()).unwrap();
     let spec = DemoSpec {
-        turn_seconds: 4.0,
-        ..DemoSpec::new(vec![env!("CARGO_BIN_EXE_eke-hog").into()], dir.path().into())
+        read_seconds: 4.0,
+        ..DemoSpec::new(vec![env!("CARGO_BIN_EXE_eke-stressor").into()], dir.path().into())
     };
     let report = run(&Root::host(), &spec, &mut ByHand(None), &AtomicBool::new(false)).unwrap();
     eprintln!("{}", text::render(&report));
     let without = &report.without;
     assert!((without.run.oom_killed || without.run.interrupted) && !without.finished, "{report:?}");
-    assert!(report.compressed.finished && report.compressed.turns.unwrap().count > 1000, "{report:?}");
+    assert!(report.compressed.finished && report.compressed.reads.unwrap().count > 1000, "{report:?}");
     assert!((2.6..3.3).contains(&report.compressed.run.ratio().unwrap()), "{report:?}");
     assert!(report.seconds < 60.0);
     if let Some(disk) = &report.disk {
-        assert!(disk.turns.unwrap().count > 0 && disk.corrupted_pages == 0, "{disk:?}");
+        assert!(disk.reads.unwrap().count > 0 && disk.corrupted_pages == 0, "{disk:?}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(read::swaps(&Root::host()).unwrap(), swaps);

@@ -5,12 +5,12 @@ mod common;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{ScratchSwap, hog};
+use common::{ScratchSwap, stressor};
 use eke_apply::cgroup;
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_sandbox::hog::{HogReport, HogSpec};
-use eke_sandbox::pen::{self, Output, PenSpec};
+use eke_sandbox::cgroup_box::{self, BoxSpec, Output};
+use eke_sandbox::stressor::{StressorReport, StressorSpec};
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 
@@ -37,15 +37,16 @@ fn a_box_swaps_to_it_and_its_pages_are_whole() {
     }
     assert!(Command::new("mkswap").arg(disk.device()).output().unwrap().status.success());
     let swap = ScratchSwap::file(disk.device()).unwrap();
-    let hog = hog(&HogSpec { size: Bytes::mib(48), passes: Some(1), ..HogSpec::default() });
-    let spec = PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(32), hog) };
-    let report = pen::run(&Root::host(), &spec, &AtomicBool::new(false)).unwrap();
+    let stressor =
+        stressor(&StressorSpec { size: Bytes::mib(48), passes: Some(1), ..StressorSpec::default() });
+    let spec = BoxSpec { output: Output::Capture, ..BoxSpec::new(Bytes::mib(32), stressor) };
+    let report = cgroup_box::run(&Root::host(), &spec, &AtomicBool::new(false)).unwrap();
     drop(swap);
     let stats = disk.stats();
     disk.detach().unwrap();
     assert_eq!((report.exit_code, report.oom_killed), (Some(0), false), "{report:?}");
-    let hog: HogReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
-    assert_eq!((hog.corrupted_pages, hog.passes), (0, 1));
+    let stressor: StressorReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
+    assert_eq!((stressor.corrupted_pages, stressor.passes), (0, 1));
     assert!(stats.writes.bytes > Bytes::mib(16) && stats.reads.requests > 100, "{stats:?}");
     assert_eq!(stats.errors, 0, "{stats:?}");
 }

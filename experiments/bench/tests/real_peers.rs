@@ -9,7 +9,7 @@ use eke_bench::peers::host::processes_in_boxes;
 use eke_bench::peers::{self, Arrangement, Ground, Host, Levers, in_box, levers, ours};
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_sandbox::pen::{self, Output, PenSpec, Swap};
+use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Swap};
 use eke_testkit::real::{lacking, lock_machine, skip};
 
 const BOX: Bytes = Bytes::mib(48);
@@ -27,11 +27,11 @@ fn state() -> BTreeMap<&'static str, String> {
 }
 
 fn holds(root: &Root, arrangement: &Arrangement) -> bool {
-    let mut spec = PenSpec::new(BOX, ["sh", "-c", HOLD_60_MIB]);
+    let mut spec = BoxSpec::new(BOX, ["sh", "-c", HOLD_60_MIB]);
     spec.output = Output::Capture;
     spec.swap = if arrangement.swap { Swap::Machines } else { Swap::Forbidden };
     spec.swappiness = arrangement.swappiness;
-    pen::run(root, &spec, &AtomicBool::new(false)).unwrap().exit_code == Some(0)
+    cgroup_box::run(root, &spec, &AtomicBool::new(false)).unwrap().exit_code == Some(0)
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn the_processes_of_a_box_are_found_and_no_others() {
     let _machine = lock_machine();
     let root = Root::host();
     assert!(processes_in_boxes(&root).is_empty());
-    let mut spec = PenSpec::new(BOX, ["sh", "-c", "sleep 30 & sleep 30"]);
+    let mut spec = BoxSpec::new(BOX, ["sh", "-c", "sleep 30 & sleep 30"]);
     spec.output = Output::Capture;
     let stop = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
-        let run = scope.spawn(|| pen::run(&root, &spec, &stop));
+        let run = scope.spawn(|| cgroup_box::run(&root, &spec, &stop));
         let mut found: Vec<u32> = Vec::new();
         // A shell and two that sleep; not forever, should the box not start.
         for _ in 0..500 {

@@ -15,7 +15,7 @@
 //!
 //! # What to know
 //! - The server is this process, so this process must not be in the box that uses the disk: a box short of memory would
-//!   wait for a server that waits for memory. [`eke_sandbox::pen`] runs only its command in the group, so its supervisor may own
+//!   wait for a server that waits for memory. [`eke_sandbox::cgroup_box`] runs only its command in the group, so its supervisor may own
 //!   a disk.
 //! - Swap on it: ask [`SlowDisk::may_hold_swap`], and swap a box, not a machine that is short of memory as a whole: the
 //!   server's own allocations would wait for it (PR_SET_IO_FLUSHER would help, and needs CAP_SYS_RESOURCE).

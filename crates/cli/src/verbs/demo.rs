@@ -33,8 +33,8 @@ pub fn run(context: &Context) -> Outcome {
     if !up::is_up(context)? {
         stage.plan = Some(shown_plan(context)?);
     }
-    let hog = vec![std::env::current_exe()?.into(), "hog".into()];
-    let spec = DemoSpec::new(hog, disk_file::default_dir());
+    let stressor = vec![std::env::current_exe()?.into(), "stressor".into()];
+    let spec = DemoSpec::new(stressor, disk_file::default_dir());
     stage.task = Some(Task::begin(context.json, "without swap", expected(USUALLY)));
     let report = demo::run(&context.root, &spec, &mut stage, &stop);
     stage.task = None;

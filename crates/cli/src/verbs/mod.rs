@@ -10,6 +10,7 @@ mod bench_startup;
 mod bench_web;
 mod boot_config;
 mod cache;
+mod cgroup_box;
 mod dash;
 mod demo;
 mod doctor;
@@ -21,7 +22,6 @@ mod link;
 mod metrics;
 mod overview;
 mod pages;
-mod pen;
 mod plan;
 mod prefetch;
 mod record;
@@ -119,7 +119,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Metrics(options)) => metrics::run(&context, &options),
         Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
         Some(Verb::Advise { most }) => advise::run(&context, most),
-        Some(Verb::Box { memory, command }) => pen::run(&context, memory, command),
+        Some(Verb::Box { memory, command }) => cgroup_box::run(&context, memory, command),
         Some(Verb::Demo) => demo::run(&context),
         Some(Verb::Swap(Swap::BootConfig { write, undo, compressor, max_pool_percent })) => {
             boot_config::run(&context, &boot_config::Options { write, undo, compressor, max_pool_percent })
@@ -141,6 +141,8 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
         Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
-        Some(Verb::Hog { spec }) => Ok(eke_present::exit::Status::Of(eke_sandbox::hog::program(&spec))),
+        Some(Verb::Stressor { spec }) => {
+            Ok(eke_present::exit::Status::Of(eke_sandbox::stressor::program(&spec)))
+        }
     }
 }

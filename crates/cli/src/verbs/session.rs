@@ -20,10 +20,10 @@ pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
         eke_present::warn!("eke lab session: its own memory may be pushed out too: {e}");
     }
     // Also in another root directory: the kernel goes to the program itself, not by its name.
-    let hog = ["/proc/self/exe", "hog"].map(OsString::from);
+    let stressor = ["/proc/self/exe", "stressor"].map(OsString::from);
     // A viewer reads what others wrote, and in a tree of its own it needs nothing that is root's.
     let user = chroot.map(|_| User::NOBODY);
-    match desktop::run(&spec, &hog, user, std::io::stdout(), &stop) {
+    match desktop::run(&spec, &stressor, user, std::io::stdout(), &stop) {
         End::Failed { why } => Err(Failure::new(Status::Failed, why)),
         _ => Ok(Status::Done),
     }

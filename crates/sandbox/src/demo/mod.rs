@@ -1,8 +1,8 @@
 //! `eke demo`: what compressed swap changes, shown in a box on a machine that is short of nothing, in under a minute.
 //!
 //! 1. A process too large for its box, without swap: the kernel kills it, or it gets stuck and is ended.
-//! 2. The same data with swap on this machine's disk: page turns, timed.
-//! 3. The same process with the plan's compressed swap: it finishes, its pages are checked, and its page turns are timed.
+//! 2. The same data with swap on this machine's disk: random reads, timed.
+//! 3. The same process with the plan's compressed swap: it finishes, its pages are checked, and its random reads are timed.
 //!
 //! Applying and undoing the plan is the caller's ([`Arrange`]); this module has the order of things, the temporary swap
 //! file, the figures and their text ([`text::render`]).
@@ -20,9 +20,9 @@ use eke_model::sample::SwapArea;
 use eke_model::units::Bytes;
 use serde::Serialize;
 
-use crate::hog::latency::Latency;
-use crate::hog::{HogReport, HogSpec, Turns};
-use crate::pen::{self, Output, PenSpec, Report, Swap};
+use crate::cgroup_box::{self, BoxSpec, Output, Report, Swap};
+use crate::stressor::latency::Latency;
+use crate::stressor::{Reads, StressorReport, StressorSpec};
 use disk_file::DiskFile;
 
 /// A process that lacks memory without swap is killed within seconds, or reads its own program from the disk again and again without end: the
@@ -59,18 +59,18 @@ pub struct DemoSpec {
     pub memory: Bytes,
     /// The data of the process in it, compressible 3 to 1.
     pub data: Bytes,
-    /// The hog as a command, up to its last argument (`eke hog`).
-    pub hog: Vec<OsString>,
+    /// The memory stressor as a command, up to its last argument (`eke stressor`).
+    pub stressor: Vec<OsString>,
     /// Where the temporary swap file goes; it must be on a disk. See [`disk_file::default_dir`].
     pub dir: PathBuf,
-    /// How long pages are turned in each part, at most, in seconds.
-    pub turn_seconds: f64,
+    /// How long pages are read in each part, at most, in seconds.
+    pub read_seconds: f64,
 }
 
 impl DemoSpec {
-    /// 256 MiB of data in a box of 160 MiB, 8 seconds of turns.
-    pub fn new(hog: Vec<OsString>, dir: PathBuf) -> Self {
-        Self { memory: Bytes::mib(160), data: Bytes::mib(256), hog, dir, turn_seconds: 8.0 }
+    /// 256 MiB of data in a box of 160 MiB, 8 seconds of reads.
+    pub fn new(stressor: Vec<OsString>, dir: PathBuf) -> Self {
+        Self { memory: Bytes::mib(160), data: Bytes::mib(256), stressor, dir, read_seconds: 8.0 }
     }
 }
 
@@ -106,10 +106,10 @@ pub struct Part {
     pub work_seconds: f64,
     /// How often it touched all of them after filling.
     pub passes: u32,
-    /// The times of its page turns, if it came to that.
-    pub turns: Option<Latency>,
-    /// The share of the turns whose page had to come from swap, 0..=1.
-    pub turns_from_swap: f64,
+    /// The times of its random reads, if it came to that.
+    pub reads: Option<Latency>,
+    /// The share of the reads whose page had to come from swap, 0..=1.
+    pub reads_from_swap: f64,
     /// Pages that were not as they were written.
     pub corrupted_pages: u64,
 }
@@ -120,7 +120,7 @@ pub struct Part {
 pub enum Error {
     /// No box.
     #[error(transparent)]
-    Pen(#[from] pen::Error),
+    Box(#[from] cgroup_box::Error),
     /// The caller's arrangement failed.
     #[error("cannot arrange {what} for the demo: {why}")]
     Arrange {
@@ -171,23 +171,23 @@ fn arranging<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Erro
 
 impl Demo<'_> {
     fn parts<A: Arrange>(&mut self, arrange: &mut A) -> Result<(Part, Option<Part>, Part), Error> {
-        let turns = Some(Turns { count: u64::MAX, seconds: self.spec.turn_seconds });
+        let reads = Some(Reads { count: u64::MAX, seconds: self.spec.read_seconds });
         arrange.none().map_err(arranging("a machine without eke's swap"))?;
         let without = self.part(Swap::Forbidden, 1, None)?;
-        let disk = self.on_disk(arrange, turns)?;
+        let disk = self.on_disk(arrange, reads)?;
         arrange.compressed().map_err(arranging("compressed swap"))?;
-        let compressed = self.part(Swap::Machines, 1, turns)?;
+        let compressed = self.part(Swap::Machines, 1, reads)?;
         Ok((without, disk, compressed))
     }
 
-    /// Filling and turning only: a pass over all pages would take minutes on a slow disk.
-    fn on_disk<A: Arrange>(&mut self, arrange: &mut A, turns: Option<Turns>) -> Result<Option<Part>, Error> {
+    /// Filling and reading only: a pass over all pages would take minutes on a slow disk.
+    fn on_disk<A: Arrange>(&mut self, arrange: &mut A, reads: Option<Reads>) -> Result<Option<Part>, Error> {
         let file = match DiskFile::make(self.root, &self.spec.dir, self.spec.data) {
             Ok(file) => file,
             Err(why) => return Ok(self.without_disk(why)),
         };
         let part = match arrange.disk(file.path()) {
-            Ok(()) => self.part(Swap::Machines, 0, turns).map(Some),
+            Ok(()) => self.part(Swap::Machines, 0, reads).map(Some),
             Err(why) => Ok(self.without_disk(why)),
         };
         arrange.none().map_err(arranging("the disk's swap off"))?;
@@ -195,18 +195,21 @@ impl Demo<'_> {
     }
 
     fn without_disk(&mut self, why: impl std::fmt::Display) -> Option<Part> {
-        self.notes.push(format!("page turns on the disk could not be shown here: {why}"));
+        self.notes.push(format!("random reads on the disk could not be shown here: {why}"));
         None
     }
 
-    fn part(&self, swap: Swap, passes: u32, turns: Option<Turns>) -> Result<Part, Error> {
-        let hog = HogSpec { size: self.spec.data, passes: Some(passes), turns, ..HogSpec::default() };
-        let argument = serde_json::to_string(&hog).unwrap_or_default();
-        let command = self.spec.hog.iter().cloned().chain([OsString::from(argument)]);
-        let pen = PenSpec { swap, output: Output::Capture, ..PenSpec::new(self.spec.memory, command) };
+    fn part(&self, swap: Swap, passes: u32, reads: Option<Reads>) -> Result<Part, Error> {
+        let stressor =
+            StressorSpec { size: self.spec.data, passes: Some(passes), reads, ..StressorSpec::default() };
+        let argument = serde_json::to_string(&stressor).unwrap_or_default();
+        let command = self.spec.stressor.iter().cloned().chain([OsString::from(argument)]);
+        let spec = BoxSpec { swap, output: Output::Capture, ..BoxSpec::new(self.spec.memory, command) };
         let run = match swap {
-            Swap::Forbidden => within(STUCK_AFTER, self.shutdown, |end| pen::run(self.root, &pen, end))?,
-            Swap::Machines => pen::run(self.root, &pen, self.shutdown)?,
+            Swap::Forbidden => {
+                within(STUCK_AFTER, self.shutdown, |end| cgroup_box::run(self.root, &spec, end))?
+            }
+            Swap::Machines => cgroup_box::run(self.root, &spec, self.shutdown)?,
         };
         if self.shutdown.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -234,16 +237,17 @@ fn within<T>(most: Duration, shutdown: &AtomicBool, act: impl FnOnce(&AtomicBool
 }
 
 fn part_of(run: Report) -> Part {
-    let hog: Option<HogReport> = run.stdout.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let turns = hog.as_ref().and_then(|h| h.turns);
-    let faults = hog.as_ref().map_or(0, |h| h.turn_major_faults);
-    let corrupted_pages = hog.as_ref().map_or(0, |h| h.corrupted_pages);
+    let stressor: Option<StressorReport> =
+        run.stdout.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let reads = stressor.as_ref().and_then(|h| h.reads);
+    let faults = stressor.as_ref().map_or(0, |h| h.read_major_faults);
+    let corrupted_pages = stressor.as_ref().map_or(0, |h| h.corrupted_pages);
     Part {
-        work_seconds: hog.as_ref().map_or(0.0, |h| h.fill_seconds + h.pass_seconds),
-        passes: hog.as_ref().map_or(0, |h| h.passes),
+        work_seconds: stressor.as_ref().map_or(0.0, |h| h.fill_seconds + h.pass_seconds),
+        passes: stressor.as_ref().map_or(0, |h| h.passes),
         finished: run.exit_code == Some(0) && corrupted_pages == 0,
-        turns_from_swap: turns.map_or(0.0, |t| (faults as f64 / t.count as f64).min(1.0)),
-        turns,
+        reads_from_swap: reads.map_or(0.0, |t| (faults as f64 / t.count as f64).min(1.0)),
+        reads,
         corrupted_pages,
         run: Report { stdout: None, ..run },
     }

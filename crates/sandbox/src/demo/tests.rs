@@ -49,8 +49,8 @@ fn part(p50_us: u64, finished: bool) -> Part {
         run,
         work_seconds: 1.5,
         passes: 1,
-        turns: finished.then_some(t),
-        turns_from_swap: 0.9,
+        reads: finished.then_some(t),
+        reads_from_swap: 0.9,
         corrupted_pages: 0,
     }
 }
@@ -69,10 +69,10 @@ fn report(disk_us: u64) -> DemoReport {
 
 #[test]
 fn a_machine_without_groups_ends_as_it_was() {
-    let spec = DemoSpec::new(vec!["hog".into()], "/nonexistent".into());
+    let spec = DemoSpec::new(vec!["stressor".into()], "/nonexistent".into());
     let mut log = Log::default();
     let refused = run(&Root::at("/nonexistent"), &spec, &mut log, &AtomicBool::new(false));
-    assert!(matches!(refused, Err(Error::Pen(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Box(_))), "{refused:?}");
     assert_eq!(log.calls, ["none", "none"]);
 }
 
@@ -81,7 +81,7 @@ fn a_disk_that_cannot_be_arranged_is_a_note() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (root, stop) = (Root::host(), AtomicBool::new(false));
     for (refuse_disk, dir) in [(true, dir.path()), (false, Path::new("/nonexistent"))] {
-        let spec = DemoSpec::new(vec!["hog".into()], dir.into());
+        let spec = DemoSpec::new(vec!["stressor".into()], dir.into());
         let mut demo = Demo {
             root: &root,
             spec: &DemoSpec { data: Bytes::mib(1), ..spec },
@@ -138,7 +138,7 @@ fn other_swap_is_named() {
 #[test]
 fn who_got_stuck_without_swap_was_not_killed() {
     let mut stuck = report(1_000);
-    stuck.without.run = crate::pen::Report {
+    stuck.without.run = crate::cgroup_box::Report {
         interrupted: true,
         oom_killed: false,
         signal: Some(9),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use eke_model::units::Nanos;
 
 use super::{DemoReport, Part};
-use crate::hog::latency::Latency;
+use crate::stressor::latency::Latency;
 
 /// Below this factor two medians are called alike.
 const ALIKE: f64 = 1.3;
@@ -19,7 +19,7 @@ pub fn render(report: &DemoReport) -> String {
     let _ = writeln!(
         out,
         "  {:<18} {:<32} {:>10} {:>10} {:>9}",
-        "swap", "the process", "turn p50", "turn p99", "turns"
+        "swap", "the process", "read p50", "read p99", "reads"
     );
     let _ = writeln!(out, "{}", row("none", &report.without));
     if let Some(disk) = &report.disk {
@@ -37,8 +37,8 @@ pub fn render(report: &DemoReport) -> String {
 }
 
 fn row(name: &str, part: &Part) -> String {
-    let time = |of: fn(&Latency) -> Nanos| part.turns.as_ref().map_or("-".to_owned(), |t| of(t).to_string());
-    let count = part.turns.map_or("-".to_owned(), |t| t.count.to_string());
+    let time = |of: fn(&Latency) -> Nanos| part.reads.as_ref().map_or("-".to_owned(), |t| of(t).to_string());
+    let count = part.reads.map_or("-".to_owned(), |t| t.count.to_string());
     format!("  {name:<18} {:<32} {:>10} {:>10} {count:>9}", outcome(part), time(|t| t.p50), time(|t| t.p99))
 }
 
@@ -91,27 +91,27 @@ fn verdict(report: &DemoReport) -> String {
 }
 
 fn against_disk(disk: &Part, compressed: &Part) -> Option<String> {
-    let (before, after) = (disk.turns?, compressed.turns?);
+    let (before, after) = (disk.reads?, compressed.reads?);
     let factor = |a: Nanos, b: Nanos| a.0 as f64 / b.0.max(1) as f64;
     let (median, p99) = (factor(before.p50, after.p50), factor(before.p99, after.p99));
     let fault_shares = format!(
-        "({:.0} % of the turns came from the disk, {:.0} % from compressed memory)",
-        disk.turns_from_swap * 100.0,
-        compressed.turns_from_swap * 100.0
+        "({:.0} % of the reads came from the disk, {:.0} % from compressed memory)",
+        disk.reads_from_swap * 100.0,
+        compressed.reads_from_swap * 100.0
     );
     Some(if median > ALIKE {
         format!(
-            "A page turn takes {} instead of {}: {median:.1} times faster, p99 {p99:.1} times {fault_shares}.",
+            "A random read takes {} instead of {}: {median:.1} times faster, p99 {p99:.1} times {fault_shares}.",
             after.p50, before.p50
         )
     } else if median < 1.0 / ALIKE {
         format!(
-            "This machine's disk is not slower: a page turn takes {} there and {} from compressed memory {fault_shares}.",
+            "This machine's disk is not slower: a random read takes {} there and {} from compressed memory {fault_shares}.",
             before.p50, after.p50
         )
     } else {
         format!(
-            "This machine's disk is about as fast: a page turn takes {} there and {} from compressed memory {fault_shares}.",
+            "This machine's disk is about as fast: a random read takes {} there and {} from compressed memory {fault_shares}.",
             before.p50, after.p50
         )
     })

@@ -9,12 +9,12 @@ use eke_apply::zram;
 use eke_linux::Root;
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
-use eke_sandbox::hog::HogSpec;
+use eke_sandbox::stressor::StressorSpec;
 
-/// The hog as a command.
+/// The memory stressor as a command.
 #[allow(dead_code, reason = "not every test uses it")]
-pub fn hog(spec: &HogSpec) -> Vec<OsString> {
-    vec![env!("CARGO_BIN_EXE_eke-hog").into(), serde_json::to_string(spec).unwrap().into()]
+pub fn stressor(spec: &StressorSpec) -> Vec<OsString> {
+    vec![env!("CARGO_BIN_EXE_eke-stressor").into(), serde_json::to_string(spec).unwrap().into()]
 }
 
 /// The groups that eke has on this machine.

@@ -1,4 +1,4 @@
-//! The ballast: the hog, filled once.
+//! The ballast: the memory stressor, filled once.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -13,10 +13,10 @@ use crate::session::Ballast;
 
 /// Between two passes over its pages: longer than any session.
 const PAUSE_MS: u64 = 1000 * 3600 * 24;
-/// What the hog says when it holds everything.
+/// What the memory stressor says when it holds everything.
 const FILLED: &[u8] = b"filled\n";
 
-/// Starts the hog, `program` with the ballast as its last argument, and waits until it is filled.
+/// Starts the memory stressor, `program` with the ballast as its last argument, and waits until it is filled.
 ///
 /// # Errors
 /// It cannot be started, died, or is not filled at `until`.
@@ -48,7 +48,7 @@ pub(super) fn start(
     Ok(())
 }
 
-/// As `eke_sandbox::hog::HogSpec` reads it.
+/// As `eke_sandbox::stressor::StressorSpec` reads it.
 fn spec(ballast: Ballast) -> String {
     let Ballast { size, ratio } = ballast;
     serde_json::json!({ "size": size.0, "ratio": ratio, "passes": null, "pause_ms": PAUSE_MS }).to_string()
@@ -60,7 +60,7 @@ mod tests {
     use eke_model::units::Bytes;
 
     #[test]
-    fn the_hog_is_told_to_fill_and_rest() {
+    fn the_stressor_is_told_to_fill_and_rest() {
         let spec: serde_json::Value =
             serde_json::from_str(&spec(Ballast { size: Bytes::mib(40), ratio: 2.5 })).unwrap();
         let expected = serde_json::json!(

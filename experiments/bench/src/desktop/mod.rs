@@ -58,12 +58,12 @@ impl User {
 }
 
 /// Holds a session in this process's surroundings until its end, a signal (`stop`), or until nobody listens; every event
-/// is one line of JSON on `out`, the end too. `hog` is the program of the ballast, which gets a `HogSpec` as its last
+/// is one line of JSON on `out`, the end too. `stressor` is the program of the ballast, which gets a `StressorSpec` as its last
 /// argument. The screen, the window manager and the viewers run as `user`, who must be able to read the documents and to
-/// write to `/tmp`; the hog and, without one, all run as this process does. Children end when the calling thread does.
+/// write to `/tmp`; the memory stressor and, without one, all run as this process does. Children end when the calling thread does.
 pub fn run(
     spec: &Spec,
-    hog: &[OsString],
+    stressor: &[OsString],
     user: Option<User>,
     out: impl Write + AsFd,
     stop: &AtomicBool,
@@ -75,7 +75,7 @@ pub fn run(
     };
     let listener = Listener { to: &mut writer, fd: fd.as_fd() };
     let end = match Room::new(listener, stop, user) {
-        Ok(mut room) => hold_to_its_end(spec, hog, &mut room),
+        Ok(mut room) => hold_to_its_end(spec, stressor, &mut room),
         Err(Stop::Ended(end)) => end,
         Err(Stop::Display(why)) => End::Failed { why },
     };
@@ -85,14 +85,14 @@ pub fn run(
     end
 }
 
-fn hold_to_its_end(spec: &Spec, hog: &[OsString], room: &mut Room<'_>) -> End {
-    match hold(spec, hog, room) {
+fn hold_to_its_end(spec: &Spec, stressor: &[OsString], room: &mut Room<'_>) -> End {
+    match hold(spec, stressor, room) {
         Ok(()) => End::Finished,
         Err(stop) => room.judge(stop),
     }
 }
 
-fn hold(spec: &Spec, hog: &[OsString], room: &mut Room<'_>) -> Result<(), Stop> {
+fn hold(spec: &Spec, stressor: &[OsString], room: &mut Room<'_>) -> Result<(), Stop> {
     let started = Instant::now();
     let viewer = viewer::viewer(&spec.viewer).ok_or_else(|| unknown_viewer(&spec.viewer))?;
     if spec.merge_same_pages {
@@ -101,7 +101,7 @@ fn hold(spec: &Spec, hog: &[OsString], room: &mut Room<'_>) -> Result<(), Stop> 
     }
     let until = started + START_WITHIN.max(acts::patience(spec));
     let display = display::start(room, spec.screen, until)?;
-    ballast::start(room, hog, spec.ballast, until)?;
+    ballast::start(room, stressor, spec.ballast, until)?;
     room.tell(&Event::Ready { seconds: started.elapsed().as_secs_f64() })?;
     let mut desktop = acts::Desktop::new(spec, viewer, room, display);
     spec.acts.iter().try_for_each(|act| desktop.act(*act))

@@ -1,6 +1,6 @@
 //! One run of one variant, and the figures that all experiments have.
 
-use eke_sandbox::pen;
+use eke_sandbox::cgroup_box;
 
 use crate::report::{Better, Metric};
 use crate::rows::{Params, Rows};
@@ -15,7 +15,7 @@ pub struct Trial<'a> {
     /// What happened.
     pub events: &'a [Event],
     /// What the box saw.
-    pub report: &'a pen::Report,
+    pub report: &'a cgroup_box::Report,
     /// What was read from the slow disk in that time, in MiB; `None` on this machine's own, which counts for nobody.
     pub read_mib: Option<f64>,
 }

@@ -45,7 +45,7 @@ const CALLED: [&str; 4] =
     ["/bin/bash", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/lib/systemd/systemd-makefs"];
 
 /// What a guest's disk has: the viewer with all that it needs, what the packages call, and `own` (the programs `eke`,
-/// `eke-agent` and `eke-hog`) in `/usr/bin`. The caller adds documents. `None` of an unknown viewer.
+/// `eke-agent` and `eke-stressor`) in `/usr/bin`. The caller adds documents. `None` of an unknown viewer.
 #[must_use]
 pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
     let needs = needs(viewer)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_sandbox::pen::{self, Output, PenSpec, Sink, Swap};
+use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Sink, Swap};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{End, Event, Spec, figures};
@@ -34,7 +34,7 @@ pub struct Run {
     /// What happened, in order.
     pub events: Vec<Event>,
     /// What the box saw.
-    pub report: pen::Report,
+    pub report: cgroup_box::Report,
 }
 
 impl Run {
@@ -50,7 +50,7 @@ impl Run {
 
     /// How it ended, in words.
     pub fn end_in_words(&self) -> String {
-        let pen::Report { exit_code, signal, over_budget, .. } = self.report;
+        let cgroup_box::Report { exit_code, signal, over_budget, .. } = self.report;
         match (figures::end(&self.events), exit_code, signal) {
             (None, Some(code), _) => {
                 format!("the session's driver ended without a word (exit status {code}); see what it printed")
@@ -70,7 +70,7 @@ impl Run {
 pub enum Error {
     /// No box.
     #[error(transparent)]
-    Pen(#[from] pen::Error),
+    Box(#[from] cgroup_box::Error),
     /// Its pipe.
     #[error("cannot hear what the session in the box tells: {0}")]
     Pipe(#[source] io::Error),
@@ -99,22 +99,22 @@ pub fn in_box(
     heard: &mut dyn FnMut(&Event),
 ) -> Result<Run, Error> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Error::Pipe(e.into()))?;
-    let pen = pen_of(place, Sink::new(writer));
+    let spec = box_of(place, Sink::new(writer));
     std::thread::scope(|scope| {
-        // The pen and with it the last copy of the sink is gone when the box is.
-        let supervisor = scope.spawn(move || pen::run(root, &pen, shutdown));
+        // The box and with it the last copy of the sink is gone when the box is.
+        let supervisor = scope.spawn(move || cgroup_box::run(root, &spec, shutdown));
         let events = listen(BufReader::new(std::fs::File::from(reader)), heard);
         let report = supervisor.join().map_err(|_| Error::Supervisor)??;
         Ok(Run { events: events?, report })
     })
 }
 
-fn pen_of(place: &Box, sink: Sink) -> PenSpec {
-    PenSpec {
+fn box_of(place: &Box, sink: Sink) -> BoxSpec {
+    BoxSpec {
         swap: if place.swap { Swap::Machines } else { Swap::Forbidden },
         swappiness: place.swappiness,
         output: Output::Into(sink),
-        ..PenSpec::new(place.memory, place.command.clone())
+        ..BoxSpec::new(place.memory, place.command.clone())
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let failed = Event::Ended(End::Failed { why: "no viewer".into() });
         let run = |events: &[Event], exit_code, signal| Run {
             events: events.to_vec(),
-            report: pen::Report { exit_code, signal, ..pen::Report::default() },
+            report: cgroup_box::Report { exit_code, signal, ..cgroup_box::Report::default() },
         };
         let ready = Event::Ready { seconds: 1.0 };
         for (run, held, words) in [

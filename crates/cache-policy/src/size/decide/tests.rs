@@ -170,12 +170,12 @@ proptest! {
     }
 
     #[test]
-    fn a_hog_that_comes_and_goes_moves_the_limit_down_and_up_once(
-        hog_mib in 128u64..1024, ask in 600u64..3000, seconds in 5u64..20,
+    fn a_stressor_that_comes_and_goes_moves_the_limit_down_and_up_once(
+        stressor_mib in 128u64..1024, ask in 600u64..3000, seconds in 5u64..20,
     ) {
         let asked = Memory::Bytes(Bytes::mib(ask));
         let run = simulate(asked, |at| {
-            let ramp = |t: f64| (t.clamp(0.0, 1.0) * hog_mib as f64) as u64;
+            let ramp = |t: f64| (t.clamp(0.0, 1.0) * stressor_mib as f64) as u64;
             ramp(at - 10.0) - ramp(at - 11.0 - seconds as f64)
         }, 120.0);
         prop_assert!(run.least_available_mib > 0, "{run:?}");
@@ -193,14 +193,14 @@ struct Run {
     turns: u32,
 }
 
-/// A machine of 4 GiB of which 1 GiB is in use; the store fills up at 400 MB/s; the hog has what `hog` says (MiB) by second.
-fn simulate(asked: Memory, hog: impl Fn(f64) -> u64, seconds: f64) -> Run {
+/// A machine of 4 GiB of which 1 GiB is in use; the store fills up at 400 MB/s; the memory stressor has what `stressor` says (MiB) by second.
+fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Run {
     let (total, used) = (4096, 1024);
     let (mut state, mut held, mut at) = (State::default(), 0u64, 0.0);
     let mut run = Run { first: Bytes(0), last: Bytes(0), least_available_mib: i64::MAX, turns: 0 };
     let mut direction = 0;
     while at < seconds {
-        let available = total as i64 - used as i64 - hog(at) as i64 - held as i64;
+        let available = total as i64 - used as i64 - stressor(at) as i64 - held as i64;
         run.least_available_mib = run.least_available_mib.min(available);
         let signals = machine(total, available.max(0) as u64);
         let before = state.limit;

@@ -1,8 +1,8 @@
-//! The *hog*: a program that holds memory of its own with known content.
+//! The *stressor*: a program that holds memory of its own with known content.
 //!
 //! It fills pages that compress by a known ratio, touches them round and round, times every access, and at the end
 //! checks that every page still holds what was put there. Experiments and tests run it as a process of its own
-//! (`eke hog SPEC`), usually in a box.
+//! (`eke stressor SPEC`), usually in a box.
 //!
 //! - [`page`]: what a page holds
 //! - [`latency`]: access times, kept in 15 KiB whatever their number
@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 use latency::{Latencies, Latency};
 use page::{Page, Recipe, sum};
 
-/// Before each pass of a hog that runs until it is told to end: its pages stay warm, and a CPU stays free.
+/// Before each pass of a memory stressor that runs until it is told to end: its pages stay warm, and a CPU stays free.
 const PAUSE_MS: u64 = 50;
 /// In a long pause it looks so often whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a hog does. As text it is JSON; what is left out has the value of [`HogSpec::default`].
+/// What a memory stressor does. As text it is JSON; what is left out has the value of [`StressorSpec::default`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct HogSpec {
+pub struct StressorSpec {
     /// How much it holds; rounded down to pages of 4 KiB.
     pub size: Bytes,
     /// How many times smaller a page is after compression, 1 to 40.
@@ -42,30 +42,30 @@ pub struct HogSpec {
     /// Where it runs until told to end: the pause before each pass, in milliseconds. In a long one its pages get cold.
     pub pause_ms: u64,
     /// Then this many reads of one page, each timed.
-    pub turns: Option<Turns>,
+    pub reads: Option<Reads>,
 }
 
-/// Page turns: reads of one page at a time, in an order that is random and always the same, so that each page comes
+/// Random reads: reads of one page at a time, in an order that is random and always the same, so that each page comes
 /// again only after all others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turns {
+pub struct Reads {
     /// At most so many.
     pub count: u64,
     /// Not longer than this, in seconds.
     pub seconds: f64,
 }
 
-impl Default for HogSpec {
+impl Default for StressorSpec {
     fn default() -> Self {
-        Self { size: Bytes::mib(256), ratio: 3.0, seed: 1, passes: Some(1), pause_ms: PAUSE_MS, turns: None }
+        Self { size: Bytes::mib(256), ratio: 3.0, seed: 1, passes: Some(1), pause_ms: PAUSE_MS, reads: None }
     }
 }
 
-/// What a hog did and saw.
+/// What a memory stressor did and saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HogReport {
+pub struct StressorReport {
     /// What it held.
     pub size: Bytes,
     /// The ratio that was asked for.
@@ -80,21 +80,21 @@ pub struct HogReport {
     pub pass_seconds: f64,
     /// Times of single touches in the passes.
     pub touches: Option<Latency>,
-    /// Times of single page turns.
-    pub turns: Option<Latency>,
-    /// The time of all turns, with the check of each page, in seconds.
-    pub turn_seconds: f64,
-    /// Page faults of all turns that waited for swap or a disk.
-    pub turn_major_faults: u64,
-    /// Pages that did not hold at the end, or at a turn, what was put there.
+    /// Times of single random reads.
+    pub reads: Option<Latency>,
+    /// The time of all reads, with the check of each page, in seconds.
+    pub read_seconds: f64,
+    /// Page faults of all reads that waited for swap or a disk.
+    pub read_major_faults: u64,
+    /// Pages that did not hold at the end, or at a read, what was put there.
     pub corrupted_pages: u64,
 }
 
-/// Why a hog cannot run.
+/// Why a memory stressor cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The specification asks for what cannot be.
-    #[error("the hog cannot do that: {0}")]
+    #[error("the memory stressor cannot do that: {0}")]
     Spec(String),
     /// There is no address space for it.
     #[error("cannot reserve {size} of memory: {source}; ask for less")]
@@ -106,50 +106,50 @@ pub enum Error {
     },
 }
 
-struct Hog {
+struct Stressor {
     recipe: Recipe,
     pages: Vec<Page>,
     sums: Vec<u64>,
 }
 
-/// Runs a hog in this process until it is done or `stop` is set; `filled` is called when all pages are there.
+/// Runs a memory stressor in this process until it is done or `stop` is set; `filled` is called when all pages are there.
 ///
 /// # Errors
 /// A size of less than a page, a ratio outside 1 to 40, or no address space. The machine running out of memory is no
 /// error: the kernel kills the process.
-pub fn run(spec: &HogSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<HogReport, Error> {
+pub fn run(spec: &StressorSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<StressorReport, Error> {
     let started = Instant::now();
-    let mut hog = Hog::reserve(spec)?;
+    let mut stressor = Stressor::reserve(spec)?;
     let none = Latencies::new().map_err(|e| Error::Spec(e.to_string()))?;
-    hog.fill(stop);
+    stressor.fill(stop);
     let fill_seconds = started.elapsed().as_secs_f64();
     filled();
     let passed = Instant::now();
-    let (passes, touches) = hog.touch(spec, stop, none.clone());
+    let (passes, touches) = stressor.touch(spec, stop, none.clone());
     let pass_seconds = passed.elapsed().as_secs_f64();
-    let (faults_before, turning) = (own_major_faults(), Instant::now());
-    let (turns, corrupted_at_turns) = match spec.turns {
-        Some(turns) => hog.turn(turns, spec.seed, stop, none),
+    let (faults_before, reading) = (own_major_faults(), Instant::now());
+    let (reads, corrupted_at_reads) = match spec.reads {
+        Some(reads) => stressor.read(reads, spec.seed, stop, none),
         None => (none, 0),
     };
-    let (turn_seconds, faults_after) = (turning.elapsed().as_secs_f64(), own_major_faults());
-    Ok(HogReport {
-        size: Bytes((hog.pages.len() * size_of::<Page>()) as u64),
+    let (read_seconds, faults_after) = (reading.elapsed().as_secs_f64(), own_major_faults());
+    Ok(StressorReport {
+        size: Bytes((stressor.pages.len() * size_of::<Page>()) as u64),
         ratio: spec.ratio,
         seed: spec.seed,
         fill_seconds,
         passes,
         pass_seconds,
         touches: touches.summary(),
-        turns: turns.summary(),
-        turn_seconds,
-        turn_major_faults: faults_after.saturating_sub(faults_before),
-        corrupted_pages: corrupted_at_turns.max(hog.corrupted()),
+        reads: reads.summary(),
+        read_seconds,
+        read_major_faults: faults_after.saturating_sub(faults_before),
+        corrupted_pages: corrupted_at_reads.max(stressor.corrupted()),
     })
 }
 
-impl Hog {
-    fn reserve(spec: &HogSpec) -> Result<Self, Error> {
+impl Stressor {
+    fn reserve(spec: &StressorSpec) -> Result<Self, Error> {
         let recipe = Recipe::new(spec.seed, spec.ratio).map_err(Error::Spec)?;
         let count = usize::try_from(spec.size.0).unwrap_or(usize::MAX) / size_of::<Page>();
         if count == 0 {
@@ -172,7 +172,7 @@ impl Hog {
         }
     }
 
-    fn touch(&mut self, spec: &HogSpec, stop: &AtomicBool, mut times: Latencies) -> (u32, Latencies) {
+    fn touch(&mut self, spec: &StressorSpec, stop: &AtomicBool, mut times: Latencies) -> (u32, Latencies) {
         let mut done = 0;
         while spec.passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
             if spec.passes.is_none() {
@@ -192,15 +192,15 @@ impl Hog {
     }
 
     /// Only the read is timed; the check of the page, which finds it in memory, is not.
-    fn turn(&self, turns: Turns, seed: u64, stop: &AtomicBool, mut times: Latencies) -> (Latencies, u64) {
+    fn read(&self, reads: Reads, seed: u64, stop: &AtomicBool, mut times: Latencies) -> (Latencies, u64) {
         let order = page::order(self.pages.len(), seed);
         let mut corrupted = 0;
         let begun = Instant::now();
-        for turn in (0..turns.count).zip(order.iter().cycle()) {
-            if stop.load(Ordering::Relaxed) || begun.elapsed().as_secs_f64() >= turns.seconds {
+        for read in (0..reads.count).zip(order.iter().cycle()) {
+            if stop.load(Ordering::Relaxed) || begun.elapsed().as_secs_f64() >= reads.seconds {
                 break;
             }
-            let index = *turn.1 as usize;
+            let index = *read.1 as usize;
             let start = Instant::now();
             black_box(self.pages[index].first());
             times.add(Nanos::from(start.elapsed()));
@@ -227,16 +227,16 @@ fn own_major_faults() -> u64 {
     process_stat::parse(&stat).map_or(0, |stat| stat.major_faults)
 }
 
-/// The hog as a program: one argument, a [`HogSpec`] as JSON; its report as one line of JSON on stdout. One that runs
+/// The memory stressor as a program: one argument, a [`StressorSpec`] as JSON; its report as one line of JSON on stdout. One that runs
 /// until told says `filled` on stderr when it holds everything, and ends when its stdin does. The exit code is 0, 1 if
 /// a page was corrupted, 2 for a bad argument.
 pub fn program(argument: &str) -> u8 {
     static STOP: AtomicBool = AtomicBool::new(false);
-    let spec: HogSpec = match serde_json::from_str(argument) {
+    let spec: StressorSpec = match serde_json::from_str(argument) {
         Ok(spec) => spec,
         Err(e) => {
             eprintln!(
-                "hog: \"{argument}\" is not a specification: {e}; for example '{{\"size\": 268435456, \"ratio\": 3.0}}'"
+                "stressor: \"{argument}\" is not a specification: {e}; for example '{{\"size\": 268435456, \"ratio\": 3.0}}'"
             );
             return 2;
         }
@@ -258,7 +258,7 @@ pub fn program(argument: &str) -> u8 {
             u8::from(report.corrupted_pages > 0)
         }
         Err(e) => {
-            eprintln!("hog: {e}");
+            eprintln!("stressor: {e}");
             2
         }
     }
@@ -268,45 +268,46 @@ pub fn program(argument: &str) -> u8 {
 mod tests {
     use super::*;
 
-    fn small() -> HogSpec {
-        HogSpec {
+    fn small() -> StressorSpec {
+        StressorSpec {
             size: Bytes::mib(1),
             passes: Some(2),
-            turns: Some(Turns { count: 500, seconds: 5.0 }),
-            ..HogSpec::default()
+            reads: Some(Reads { count: 500, seconds: 5.0 }),
+            ..StressorSpec::default()
         }
     }
 
     #[test]
-    fn a_hog_counts_what_it_does_and_finds_its_pages_whole() {
+    fn a_stressor_counts_what_it_does_and_finds_its_pages_whole() {
         let report = run(&small(), &AtomicBool::new(false), || {}).unwrap();
         assert_eq!((report.size, report.passes, report.corrupted_pages), (Bytes::mib(1), 2, 0));
-        assert_eq!((report.touches.unwrap().count, report.turns.unwrap().count), (512, 500));
+        assert_eq!((report.touches.unwrap().count, report.reads.unwrap().count), (512, 500));
     }
 
     #[test]
     fn a_changed_page_is_found() {
-        let mut hog = Hog::reserve(&small()).unwrap();
-        hog.fill(&AtomicBool::new(false));
-        hog.touch(&HogSpec::default(), &AtomicBool::new(false), Latencies::new().unwrap());
-        assert_eq!(hog.corrupted(), 0);
-        hog.pages.swap(3, 4);
-        assert_eq!(hog.corrupted(), 2);
+        let mut stressor = Stressor::reserve(&small()).unwrap();
+        stressor.fill(&AtomicBool::new(false));
+        stressor.touch(&StressorSpec::default(), &AtomicBool::new(false), Latencies::new().unwrap());
+        assert_eq!(stressor.corrupted(), 0);
+        stressor.pages.swap(3, 4);
+        assert_eq!(stressor.corrupted(), 2);
         assert_eq!(
-            hog.turn(
-                Turns { count: 256, seconds: 5.0 },
-                1,
-                &AtomicBool::new(false),
-                Latencies::new().unwrap()
-            )
-            .1,
+            stressor
+                .read(
+                    Reads { count: 256, seconds: 5.0 },
+                    1,
+                    &AtomicBool::new(false),
+                    Latencies::new().unwrap()
+                )
+                .1,
             2
         );
     }
 
     #[test]
-    fn a_hog_that_is_told_to_stop_stops() {
-        let spec = HogSpec { size: Bytes::mib(1), passes: None, ..HogSpec::default() };
+    fn a_stressor_that_is_told_to_stop_stops() {
+        let spec = StressorSpec { size: Bytes::mib(1), passes: None, ..StressorSpec::default() };
         let report = run(&spec, &AtomicBool::new(true), || {}).unwrap();
         assert_eq!(report.passes, 0);
     }
@@ -314,9 +315,9 @@ mod tests {
     #[test]
     fn impossible_hogs_are_refused() {
         for spec in [
-            HogSpec { size: Bytes(100), ..HogSpec::default() },
-            HogSpec { ratio: 0.5, ..HogSpec::default() },
-            HogSpec { ratio: f64::NAN, ..HogSpec::default() },
+            StressorSpec { size: Bytes(100), ..StressorSpec::default() },
+            StressorSpec { ratio: 0.5, ..StressorSpec::default() },
+            StressorSpec { ratio: f64::NAN, ..StressorSpec::default() },
         ] {
             assert!(run(&spec, &AtomicBool::new(false), || {}).is_err(), "{spec:?}");
         }
@@ -325,18 +326,23 @@ mod tests {
 
     #[test]
     fn a_specification_is_short_json() {
-        let spec: HogSpec = serde_json::from_str(r#"{"size": 1048576, "passes": null}"#).unwrap();
+        let spec: StressorSpec = serde_json::from_str(r#"{"size": 1048576, "passes": null}"#).unwrap();
         assert_eq!((spec.size, spec.passes, spec.ratio), (Bytes::mib(1), None, 3.0));
     }
 
     #[test]
-    fn a_hog_that_pauses_touches_nothing_and_can_be_told_to_stop() {
-        let spec = HogSpec { size: Bytes::mib(1), passes: None, pause_ms: 3_600_000, ..HogSpec::default() };
+    fn a_stressor_that_pauses_touches_nothing_and_can_be_told_to_stop() {
+        let spec = StressorSpec {
+            size: Bytes::mib(1),
+            passes: None,
+            pause_ms: 3_600_000,
+            ..StressorSpec::default()
+        };
         static STOP: AtomicBool = AtomicBool::new(false);
-        let hog = std::thread::spawn(move || run(&spec, &STOP, || ()));
+        let stressor = std::thread::spawn(move || run(&spec, &STOP, || ()));
         std::thread::sleep(Duration::from_millis(100));
         STOP.store(true, Ordering::Relaxed);
-        let report = hog.join().unwrap().unwrap();
+        let report = stressor.join().unwrap().unwrap();
         assert_eq!((report.passes, report.touches), (0, None));
     }
 }

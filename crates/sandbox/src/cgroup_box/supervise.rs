@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::charge::{charge, read_pools};
 use super::child::{self, Running};
 use super::meter::{Meter, Verdict};
-use super::{Error, PenSpec, Report, Scope, Stall, SwapTraffic};
+use super::{BoxSpec, Error, Report, Scope, Stall, SwapTraffic};
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -38,7 +38,7 @@ struct End {
 /// Starts the command in the group and stays with it to its end. The group is left for the caller to remove.
 pub(super) fn run(
     root: &Root,
-    spec: &PenSpec,
+    spec: &BoxSpec,
     group: &Group,
     shutdown: &AtomicBool,
 ) -> Result<Report, Error> {
@@ -113,7 +113,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn report(&self, spec: &PenSpec, end: &End, figures: &Figures, swap: SwapTraffic) -> Report {
+    fn report(&self, spec: &BoxSpec, end: &End, figures: &Figures, swap: SwapTraffic) -> Report {
         let killed = end.status.signal() == Some(rustix::process::Signal::KILL.as_raw());
         Report {
             command: spec.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

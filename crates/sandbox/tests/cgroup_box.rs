@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use common::{ScratchSwap, groups, hog};
+use common::{ScratchSwap, groups, stressor};
 use eke_apply::cgroup;
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_sandbox::hog::{HogReport, HogSpec};
-use eke_sandbox::pen::{self, Error, Output, PenSpec, Report, Swap};
+use eke_sandbox::cgroup_box::{self, BoxSpec, Error, Output, Report, Swap};
+use eke_sandbox::stressor::{StressorReport, StressorSpec};
 use eke_testkit::real::{lacking, lock_machine, skip};
 
 const ZRAM: &str = "/sys/class/zram-control/hot_add";
@@ -23,8 +23,8 @@ fn no_groups() -> Option<String> {
 }
 
 #[expect(clippy::unwrap_used, reason = "test code")]
-fn run(spec: &PenSpec) -> Report {
-    let report = pen::run(&Root::host(), spec, &AtomicBool::new(false)).unwrap();
+fn run(spec: &BoxSpec) -> Report {
+    let report = cgroup_box::run(&Root::host(), spec, &AtomicBool::new(false)).unwrap();
     assert!(
         !groups().iter().any(|g| g.starts_with(&format!("box-{}-", std::process::id()))),
         "left behind: {:?}",
@@ -33,12 +33,12 @@ fn run(spec: &PenSpec) -> Report {
     report
 }
 
-fn hog_in(memory_mib: u64, spec: &HogSpec) -> PenSpec {
-    PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(memory_mib), hog(spec)) }
+fn stressor_in(memory_mib: u64, spec: &StressorSpec) -> BoxSpec {
+    BoxSpec { output: Output::Capture, ..BoxSpec::new(Bytes::mib(memory_mib), stressor(spec)) }
 }
 
-fn shell(script: &str) -> PenSpec {
-    PenSpec { output: Output::Capture, ..PenSpec::new(Bytes::mib(64), ["sh", "-c", script]) }
+fn shell(script: &str) -> BoxSpec {
+    BoxSpec { output: Output::Capture, ..BoxSpec::new(Bytes::mib(64), ["sh", "-c", script]) }
 }
 
 #[test]
@@ -64,8 +64,11 @@ fn a_command_that_is_not_there_is_an_error_and_leaves_nothing() {
         return skip("a_command_that_is_not_there_is_an_error_and_leaves_nothing", &why);
     }
     let _machine = lock_machine();
-    let error =
-        pen::run(&Root::host(), &PenSpec::new(Bytes::mib(64), ["/no/such/program"]), &AtomicBool::new(false));
+    let error = cgroup_box::run(
+        &Root::host(),
+        &BoxSpec::new(Bytes::mib(64), ["/no/such/program"]),
+        &AtomicBool::new(false),
+    );
     assert!(
         matches!(&error, Err(Error::Start { command, .. }) if command == "/no/such/program"),
         "{error:?}"
@@ -86,13 +89,13 @@ fn children_that_outlive_the_command_are_killed_with_the_box() {
 }
 
 #[test]
-fn a_hog_too_large_for_its_box_is_killed_and_counted() {
+fn a_stressor_too_large_for_its_box_is_killed_and_counted() {
     if let Some(why) = no_groups() {
-        return skip("a_hog_too_large_for_its_box_is_killed_and_counted", &why);
+        return skip("a_stressor_too_large_for_its_box_is_killed_and_counted", &why);
     }
     let _machine = lock_machine();
-    let big = HogSpec { size: Bytes::mib(128), ..HogSpec::default() };
-    let report = run(&PenSpec { swap: Swap::Forbidden, ..hog_in(64, &big) });
+    let big = StressorSpec { size: Bytes::mib(128), ..StressorSpec::default() };
+    let report = run(&BoxSpec { swap: Swap::Forbidden, ..stressor_in(64, &big) });
     assert!(report.oom_killed && report.oom_kills == 1 && !report.over_budget, "{report:?}");
     assert_eq!((report.signal, report.exit_code), (Some(9), None));
     assert!(report.peak <= Bytes::mib(64) && report.peak > Bytes::mib(60), "{report:?}");
@@ -106,12 +109,12 @@ fn with_compressed_swap_it_finishes_and_its_pages_are_whole() {
     }
     let _machine = lock_machine();
     let swap = ScratchSwap::zram(Bytes::mib(512));
-    let report = run(&hog_in(160, &HogSpec { passes: Some(2), ..HogSpec::default() }));
+    let report = run(&stressor_in(160, &StressorSpec { passes: Some(2), ..StressorSpec::default() }));
     drop(swap);
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
     assert_eq!((report.exit_code, report.oom_kills), (Some(0), 0), "{report:?}");
-    let hog: HogReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
-    assert_eq!((hog.corrupted_pages, hog.passes, hog.size), (0, 2, Bytes::mib(256)));
+    let stressor: StressorReport = serde_json::from_str(report.stdout.as_deref().unwrap()).unwrap();
+    assert_eq!((stressor.corrupted_pages, stressor.passes, stressor.size), (0, 2, Bytes::mib(256)));
     let ratio = report.ratio().unwrap();
     assert!((2.6..3.3).contains(&ratio), "the pages are 3 to 1, the pool is {ratio} to 1: {report:?}");
     assert!(report.peak <= Bytes::mib(200), "{report:?}");
@@ -131,8 +134,8 @@ fn a_box_over_budget_is_killed_although_the_kernel_would_let_it_run() {
     }
     let _machine = lock_machine();
     let swap = ScratchSwap::zram(Bytes::mib(512));
-    let spec = HogSpec { ratio: 1.0, passes: Some(100), ..HogSpec::default() };
-    let report = run(&hog_in(160, &spec));
+    let spec = StressorSpec { ratio: 1.0, passes: Some(100), ..StressorSpec::default() };
+    let report = run(&stressor_in(160, &spec));
     drop(swap);
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
     assert!(report.over_budget && report.oom_killed && report.oom_kills >= 1, "{report:?}");
@@ -148,7 +151,7 @@ fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
     let report = std::thread::scope(|threads| {
-        let running = threads.spawn(|| pen::run(&Root::host(), &shell("sleep 1000"), &stop));
+        let running = threads.spawn(|| cgroup_box::run(&Root::host(), &shell("sleep 1000"), &stop));
         std::thread::sleep(Duration::from_millis(300));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         running.join().unwrap().unwrap()
@@ -161,7 +164,8 @@ fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
 #[test]
 fn supervisor_to_be_killed() {
     if std::env::var_os("EKE_PEN_TO_BE_KILLED").is_some() {
-        let _ = pen::run(&Root::host(), &shell("setsid sleep 1000 & sleep 1000"), &AtomicBool::new(false));
+        let _ =
+            cgroup_box::run(&Root::host(), &shell("setsid sleep 1000 & sleep 1000"), &AtomicBool::new(false));
     }
 }
 

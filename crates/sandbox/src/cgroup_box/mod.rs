@@ -35,7 +35,7 @@ const LEAST: Bytes = Bytes::mib(1);
 
 /// What to run, and in how much memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PenSpec {
+pub struct BoxSpec {
     /// The memory of the machine that the box stands for: what its processes use, and the compressed swap that they use.
     pub memory: Bytes,
     /// The program (searched in `PATH`) and its arguments.
@@ -130,7 +130,7 @@ impl Error {
     }
 }
 
-impl PenSpec {
+impl BoxSpec {
     /// `command` in `memory`, with the machine's swap, and its output to the supervisor's.
     pub fn new<S: Into<OsString>>(memory: Bytes, command: impl IntoIterator<Item = S>) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl PenSpec {
 ///
 /// # Errors
 /// What it needs (root, or a delegated part of cgroup v2), or the kernel's refusal; the box is killed and removed then.
-pub fn run(root: &Root, spec: &PenSpec, shutdown: &AtomicBool) -> Result<Report, Error> {
+pub fn run(root: &Root, spec: &BoxSpec, shutdown: &AtomicBool) -> Result<Report, Error> {
     spec.check()?;
     let place = Place::find(root)?;
     let swept = cgroup::sweep(root);
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn impossible_boxes_are_refused_before_anything_is_made() {
         let nothing: [&str; 0] = [];
-        let too_swappy = PenSpec { swappiness: Some(201), ..PenSpec::new(Bytes::mib(64), ["true"]) };
-        for spec in [PenSpec::new(Bytes::mib(64), nothing), PenSpec::new(Bytes(0), ["true"]), too_swappy] {
+        let too_swappy = BoxSpec { swappiness: Some(201), ..BoxSpec::new(Bytes::mib(64), ["true"]) };
+        for spec in [BoxSpec::new(Bytes::mib(64), nothing), BoxSpec::new(Bytes(0), ["true"]), too_swappy] {
             let refused = run(&Root::at("/nonexistent"), &spec, &AtomicBool::new(false));
             assert!(matches!(refused, Err(Error::Spec(_))), "{refused:?}");
         }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_machine_without_groups_says_what_it_needs() {
         let refused =
-            run(&Root::at("/nonexistent"), &PenSpec::new(Bytes::mib(64), ["true"]), &AtomicBool::new(false));
+            run(&Root::at("/nonexistent"), &BoxSpec::new(Bytes::mib(64), ["true"]), &AtomicBool::new(false));
         assert!(refused.unwrap_err().to_string().contains("no memory controller"));
     }
 }

@@ -5,18 +5,18 @@ use std::ffi::OsString;
 use eke_model::units::Bytes;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
-use eke_sandbox::pen::{self, Output, PenSpec, Report};
+use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Report};
 
 use super::Context;
 
 /// The verb; the status is the command's own.
 pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome {
     let stop = stop::on_signals()?;
-    let mut spec = PenSpec::new(memory, command);
+    let mut spec = BoxSpec::new(memory, command);
     if context.json {
         spec.output = Output::ToStderr;
     }
-    let report = pen::run(&context.root, &spec, &stop).map_err(failure)?;
+    let report = cgroup_box::run(&context.root, &spec, &stop).map_err(failure)?;
     if context.json {
         context.print_json(&report)?;
     } else {
@@ -25,9 +25,9 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
 }
 
-fn failure(error: pen::Error) -> Failure {
+fn failure(error: cgroup_box::Error) -> Failure {
     match &error {
-        pen::Error::Spec(_) => Failure::new(Status::Usage, error.to_string()),
+        cgroup_box::Error::Spec(_) => Failure::new(Status::Usage, error.to_string()),
         e if e.is_permission() => Failure::new(
             Status::NotPermitted,
             format!("a box needs root or a delegated group of cgroup v2: {error}"),

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 
-use super::{Error, Output, PenSpec};
+use super::{BoxSpec, Error, Output};
 
 /// A started command.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Running {
 }
 
 /// Starts the command in `group`.
-pub(super) fn start(spec: &PenSpec, group: &Group) -> Result<Running, Error> {
+pub(super) fn start(spec: &BoxSpec, group: &Group) -> Result<Running, Error> {
     let Some((program, arguments)) = spec.command.split_first() else {
         return Err(Error::Spec("a box needs a command".to_owned()));
     };

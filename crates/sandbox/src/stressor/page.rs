@@ -1,4 +1,4 @@
-//! What a page of the hog holds: a phrase over and over, then bytes that do not compress.
+//! What a page of the memory stressor holds: a phrase over and over, then bytes that do not compress.
 
 use eke_statistics::Random;
 use eke_statistics::random::mix;
