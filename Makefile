@@ -10,7 +10,7 @@ EKE_VM  ?= fetch
 
 TIME    ?= 60
 
-.PHONY: help setup setup-test build run test test-host test-vm fuzz differ check docs bench-agent bench-quick bench-deps install uninstall clean
+.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs bench-agent bench-quick bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,8 +22,13 @@ setup-test:
 	@./scripts/setup test
 
 build: setup ## the programs, optimised
-	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cache-serve
-	$(CARGO) build --release -p eke-prefetchd -p eke-io $$(./scripts/features)
+	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
+	@# by itself: eke uses its library, and must not need libelf
+	$(CARGO) build --release -p eke-io $$(./scripts/features eke-io)
+
+dev: setup ## the programs, quickly, in target/debug: seconds after a change
+	$(CARGO) build -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
+	$(CARGO) build -p eke-io $$(./scripts/features eke-io)
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
 	@./scripts/as-caller $(MAKE) --no-print-directory build
