@@ -122,6 +122,8 @@ impl From<Companion> for Companions {
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::wait::wait_for;
+
     use super::*;
 
     fn sh(script: &str) -> Companion {
@@ -130,12 +132,7 @@ mod tests {
 
     /// Looks until something is worth a line.
     fn next(companion: &mut Companion, wanted: bool, now_ms: u64) -> String {
-        loop {
-            if let Some(sentence) = companion.tend(wanted, now_ms) {
-                return sentence;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_for("a sentence", || companion.tend(wanted, now_ms))
     }
 
     #[test]

@@ -261,6 +261,7 @@ mod tests {
     use eke_model::snapshot::{Applied, IoLatency};
     use eke_model::step::{Plan, Prediction};
     use eke_testkit::fake_kernel::FakeKernel;
+    use eke_testkit::wait::wait_for;
 
     use super::*;
     use crate::companion::Companion;
@@ -375,10 +376,10 @@ mod tests {
         watch.rendered = None;
         assert_eq!(snapshot(&mut watch).io, None, "an earlier one's");
         watch.companions.io.tend(false, 0);
-        while watch.companions.io.pid().is_some() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        wait_for("its end", || {
             watch.companions.io.tend(false, 0);
-        }
+            watch.companions.io.pid().is_none()
+        });
     }
 
     #[test]

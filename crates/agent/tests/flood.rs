@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use common::{Agent, Connection, Hand, STATUS, connect, connect_as, until};
+use common::{Agent, Connection, Hand, STATUS, connect, connect_as};
 use eke_agent::limits::{OF_A_USER, Rate};
 use eke_agent::socket;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
+use eke_testkit::wait::wait_for;
 
 const HOSTILE: u32 = 65_534;
 const OTHER: u32 = 12_345;
@@ -83,7 +84,7 @@ impl Flood {
     /// That many answers come and, while root asks many times, no more.
     fn gets(&mut self, agent: &Agent, expected: u64) {
         let mut answers = 0;
-        until("the answers that are due", || {
+        wait_for("the answers that are due", || {
             // The clock is the test's: the agent looks at it when somebody else asks.
             agent.connect().status();
             answers += self.answers();

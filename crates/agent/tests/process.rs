@@ -7,13 +7,14 @@ mod common;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use common::{Process, connect, spawn, until};
+use common::{Process, connect, spawn};
 use eke_agent::socket;
 use eke_apply::session::Session;
 use eke_apply::{journal, state};
 use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 fn with_a_plan() -> Arc<FakeKernel> {
@@ -84,7 +85,7 @@ fn after_kill_9_the_next_agent_adopts() {
     assert_eq!(events(&machine)[0], "Adopted the applied plan; changes in force: 1.");
     assert!(is_as_applied(&machine));
     signal(&next, Signal::INT);
-    until("the socket is gone", || !machine.root().exists(socket::FILE));
+    wait_for("the socket to go", || !machine.root().exists(socket::FILE));
     assert!(is_as_applied(&machine));
 }
 

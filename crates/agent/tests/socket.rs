@@ -9,15 +9,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use common::{Agent, RELOAD, STATUS, STOP, connect, until};
+use common::{Agent, Hand, RELOAD, STATUS, STOP, connect};
 use eke_agent::Ended;
+use eke_agent::client::PATIENCE_MS;
 use eke_agent::clients::MOST;
 use eke_apply::state;
 use eke_model::snapshot::{Applied, Response};
 use eke_model::step::Plan;
+use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
+use eke_testkit::wait::wait_for;
 
 const SOCKET_OF_CLIENT: &str = "EKE_TEST_SOCKET";
 
@@ -76,20 +80,25 @@ fn a_request_without_end_is_refused_and_closed() {
 
 #[test]
 fn slow_and_silent_clients_are_dropped_and_hold_nobody_up() {
-    let agent = Agent::start();
+    let clock = Arc::new(Hand::default());
+    let agent = Agent::with_clock(FakeKernel::new(), clock.clone());
     let (mut silent, mut slow) = (agent.connect(), agent.connect());
     slow.send(b"{\"ask\"");
-    let start = Instant::now();
+    // The clock stands still: whoever is answered waited for nobody's time to be up.
     agent.connect().status();
-    assert!(start.elapsed() < Duration::from_secs(1));
+    clock.0.fetch_add(PATIENCE_MS - 1, Ordering::SeqCst);
+    agent.connect().status();
+    assert!(silent.is_open() && slow.is_open());
+    clock.0.fetch_add(1, Ordering::SeqCst);
+    agent.connect().status();
     assert_eq!((silent.receive(), slow.receive()), (None, None));
-    assert!((4.0..8.0).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
     agent.end();
 }
 
 #[test]
 fn a_client_that_never_reads_does_not_stall_the_others() {
-    let agent = Agent::start();
+    let clock = Arc::new(Hand::default());
+    let agent = Agent::with_clock(FakeKernel::new(), clock.clone());
     let mut deaf = UnixStream::connect(&agent.socket).unwrap();
     deaf.set_nonblocking(true).unwrap();
     for _ in 0..20_000 {
@@ -97,9 +106,9 @@ fn a_client_that_never_reads_does_not_stall_the_others() {
             break;
         }
     }
-    let start = Instant::now();
+    // Time enough for its user's next answers, and not for the end of the deaf client.
+    clock.0.fetch_add(PATIENCE_MS / 2, Ordering::SeqCst);
     agent.connect().status();
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     agent.end();
 }
 
@@ -191,6 +200,6 @@ fn another_user_may_look_and_not_change() {
         answers[1..].iter().all(|a| matches!(a, Response::Refused { needs_root: true, .. })),
         "{answers:?}"
     );
-    until("it still answers", || agent.connect().status().agent.is_some());
+    wait_for("an answer", || agent.connect().status().agent.is_some());
     assert_eq!(agent.end(), Ended::BySignal);
 }

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Key, Store, StoreSpec};
@@ -23,6 +23,7 @@ use eke_linux::Root;
 use eke_model::units::{Bytes, Nanos};
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
+use eke_testkit::wait::{RaiseOnDrop, wait_for};
 use model::mount::{InMemory, Mount, NEEDS, run, scratch};
 use model::{pattern, tree};
 use rustix::fs::SeekFrom;
@@ -118,7 +119,7 @@ fn a_read_error_below_is_told_and_not_remembered() {
 }
 
 /// Reads here and there until told to stop; every byte must be what was written or 0. Returns how many reads there were.
-fn read_at_random(file: &File, seed: u8, size: u64, stop: &AtomicBool) -> u64 {
+fn read_at_random(file: &File, seed: u8, size: u64, all: &AtomicU64, stop: &AtomicBool) -> u64 {
     let mut bytes = vec![0; 150_000];
     let mut reads = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -128,6 +129,7 @@ fn read_at_random(file: &File, seed: u8, size: u64, stop: &AtomicBool) -> u64 {
         let wrong = bytes[..read].iter().zip(&whole).position(|(seen, whole)| *seen != 0 && seen != whole);
         assert_eq!(wrong, None, "in {read} bytes at {at}");
         reads += 1;
+        all.fetch_add(1, Ordering::Relaxed);
     }
     reads
 }
@@ -142,17 +144,20 @@ fn a_file_that_is_cut_below_while_it_is_read_shows_its_bytes_or_zeros() {
     let whole = pattern(6, 0, size as usize);
     let below = OpenOptions::new().write(true).create_new(true).open(mount.below().join("file")).unwrap();
     below.write_all_at(&whole, 0).unwrap();
-    let stop = AtomicBool::new(false);
+    let (all, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let open = || File::open(mount.place().join("file")).unwrap();
     let reads = std::thread::scope(|scope| {
-        let readers = [(); 3].map(|()| scope.spawn(|| read_at_random(&open(), 6, size, &stop)));
+        let end = RaiseOnDrop(&stop);
+        let readers = [(); 3].map(|()| scope.spawn(|| read_at_random(&open(), 6, size, &all, &stop)));
         for round in 0..60u64 {
             below.set_len(round * 61_131 % size).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            // One read of each may have begun before the cut.
+            let before = all.load(Ordering::Relaxed);
+            wait_for("a read of the cut file", || all.load(Ordering::Relaxed) > before + 3);
             below.set_len(size).unwrap();
             below.write_all_at(&whole[..(round * 40_009 % size) as usize], 0).unwrap();
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         readers.map(|r| r.join().unwrap())
     });
     assert!(reads.iter().all(|n| *n > 0), "{reads:?}");

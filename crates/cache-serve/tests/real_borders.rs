@@ -16,9 +16,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 use served::Served;
@@ -181,14 +181,9 @@ fn a_mount_that_becomes_stricter_is_left() {
     assert_eq!(allowed(&ground.place("inner")), [true; 4]);
     remount(&ground.below("inner"), MountFlags::NOSUID);
     // The kernel believes names for a second.
-    let until = Instant::now() + Duration::from_secs(30);
-    while allowed(&ground.place("inner")) != [false; 4] {
-        assert!(Instant::now() < until, "it is still served");
-    }
+    wait_for("the stricter mount to be left", || allowed(&ground.place("inner")) == [false; 4]);
     remount(&ground.below("inner"), MountFlags::empty());
-    while allowed(&ground.place("inner")) != [true; 4] {
-        assert!(Instant::now() < until, "it is not served again");
-    }
+    wait_for("the mount to be served again", || allowed(&ground.place("inner")) == [true; 4]);
     // The same inode by the same name, on a stricter mount.
     fs::create_dir(ground.below("bound")).unwrap();
     fs::copy(ground.below("inner/id"), ground.below("bound/id")).unwrap();
@@ -197,9 +192,7 @@ fn a_mount_that_becomes_stricter_is_left() {
     mount_bind(ground.below("bound"), ground.below("bound")).unwrap();
     ground.mounts.push(ground.below("bound"));
     remount(&ground.below("bound"), MountFlags::NOSUID);
-    while allowed(&ground.place("bound"))[2] {
-        assert!(Instant::now() < until, "it is still served");
-    }
+    wait_for("the stricter bind mount to be left", || !allowed(&ground.place("bound"))[2]);
 }
 
 /// The kernel's own file systems decide by who opens, which would be the cache's worker.
@@ -254,10 +247,7 @@ fn the_flags_of_the_directory_itself_are_followed() {
     let _mount = Served::start(&ground.below("own"), &ground.place(""), &[]).unwrap();
     assert_eq!(allowed(&ground.place("")), [true; 4]);
     remount(&ground.below("own"), MountFlags::NOSUID | MountFlags::NODEV);
-    let until = Instant::now() + Duration::from_secs(30);
-    while allowed(&ground.place("")) != [false, false, true, true] {
-        assert!(Instant::now() < until, "it is not followed");
-    }
+    wait_for("the flags to be followed", || allowed(&ground.place("")) == [false, false, true, true]);
     // Mounts inside that are as strict are served from now on.
     fs::create_dir(ground.below("own/inner")).unwrap();
     mount("none", ground.below("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();

@@ -8,8 +8,9 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use model::mount::{Mount, NEEDS};
-use model::{pattern, tree, wait_until};
+use model::{pattern, tree};
 
 /// A file with content, and the same one through the mount.
 fn file(mount: &Mount, len: usize) -> (File, File) {
@@ -54,12 +55,12 @@ fn names_that_change_below_are_seen_within_their_time() {
     fs::write(below("old"), b"old").unwrap();
     assert!(at("old").exists() && !at("new").exists());
     fs::rename(below("old"), below("new")).unwrap();
-    wait_until("the new name", || fs::read(at("new")).is_ok_and(|b| b == b"old") && !at("old").exists());
+    wait_for("the new name", || fs::read(at("new")).is_ok_and(|b| b == b"old") && !at("old").exists());
     fs::write(below("other"), b"other").unwrap();
     fs::rename(below("other"), below("new")).unwrap();
-    wait_until("another file with this name", || fs::read(at("new")).is_ok_and(|b| b == b"other"));
+    wait_for("another file with this name", || fs::read(at("new")).is_ok_and(|b| b == b"other"));
     fs::remove_file(below("new")).unwrap();
-    wait_until("no name", || fs::read_dir(mount.place()).unwrap().count() == 0 && !at("new").exists());
+    wait_for("no name", || fs::read_dir(mount.place()).unwrap().count() == 0 && !at("new").exists());
 }
 
 #[test]
@@ -73,15 +74,15 @@ fn a_watch_shows_changes_to_open_files() {
         let was = content(&above, 200_000);
         assert!(was == pattern(seed - 1, 0, 200_000));
         below.write_all_at(&pattern(seed, 0, 200_000), 0).unwrap();
-        wait_until("what was written below", || content(&above, 200_000) == pattern(seed, 0, 200_000));
+        wait_for("what was written below", || content(&above, 200_000) == pattern(seed, 0, 200_000));
     }
     below.set_len(100).unwrap();
-    wait_until("a shorter file", || above.read_at(&mut [0; 10], 100).unwrap() == 0);
+    wait_for("a shorter file", || above.read_at(&mut [0; 10], 100).unwrap() == 0);
     assert_eq!(content(&above, 100), pattern(5, 0, 100));
     below.set_len(0).unwrap();
     below.write_all_at(&pattern(9, 0, 400_000), 0).unwrap();
-    wait_until("a longer file", || above.metadata().unwrap().len() == 400_000);
-    wait_until("its end", || content(&above, 400_000) == pattern(9, 0, 400_000));
+    wait_for("a longer file", || above.metadata().unwrap().len() == 400_000);
+    wait_for("its end", || content(&above, 400_000) == pattern(9, 0, 400_000));
 }
 
 #[test]

@@ -13,8 +13,9 @@ use eke_cache_mounts::status::{Figures, Request, Response};
 use eke_cache_mounts::{Dirs, ask, mounts};
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
+use model::LONG;
 use model::mount::{Mount, NEEDS};
-use model::{LONG, wait_until};
 
 const DIRS: u64 = 20;
 const FILES: u64 = 1000;
@@ -72,7 +73,7 @@ fn what_is_known_of_files_is_told_and_within_the_memory_asked_for() {
     eprintln!("{known} files: {grown} bytes more, told {told}; {:?}", after.files);
     assert!(told.abs_diff(grown) < grown / 4 + 2 * MIB, "{told} told, {grown} more of anonymous memory");
     let mut sum = Bytes(0);
-    wait_until("the store leaves room", || {
+    wait_for("the store leaves room", || {
         let figures = look(&mount).0;
         sum = Bytes(figures.store.limit.0 + figures.files.memory.0);
         sum <= ASKED

@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use model::mount::{InMemory, Mount, NEEDS, scratch};
-use model::wait_until;
 use rustix::fs::{Advice, fadvise};
 use stale::full_disk::{self, FullDisk};
 use stale::mapping::Mapping;
@@ -122,7 +122,7 @@ fn an_open_of_an_open_file_asks_the_server() {
     server.put(&[3; 9000]);
     assert!(fs::read(&path).unwrap() == [3; 9000], "longer");
     drop(open);
-    wait_until("the file is closed below", || server.opens() == 0);
+    wait_for("the file is closed below", || server.opens() == 0);
 }
 
 /// What fdatasync(2) tells three programs that have a file open to write, after one of them wrote more than the disk takes.

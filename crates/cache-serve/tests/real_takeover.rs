@@ -8,11 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use takeover::load::{Load, content, fill};
-use takeover::{Mount, is_gone, kill, until};
+use takeover::{Mount, is_gone, kill};
 
 const NEEDS: [&str; 1] = ["/dev/fuse"];
 
@@ -36,13 +37,13 @@ fn nobody_notices_that_workers_are_killed() {
     load.run(&mount.place, &mount.below, |load| {
         for _ in 0..kills() {
             let since = load.done();
-            until("everybody to go on", || load.all_went_on(&since).then_some(()));
+            wait_for("everybody to go on", || load.all_went_on(&since));
             let worker = mount.worker();
             kill(worker, Signal::KILL);
-            until("another worker", || (mount.worker() != worker).then_some(()));
+            wait_for("another worker", || mount.worker() != worker);
         }
         let since = load.done();
-        until("everybody to go on", || load.all_went_on(&since).then_some(()));
+        wait_for("everybody to go on", || load.all_went_on(&since));
     });
     mount.umount();
     assert!(mount.ended().success(), "{}", mount.said());
@@ -77,10 +78,9 @@ fn a_worker_has_no_capabilities_and_groups_but_those_it_needs() {
         assert_eq!(bits(mount.supervisor(), key) & !supervisors, 0, "the supervisor's {key}");
     }
     // A worker that has just come up may not have dropped them yet.
-    until("a worker with few capabilities", || {
+    wait_for("a worker with few capabilities", || {
         let more = SETS.map(|key| bits(mount.worker(), key));
-        (more.iter().all(|set| set & !kept == 0) && status_of(mount.worker(), "Groups:").is_empty())
-            .then_some(())
+        more.iter().all(|set| set & !kept == 0) && status_of(mount.worker(), "Groups:").is_empty()
     });
     mount.umount();
     assert!(mount.ended().success(), "{}", mount.said());
@@ -110,9 +110,9 @@ fn without_a_supervisor_the_directory_below_shows() {
     let mut mount = Mount::with("below", &[], fill);
     let worker = mount.worker();
     kill(mount.supervisor(), Signal::KILL);
-    until("the mount's end", || (!mount.is_mounted()).then_some(()));
+    wait_for("the mount's end", || !mount.is_mounted());
     assert!(shows_below(&mount));
-    until("the worker's end", || is_gone(worker).then_some(()));
+    wait_for("the worker's end", || is_gone(worker));
     assert!(!mount.ended().success());
 }
 
@@ -130,10 +130,10 @@ fn a_mount_without_any_process_answers() {
     kill(mount.supervisor(), Signal::KILL);
     kill(worker, Signal::KILL);
     let errno = |e: std::io::Error| e.raw_os_error();
-    until("both to be gone", || (is_gone(worker) && is_gone(mount.supervisor())).then_some(()));
-    until("the end of the connection", || {
+    wait_for("both to be gone", || is_gone(worker) && is_gone(mount.supervisor()));
+    wait_for("the end of the connection", || {
         let seen = std::fs::metadata(&mount.place).err().and_then(errno);
-        (seen == Some(Errno::NOTCONN.raw_os_error())).then_some(())
+        seen == Some(Errno::NOTCONN.raw_os_error())
     });
     assert!(open.read_at(&mut [0; 8], 1 << 20).is_err());
     assert!(mount.is_mounted());
@@ -150,9 +150,9 @@ fn the_guard_takes_the_mount_away_when_both_others_are_killed() {
     kill(worker, Signal::STOP);
     kill(mount.supervisor(), Signal::KILL);
     kill(worker, Signal::KILL);
-    until("the mount's end", || (!mount.is_mounted()).then_some(()));
+    wait_for("the mount's end", || !mount.is_mounted());
     assert!(shows_below(&mount) && !mount.ended().success());
-    until("the guard's end", || is_gone(guard).then_some(()));
+    wait_for("the guard's end", || is_gone(guard));
 }
 
 fn is_taken_away(mut mount: Mount, hit: impl Fn(&Mount)) {
@@ -170,7 +170,7 @@ fn workers_that_die_of_their_own_are_given_up() {
         for _ in 0..5 {
             let worker = mount.worker();
             kill(worker, Signal::ABORT);
-            until("its end", || is_gone(worker).then_some(()));
+            wait_for("its end", || is_gone(worker));
         }
     });
 }
@@ -192,12 +192,12 @@ fn told_to_end_it_unmounts_and_serves_what_is_open() {
     let mut mount = Mount::new(fill);
     let open = File::open(mount.place.join("large1")).unwrap();
     kill(mount.supervisor(), Signal::TERM);
-    until("the mount's end", || (!mount.is_mounted()).then_some(()));
+    wait_for("the mount's end", || !mount.is_mounted());
     let mut bytes = [0; 4096];
     open.read_exact_at(&mut bytes, 1 << 20).unwrap();
     assert_eq!(bytes, content(1, (1 << 20) + 4096)[1 << 20..]);
     let myself = format!("({})", std::process::id());
-    until("word of who holds it", || mount.said().contains(&myself).then_some(()));
+    wait_for("word of who holds it", || mount.said().contains(&myself));
     drop(open);
     assert!(mount.ended().success(), "{}", mount.said());
     assert!(!Path::new(&mount.place).join("large1").exists());

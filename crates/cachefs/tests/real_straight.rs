@@ -14,6 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use eke_cache_policy::admission::{Admission, Straight, Way};
 use eke_cachefs::passthrough::Passthrough;
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use fuser::{
     BackgroundSession, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
@@ -173,9 +174,7 @@ impl Mounted {
 
     /// The kernel tells of a close later.
     fn wait_for_releases(&self, releases: u64) {
-        while self.shared.released.load(SeqCst) < releases {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("the kernel to tell of a close", || self.shared.released.load(SeqCst) >= releases);
     }
 }
 

@@ -17,6 +17,7 @@ use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::tree;
+use eke_testkit::wait::wait_for;
 use fuser::{BackgroundSession, Session};
 
 /// A mounted directory. Unmounted when dropped.
@@ -113,9 +114,7 @@ fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
 
     // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
     mounted.admission.no_passthrough("for this test".to_owned());
-    while mounted.fs.open_straight() > 0 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_for("the last open with passthrough to end", || mounted.fs.open_straight() == 0);
     let mut cached = File::open(mounted.path("file")).unwrap();
     assert_eq!(mounted.read(&cached), (now[..100].to_owned(), true));
     let mut through = String::new();

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{JoinHandle, sleep, spawn};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, UNIX_EPOCH};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Store, StoreSpec};
@@ -19,6 +19,7 @@ use eke_cachefs::node::Nobody;
 use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, Request, Session,
@@ -151,11 +152,7 @@ impl Mounted {
 
     /// Until somebody waits for what another reads.
     fn until_one_waits(&self) {
-        let until = Instant::now() + LONG;
-        while self.tier.report().waits == 0 {
-            assert!(Instant::now() < until, "the second reader never asks");
-            sleep(Duration::from_millis(5));
-        }
+        wait_for("the second reader to ask", || self.tier.report().waits > 0);
     }
 
     fn read_beside(&self, name: &str) -> JoinHandle<Vec<u8>> {

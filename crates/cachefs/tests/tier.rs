@@ -15,6 +15,7 @@ use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::judge::Judge;
 use eke_cachefs::tier::{Hands, Options, Place, Seen, Tier};
 use eke_model::units::Bytes;
+use eke_testkit::wait::wait_for;
 use proptest::prelude::*;
 
 const BLOCK: usize = 4096;
@@ -57,6 +58,15 @@ impl Set {
     fn truncate(&self, size: u64) {
         let from = size.min(self.other.metadata().unwrap().len());
         self.tier.change(self.file, from, &self.below, || self.other.set_len(size)).unwrap();
+    }
+
+    /// The kernel's time stamps are as coarse as its tick: a change within it would not show.
+    fn wait_for_next_stamp(&self) {
+        let last = self.other.metadata().unwrap();
+        wait_for("the next tick of the time stamps", || {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+            (now.tv_sec, now.tv_nsec) > (last.ctime(), last.ctime_nsec())
+        });
     }
 
     fn open(&self) -> Seen {
@@ -227,7 +237,7 @@ fn a_file_is_the_same_until_somebody_else_changes_it() {
     set.write(Place::End, &text(10, 2));
     set.truncate(100);
     assert_eq!(set.open(), Seen::Same, "our own changes are known");
-    std::thread::sleep(Duration::from_millis(30));
+    set.wait_for_next_stamp();
     set.other.write_all_at(b"x", 0).unwrap();
     assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
     set.tier.forget(set.file);
@@ -241,7 +251,7 @@ fn a_change_by_others_shows_at_our_own_next_write() {
     set.write(Place::At(0), &text(3 * BLOCK, 1));
     set.open();
     set.read(0, 3 * BLOCK);
-    std::thread::sleep(Duration::from_millis(30));
+    set.wait_for_next_stamp();
     set.other.write_all_at(b"x", 0).unwrap();
     set.write(Place::At(BLOCK as u64), b"y");
     assert_eq!(set.read(0, 1), b"x");

@@ -11,13 +11,13 @@ mod common;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::clean::{Clean, disks_and_groups};
 use common::pdf::{pdf, put, two_documents};
-use common::{Ran, command, eke, machine};
+use common::{Ran, command, eke, machine, until_begun};
 use eke_bench::desktop::viewers;
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -59,32 +59,24 @@ impl Begun {
     fn start(place: &Path, args: &[&str]) -> Self {
         let mut command = paging(place, args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(120);
         let viewer =
             |processes: &[u32]| processes.iter().any(|pid| comm(*pid).starts_with(viewers()[0].name));
-        loop {
-            let processes = below(child.id());
-            if zram_is_on() && viewer(&processes) {
-                return Self { child, processes };
-            }
-            if child.try_wait().unwrap().is_some() || Instant::now() > until {
-                let _ = child.kill();
-                panic!("no compressed variant: {}", Ran::from(child.wait_with_output().unwrap()).shown());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let (id, mut seen) = (child.id(), Vec::new());
+        let is_begun = until_begun(&mut child, || {
+            seen = below(id);
+            zram_is_on() && viewer(&seen)
+        });
+        assert!(is_begun, "no compressed variant: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+        Self { child, processes: seen }
     }
 
     /// Sends the signal, and waits until it and all that it started are gone.
     fn end(self, signal: Signal) -> Ran {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         let ran = self.child.wait_with_output().unwrap().into();
-        let until = Instant::now() + Duration::from_secs(20);
         for pid in self.processes {
-            while Path::new(&format!("/proc/{pid}")).exists() {
-                assert!(Instant::now() < until, "{} ({pid}) is left", comm(pid));
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            let is_gone = || !Path::new(&format!("/proc/{pid}")).exists();
+            wait_for(&format!("{} ({pid}) to end", comm(pid)), is_gone);
         }
         ran
     }

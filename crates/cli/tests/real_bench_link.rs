@@ -10,11 +10,11 @@
 mod common;
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use common::{Ran, command};
+use common::{Ran, command, until_begun};
 use eke_testkit::real::{lock_machine, no_program, skip};
 use eke_testkit::sshd;
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Asked with the machine held: two tests that try the same name at once are in each other's way.
@@ -53,28 +53,16 @@ fn traces() -> Vec<String> {
     found
 }
 
-fn within(time: Duration, what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + time;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}: {:?}", traces());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// An experiment that has got as far as its server.
 fn begun() -> Child {
     let mut child = bench(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(180);
     // its own: those of one that was killed live on until they are swept
     let own = format!("/run/eke/link-{}-", child.id());
-    while !traces().iter().any(|t| t.starts_with("ssh ") && t.contains(&own)) {
-        let ended = child.try_wait().unwrap();
-        if ended.is_some() || Instant::now() >= until {
-            let _ = child.kill();
-            let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-            panic!("no ssh yet: {ended:?} {:?}: {said}", traces());
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    let is_begun =
+        until_begun(&mut child, || traces().iter().any(|t| t.starts_with("ssh ") && t.contains(&own)));
+    if !is_begun {
+        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+        panic!("it ended before ssh began: {:?}: {said}", traces());
     }
     child
 }
@@ -148,5 +136,8 @@ fn ctrl_c_ends_it_and_the_next_one_sweeps_what_kill_9_left() {
     let status = interrupted.wait().unwrap();
     let said = std::io::read_to_string(interrupted.stderr.take().unwrap()).unwrap();
     assert!(status.code() == Some(1) && said.contains("interrupted"), "{said}");
-    within(Duration::from_secs(20), "something is left", || traces().is_empty());
+    wait_for("all traces to go", || {
+        let left = traces();
+        if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+    });
 }

@@ -11,10 +11,10 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::{Ran, build_cache, command};
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -74,11 +74,7 @@ fn an_interrupted_one_leaves_nothing() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mounted =
         || std::fs::read_to_string("/proc/self/mounts").unwrap().contains(dir.path().to_str().unwrap());
-    let until = Instant::now() + Duration::from_secs(60);
-    while !mounted() {
-        assert!(Instant::now() < until, "it is never mounted");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the mount", mounted);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert!(ran.status == Some(1) && ran.shown().contains("interrupted"), "{}", ran.shown());

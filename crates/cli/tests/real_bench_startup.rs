@@ -11,11 +11,11 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::clean::{Clean, disks_and_groups};
-use common::{Ran, command, eke};
+use common::{Ran, command, eke, until_begun};
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -136,18 +136,13 @@ fn begun(variant: &str, wanted: fn(u32) -> bool) -> (std::process::Child, Vec<u3
     let mut command =
         startup(&["--programs", "xterm", "--variants", variant, "--disk", "sd", "--repeats", "50"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(300);
-    loop {
-        let processes = processes();
-        if processes.iter().any(|pid| wanted(*pid)) {
-            return (child, processes);
-        }
-        if child.try_wait().unwrap().is_some() || Instant::now() > until {
-            let _ = child.kill();
-            panic!("no program: {}", Ran::from(child.wait_with_output().unwrap()).shown());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut seen = Vec::new();
+    let is_begun = until_begun(&mut child, || {
+        seen = processes();
+        seen.iter().any(|pid| wanted(*pid))
+    });
+    assert!(is_begun, "no program: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+    (child, seen)
 }
 
 fn exe(pid: u32) -> std::path::PathBuf {
@@ -192,11 +187,8 @@ fn after_a_kill_the_programs_end_and_down_takes_the_rest() {
         let (mut child, programs) = begun(variant, wanted);
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
-        let until = Instant::now() + Duration::from_secs(60);
-        while programs.iter().any(|pid| processes().contains(pid)) {
-            assert!(Instant::now() < until, "{programs:?} are left of {variant}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let left = || programs.iter().any(|pid| processes().contains(pid));
+        wait_for(&format!("{programs:?} of {variant} to end"), || !left());
         assert_ne!(traces(), clean.before, "a test that cannot fail");
         let down = eke(&["down"]);
         assert_eq!(down.status, Some(0), "{}", down.shown());

@@ -11,11 +11,11 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::clean::{Clean, disks_and_groups};
-use common::{Ran, build_cache, command, eke};
+use common::{Ran, build_cache, command, eke, until_begun};
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -126,26 +126,17 @@ fn begun(variant: &str) -> (std::process::Child, Vec<u32>) {
     let mut command = web(&["--variants", variant]);
 
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(120);
-    loop {
-        let servers = servers();
-        if servers.len() >= if variant == "eke" { 5 } else { 3 } {
-            return (child, servers);
-        }
-        if child.try_wait().unwrap().is_some() || Instant::now() > until {
-            let _ = child.kill();
-            panic!("no server: {}", Ran::from(child.wait_with_output().unwrap()).shown());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut seen = Vec::new();
+    let is_begun = until_begun(&mut child, || {
+        seen = servers();
+        seen.len() >= if variant == "eke" { 5 } else { 3 }
+    });
+    assert!(is_begun, "no server: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+    (child, seen)
 }
 
 fn are_gone(pids: &[u32]) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while pids.iter().any(|pid| servers().contains(pid)) {
-        assert!(Instant::now() < until, "{pids:?} are left");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for(&format!("{pids:?} to end"), || !pids.iter().any(|pid| servers().contains(pid)));
 }
 
 #[test]

@@ -17,7 +17,8 @@ mod ground;
 mod served;
 
 use eke_testkit::real::{lock_machine, skip};
-use ground::{Ground, no_fuse, wait_for};
+use eke_testkit::wait::wait_for;
+use ground::{Ground, no_fuse};
 use served::{get, port_of, serving};
 
 #[test]

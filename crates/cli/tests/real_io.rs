@@ -19,7 +19,11 @@ use common::{Ran, build_io, command};
 use eke_apply::journal;
 use eke_linux::Root;
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
+use eke_testkit::wait::wait_at_most;
 use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Before it changes anything an experiment measures for minutes.
+const LONG: Duration = Duration::from_secs(600);
 
 fn lacks(programs: &[&str]) -> Option<String> {
     lacking(&["/dev/fuse", "/dev/loop-control"]).or_else(|| no_program(programs))
@@ -61,11 +65,11 @@ fn queue(device: &str, file: &str) -> String {
 }
 
 fn until(what: &str, child: &mut Child, mut holds: impl FnMut() -> bool) {
-    while !holds() {
+    wait_at_most(LONG, what, || {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none(), "it ended ({ended:?}) before {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        holds()
+    });
 }
 
 /// A loop device over a file, taken away when dropped.

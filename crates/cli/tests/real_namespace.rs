@@ -11,10 +11,10 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::{Ran, build_agent, eke, machine, ran};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use eke_testkit::wait::wait_for;
 
 /// Undone by hand if `down` does not, whatever the test does.
 struct Undo;
@@ -47,14 +47,6 @@ fn up_inside() {
 fn shown() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/swaps").unwrap();
     text.lines().skip(1).filter_map(|l| Some(l.split_whitespace().next()?.to_owned())).collect()
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < until, "waited 30 s for {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]

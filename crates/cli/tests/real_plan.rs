@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use common::{build_agent, eke, machine};
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::wait_for;
 
 const ZRAM: &[&str] = &["/sys/class/zram-control"];
 
@@ -25,14 +26,6 @@ struct Down;
 impl Drop for Down {
     fn drop(&mut self) {
         eke(&["down"]);
-    }
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < until, "waited 30 s for {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -18,6 +18,7 @@ use eke_bench::desktop::{needs, viewers};
 use eke_bench::session::{Act, Ballast, End, Event, Spec};
 use eke_model::units::Bytes;
 use eke_testkit::real;
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 const PAGES: u32 = 6;
@@ -227,9 +228,7 @@ fn a_session_that_is_told_to_end_or_dies_leaves_nothing() {
         kill_process(Pid::from_child(&driver.child), signal).unwrap();
         driver.child.wait().unwrap();
         let left = || children.iter().any(|(pid, _)| Path::new(&format!("/proc/{pid}")).exists());
-        while left() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        wait_for("its processes to end", || !left());
         // The next session would remove it.
         let home = format!("eke-session-{}-", driver.child.id());
         for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::{Public, build_agent, eke, machine};
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::wait_for;
 
 /// Killed and waited for, whatever the test does; `down` after that.
 struct Ends(Vec<Child>);
@@ -49,9 +50,7 @@ fn twins(public: &Public) -> Vec<Child> {
     };
     let children = (1..4).map(twin).collect::<Vec<_>>();
     for child in &children {
-        while resident_kib(child.id()) < 250 << 10 {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        wait_for("the twin's pages", || resident_kib(child.id()) >= 250 << 10);
     }
     children
 }
@@ -99,14 +98,6 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
 fn swapped_kib() -> u64 {
     let text = std::fs::read_to_string("/proc/swaps").expect("/proc/swaps");
     text.lines().skip(1).filter_map(|l| l.split_whitespace().nth(3)?.parse::<u64>().ok()).sum()
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while !done() {
-        assert!(std::time::Instant::now() < until, "waited 30 s for {what}");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
 }
 
 #[test]

@@ -12,10 +12,10 @@ mod common;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use common::{CHROMIUM, Public, Ran, chromium, command, eke, is_root};
 use eke_testkit::real::skip;
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 const EKE: &str = env!("CARGO_BIN_EXE_eke");
@@ -50,15 +50,11 @@ impl Place {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let since = Instant::now();
-        while !eke(&["report", &output, "--csv", "/dev/null", "--force", "--json"])
-            .stdout
-            .contains("complete")
-        {
+        wait_for("samples", || {
             assert!(recorder.try_wait().unwrap().is_none(), "the recorder ended");
-            assert!(since.elapsed() < Duration::from_secs(60), "no samples");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            let report = eke(&["report", &output, "--csv", "/dev/null", "--force", "--json"]);
+            report.stdout.contains("complete")
+        });
         recorder
     }
 

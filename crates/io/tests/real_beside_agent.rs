@@ -17,9 +17,9 @@ use eke_model::snapshot::{Applied, Bounds, IoState};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
+use eke_testkit::wait::{RaiseOnDrop, wait_for};
 
 const LEVERS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Killed and waited for, also when the test fails.
 struct Agent(Child);
@@ -123,15 +123,15 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
     let done = AtomicBool::new(false);
     let governs = || state::load::<IoState>(&root, state::IO).filter(|io| io.changes > 0);
     let (turned, is_beside, entries, at_work) = std::thread::scope(|scope| {
+        let _end = RaiseOnDrop(&done);
         let loading = scope.spawn(|| load(disk.device(), &done));
-        while governs().is_none() && matches!(agent.0.try_wait(), Ok(None)) && !loading.is_finished() {
-            std::thread::sleep(PAUSE);
-        }
+        wait_for("a knob that is set, or an end", || {
+            governs().is_some() || !matches!(agent.0.try_wait(), Ok(None)) || loading.is_finished()
+        });
         let is_beside = governs().is_some_and(|io| parent_of(io.pid) == Some(agent.0.id()));
         let seen = (governs(), is_beside, journal::entries(&root), settings(&root, &device));
         // under load, so that it takes as long as it may
         agent.kill();
-        done.store(true, Ordering::Relaxed);
         seen
     });
     let io = turned.expect("the agent, its companion or the load ended before a lever was turned");
@@ -139,9 +139,7 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
     assert!(is_beside, "the agent started it: {io:?}");
     assert_ne!(at_work, before, "{io:?}");
     assert_eq!(entries.unwrap().len(), 1);
-    while is_alive(io.pid) {
-        std::thread::sleep(PAUSE);
-    }
+    wait_for("the governor to end", || !is_alive(io.pid));
     assert_eq!(settings(&root, &device), before);
     assert!(journal::entries(&root).unwrap().is_empty());
     disk.detach().unwrap();

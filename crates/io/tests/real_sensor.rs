@@ -14,6 +14,7 @@ use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
+use eke_testkit::wait::wait_for;
 
 /// fio's completion latencies in nanoseconds: the half and 99 of 100 are below.
 #[expect(clippy::unwrap_used, reason = "test code")]
@@ -111,9 +112,8 @@ fn a_disk_that_is_unplugged_is_gone_and_no_error() {
         Direct::open(&disk.0).write(0, 1).unwrap();
         assert!(local.window().unwrap().device(&device).is_some_and(|d| !d.classes.is_empty()));
         disk.detach();
-        while Root::host().read(format!("sys/block/{device}/size")).is_ok_and(|size| size.trim() != "0") {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let size = || Root::host().read(format!("sys/block/{device}/size"));
+        wait_for("the loop device to have no disk", || size().map_or(true, |size| size.trim() == "0"));
         let window = local.window().unwrap();
         assert!(window.gone.contains(&device) && window.device(&device).is_none(), "{:?}", window.gone);
         assert!(local.window().unwrap().gone.is_empty(), "once");

@@ -14,6 +14,7 @@ use eke_linux::Root;
 use eke_prefetch_model::{Ended, Kind, Pages, Span};
 use eke_prefetchd::trace::{News, Way, available};
 use eke_testkit::real::{SameDisks, skip};
+use eke_testkit::wait::wait_for;
 use tracing::{Disk, Session, touched};
 
 /// What the machine must look like again at the end, and why the test cannot run.
@@ -341,9 +342,10 @@ fn nothing_stays_attached() {
         "only exec and exit while nothing is learned: {programs:?} {links}"
     );
     let mut child = tracing::shell(&disk.place(), "exit 0");
-    while session.learning() == 0 {
+    wait_for("a launch that is learned", || {
         session.turn();
-    }
+        session.learning() > 0
+    });
     assert_eq!(held().1, programs.len(), "all of them while something is learned");
     drop(child.stdin.take());
     assert!(child.wait().is_ok());
@@ -352,11 +354,8 @@ fn nothing_stays_attached() {
     drop(session);
     assert_eq!(held().1, 0);
     // the kernel lets go of programs when all processors have left them
-    let is_gone = (0..100).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        !libbpf_rs::query::ProgInfoIter::default().any(|program| programs.contains(&program.id))
-    });
-    assert!(is_gone, "{programs:?}");
+    let loaded = || libbpf_rs::query::ProgInfoIter::default();
+    wait_for("the programs to go", || !loaded().any(|program| programs.contains(&program.id)));
 }
 
 #[test]

@@ -5,7 +5,6 @@ mod common;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 use common::{ScratchSwap, groups, stressor};
 use eke_apply::cgroup;
@@ -14,6 +13,7 @@ use eke_model::units::Bytes;
 use eke_sandbox::cgroup_box::{self, BoxSpec, Error, Output, Report, Swap};
 use eke_sandbox::stressor::{StressorReport, StressorSpec};
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::RaiseOnDrop;
 
 const ZRAM: &str = "/sys/class/zram-control/hot_add";
 
@@ -50,7 +50,7 @@ fn exit_status_signal_and_output_are_the_commands() {
     let report = run(&shell("echo hello; exit 7"));
     assert_eq!((report.exit_code, report.signal, report.exit_code()), (Some(7), None, 7));
     assert_eq!(report.stdout.as_deref(), Some("hello\n"));
-    assert!(report.peak > Bytes(0) && report.seconds < 5.0, "{report:?}");
+    assert!(report.peak > Bytes(0) && report.seconds > 0.0, "{report:?}");
     let report = run(&shell("kill -TERM $$"));
     assert_eq!((report.signal, report.oom_killed, report.exit_code()), (Some(15), false, 143));
     let report = run(&shell("kill -KILL $$"));
@@ -139,7 +139,7 @@ fn a_box_over_budget_is_killed_although_the_kernel_would_let_it_run() {
     drop(swap);
     eprintln!("{}", serde_json::to_string_pretty(&report).unwrap());
     assert!(report.over_budget && report.oom_killed && report.oom_kills >= 1, "{report:?}");
-    assert!(report.seconds < 20.0, "{report:?}");
+    assert_eq!((report.exit_code, report.stdout.as_deref()), (None, Some("")), "before its passes are done");
 }
 
 #[test]
@@ -149,15 +149,14 @@ fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
     }
     let _machine = lock_machine();
     let stop = AtomicBool::new(false);
-    let begun = Instant::now();
     let report = std::thread::scope(|threads| {
+        let end = RaiseOnDrop(&stop);
         let running = threads.spawn(|| cgroup_box::run(&Root::host(), &shell("sleep 1000"), &stop));
-        std::thread::sleep(Duration::from_millis(300));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        common::wait_for_box(std::process::id(), 1);
+        drop(end);
         running.join().unwrap().unwrap()
     });
-    assert!(report.interrupted && !report.oom_killed, "{report:?}");
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(report.interrupted && !report.oom_killed && report.exit_code.is_none(), "{report:?}");
 }
 
 /// The supervisor that the next test kills: this test program again.
@@ -182,9 +181,7 @@ fn after_kill_9_of_the_supervisor_a_sweep_leaves_nothing() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mine = format!("box-{}-", supervisor.id());
-    let found = common::wait_for(|| groups().into_iter().find(|g| g.starts_with(&mine)));
-    std::thread::sleep(Duration::from_millis(200));
+    let found = common::wait_for_box(supervisor.id(), 2);
     assert!(cgroup::sweep(&Root::host()).unwrap().is_empty(), "its owner lives");
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();

@@ -87,18 +87,15 @@ fn every_offered_algorithm_has_figures_and_no_device_is_left() {
     let before = zram::devices(&root).unwrap();
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
     assert_eq!(zram::devices(&root).unwrap(), before);
-    assert!(!m.estimated && m.pages.sampled >= 4096, "{:?}", m.pages);
-    assert!(m.took_ms < 4000, "{} ms", m.took_ms);
+    let most = Limits::default().pages as u64;
+    assert!(!m.estimated && (1000..=most).contains(&m.pages.sampled), "{:?}", m.pages);
     let offered = m.zram_features.as_ref().unwrap().algorithms.clone();
     assert!(!offered.is_empty());
     for name in &offered {
         let row = m.algorithms.iter().find(|a| &a.name == name).unwrap();
         assert!(row.unusable.is_none() && !row.estimated && row.in_zram, "{row:?}");
         assert!(row.ratio > 1.0 && row.ratio_low <= row.ratio && row.ratio_low > 0.5, "{row:?}");
-        assert!(
-            row.pages >= 1000 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99,
-            "{row:?}"
-        );
+        assert!(row.pages > 0 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99, "{row:?}");
         assert!(row.store_p50.0 > 0 && row.load_p50.0 > 0, "{row:?}");
     }
 }

@@ -11,6 +11,7 @@ use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Swap};
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::{RaiseOnDrop, wait_for};
 
 const BOX: Bytes = Bytes::mib(48);
 /// The pages are of one repeated word, which cost zram nothing: a device that holds this much is all that it takes.
@@ -73,17 +74,15 @@ fn the_processes_of_a_box_are_found_and_no_others() {
     spec.output = Output::Capture;
     let stop = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
+        let end = RaiseOnDrop(&stop);
         let run = scope.spawn(|| cgroup_box::run(&root, &spec, &stop));
+        // A shell and two that sleep, should the box start.
         let mut found: Vec<u32> = Vec::new();
-        // A shell and two that sleep; not forever, should the box not start.
-        for _ in 0..500 {
+        wait_for("three processes in the box, or its end", || {
             found = processes_in_boxes(&root);
-            if found.len() == 3 || run.is_finished() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            found.len() == 3 || run.is_finished()
+        });
+        drop(end);
         run.join().unwrap().unwrap();
         found
     });

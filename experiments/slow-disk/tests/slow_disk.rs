@@ -11,6 +11,7 @@ use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, sweep};
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::io::Errno;
 
 const SIZE: Bytes = Bytes::mib(32);
@@ -250,9 +251,7 @@ fn a_copy_of_a_mount_from_it_is_said_with_who_has_it() {
     drop(namespace);
     // with its last user the device lets go by itself
     let file = format!("/sys/block/{}/loop/backing_file", device.trim_start_matches("/dev/"));
-    while Path::new(&file).exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_for("the loop device to be free", || !Path::new(&file).exists());
 }
 
 #[test]

@@ -4,8 +4,10 @@
 //! - [`tree`]: a directory as data, for comparing before and after
 //! - [`real`]: what tests of the real kernel share: a lock, and skipping with a reason
 //! - [`sshd`]: a real ssh server of a test's own
+//! - [`wait`]: waiting for a condition
 
 pub mod fake_kernel;
 pub mod real;
 pub mod sshd;
 pub mod tree;
+pub mod wait;

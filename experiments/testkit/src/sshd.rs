@@ -5,16 +5,15 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::real::{lacking, no_program};
 use crate::tree::put;
+use crate::wait::wait_for;
 
 /// How the client's configuration calls it.
 pub const HOST: &str = "far";
-const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Why there can be none here; it is started as root, for root.
 ///
@@ -48,11 +47,7 @@ impl Server {
         let mut command = Command::new("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f"]).arg(dir.path().join("sshd_config")).stderr(Stdio::null());
         let child = command.spawn().expect("sshd starts");
-        let until = Instant::now() + LISTENS_WITHIN;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < until, "sshd does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("sshd to listen", || TcpStream::connect(("127.0.0.1", port)));
         Self { dir, child }
     }
 

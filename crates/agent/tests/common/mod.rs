@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_agent::clock::{Clock, SystemClock};
 use eke_agent::companion::Companion;
@@ -18,6 +18,7 @@ use eke_agent::{Ended, run, socket};
 use eke_linux::settings;
 use eke_model::snapshot::{Response, Snapshot};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::wait::wait_for;
 
 /// An agent in a thread.
 pub struct Agent {
@@ -97,6 +98,15 @@ impl Connection {
         }
     }
 
+    /// Does the agent still hold it, with nothing to tell?
+    pub fn is_open(&mut self) -> bool {
+        let stream = self.0.get_mut();
+        stream.set_nonblocking(true).unwrap();
+        let read = stream.read(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        read.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     pub fn ask(&mut self, line: &str) -> Response {
         self.send(format!("{line}\n").as_bytes());
         self.receive().unwrap()
@@ -162,18 +172,10 @@ pub fn spawn_logging(dir: &Path, log: Stdio) -> Process {
     command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(log);
     let mut process = Process(command.spawn().unwrap());
     let pid = process.0.id().to_string();
-    until("the agent answers or ends", || {
+    wait_for("the agent to answer or to end", || {
         let holds = std::fs::read_to_string(dir.join("run/eke/agent.lock")).is_ok_and(|t| t.trim() == pid);
         process.0.try_wait().unwrap().is_some()
             || (holds && UnixStream::connect(dir.join(socket::FILE)).is_ok())
     });
     process
-}
-
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < end, "it never came to this: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

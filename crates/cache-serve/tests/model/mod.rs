@@ -7,19 +7,10 @@ pub mod mount;
 pub mod tools;
 pub mod tree;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than anything that a test waits for may take.
 pub const LONG: Duration = Duration::from_secs(30);
-
-/// Waits until `look` says that it is so.
-pub fn wait_until(what: &str, mut look: impl FnMut() -> bool) {
-    let end = Instant::now() + LONG;
-    while !look() {
-        assert!(Instant::now() < end, "it did not come: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// Bytes that tell where they are: never 0, compressible as text is, different for each `seed`.
 pub fn pattern(seed: u8, offset: u64, len: usize) -> Vec<u8> {

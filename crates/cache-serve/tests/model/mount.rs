@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
 use eke_model::units::Bytes;
+use eke_testkit::wait::wait_for;
 use rustix::mount::{UnmountFlags, unmount};
 use tempfile::TempDir;
 
@@ -109,7 +110,7 @@ impl Mount {
         let pid = rustix::process::Pid::from_raw(worker as i32).unwrap();
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         let next = || child_of(self.server.id()).is_some_and(|pid| pid != worker);
-        super::wait_until("another worker", next);
+        wait_for("another worker", next);
         // It is ready when it has answered.
         let _ = std::fs::metadata(self.place.join(format!("nothing after {worker}")));
     }

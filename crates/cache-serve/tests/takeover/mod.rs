@@ -6,17 +6,14 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
 use eke_cache_mounts::status::{Ready, Start};
 use eke_model::units::Bytes;
+use eke_testkit::wait::wait_for;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-
-/// A hung test fails after this long; nothing is measured by it.
-const LONG: Duration = Duration::from_secs(60);
 
 /// A directory tree that is served by the real program.
 pub struct Mount {
@@ -45,7 +42,7 @@ impl Mount {
     }
 
     pub fn worker(&self) -> u32 {
-        until("a worker", || child_of(self.ready.pid))
+        wait_for("a worker", || child_of(self.ready.pid))
     }
 
     pub fn supervisor(&self) -> u32 {
@@ -56,7 +53,7 @@ impl Mount {
     pub fn guard(&self) -> u32 {
         let (supervisor, worker) = (self.supervisor(), self.worker());
         let others = |pid: &u32| session(*pid) == Some(supervisor) && ![supervisor, worker].contains(pid);
-        until("the guard", || pids().find(others))
+        wait_for("the guard", || pids().find(others))
     }
 
     pub fn is_mounted(&self) -> bool {
@@ -66,7 +63,7 @@ impl Mount {
 
     /// Waits for the supervisor's end.
     pub fn ended(&mut self) -> ExitStatus {
-        until("the supervisor's end", || self.server.try_wait().unwrap())
+        wait_for("the supervisor's end", || self.server.try_wait().unwrap())
     }
 
     pub fn umount(&self) {
@@ -120,18 +117,6 @@ fn settings(below: &Path, place: &Path) -> Settings {
         others: false,
         straight: Straight::Never,
         watch: true,
-    }
-}
-
-/// Waits until there is one.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + LONG;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

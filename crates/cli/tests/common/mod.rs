@@ -8,7 +8,10 @@ pub mod terminal;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use eke_testkit::wait::wait_at_most;
 
 /// What a run of `eke` gave.
 #[derive(Debug)]
@@ -50,6 +53,25 @@ pub fn command(args: &[&str]) -> Command {
 
 pub fn eke(args: &[&str]) -> Ran {
     command(args).output().expect("eke starts").into()
+}
+
+/// Killed where the test fails.
+struct Experiment<'a>(&'a mut Child);
+
+impl Drop for Experiment<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.kill();
+        }
+    }
+}
+
+/// Waits until an experiment is so far; `false` if it ended before.
+pub fn until_begun(child: &mut Child, mut is_begun: impl FnMut() -> bool) -> bool {
+    let experiment = Experiment(child);
+    wait_at_most(Duration::from_secs(300), "the experiment to begin", || {
+        if is_begun() { Some(true) } else { experiment.0.try_wait().unwrap().map(|_| false) }
+    })
 }
 
 /// Another command, which runs `eke`.

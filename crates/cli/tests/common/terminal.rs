@@ -1,14 +1,12 @@
 //! A terminal of a test's own (script(1)), and what is on its screen.
 
+use eke_testkit::wait::wait_for;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 const SIZE: (u16, u16) = (24, 80);
-/// A screen that has not come by then does not come.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A command on a terminal of 80x24; what it writes goes to the screen.
 pub struct Terminal {
@@ -51,15 +49,10 @@ impl Terminal {
 
     /// Waits until `what` is on the screen, and gives all of it.
     pub fn shows(&self, what: &str) -> String {
-        let since = Instant::now();
-        loop {
+        wait_for(&format!("{what:?} on the screen"), || {
             let text = self.text();
-            if text.contains(what) {
-                return text;
-            }
-            assert!(since.elapsed() < PATIENCE, "no {what:?} on:\n{text}");
-            thread::sleep(Duration::from_millis(20));
-        }
+            if text.contains(what) { Ok(text) } else { Err(text) }
+        })
     }
 
     /// Types.
@@ -75,18 +68,13 @@ impl Terminal {
     }
 
     fn shows_nothing_of_it(&self) {
-        let since = Instant::now();
-        loop {
-            let (alternate, hidden) = {
-                let parser = self.screen.lock().unwrap();
-                (parser.screen().alternate_screen(), parser.screen().hide_cursor())
-            };
-            if !alternate && !hidden {
-                return;
+        wait_for("the usual screen with its cursor", || {
+            let parser = self.screen.lock().unwrap();
+            match (parser.screen().alternate_screen(), parser.screen().hide_cursor()) {
+                (false, false) => Ok(()),
+                (alternate, hidden) => Err(format!("alternate screen {alternate}, cursor hidden {hidden}")),
             }
-            assert!(since.elapsed() < PATIENCE, "alternate screen {alternate}, cursor hidden {hidden}");
-            thread::sleep(Duration::from_millis(20));
-        }
+        });
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_bench::tabs::Spec;
 use eke_bench::tabs::launch::{self, Launched};
 use eke_bench::tabs::wire::{self, Inbox, Message};
+use eke_testkit::wait::wait_for;
 use serde_json::{Value, json};
 
 use crate::common::CHROMIUM;
@@ -83,24 +84,15 @@ impl Browser {
 
     /// Waits until the text of an element satisfies, and gives it.
     pub fn until(&mut self, selector: &str, what: &str, holds: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + Duration::from_secs(60);
-        loop {
+        wait_for(&format!("{selector} to be {what}"), || {
             let text = self.text(selector);
-            if holds(&text) {
-                return text;
-            }
-            assert!(Instant::now() < end, "{selector} never was {what}: {text}; console: {:?}", self.console);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            if holds(&text) { Ok(text) } else { Err(format!("{text}; console: {:?}", self.console)) }
+        })
     }
 
     /// Waits until an expression is this number.
     pub fn until_value(&mut self, expression: &str, number: u64) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.value(expression).as_u64() != Some(number) {
-            assert!(Instant::now() < end, "{expression} never was {number}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        wait_for(&format!("{expression} to be {number}"), || self.value(expression).as_u64() == Some(number));
     }
 
     pub fn press(&mut self, key: &str) {

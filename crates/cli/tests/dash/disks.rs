@@ -9,10 +9,11 @@ use eke_model::snapshot::{AgentState, IoLatency, IoState, Response, Snapshot};
 use eke_model::units::Nanos;
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::tree;
+use eke_testkit::wait::wait_for;
 
 use crate::browser::Browser;
 use crate::common::eke;
-use crate::ground::{Ground, until};
+use crate::ground::Ground;
 use crate::page::keep;
 use crate::prometheus::Prometheus;
 
@@ -175,7 +176,7 @@ fn prometheus_and_eke_agree_on_a_percentile() {
     let prometheus = Prometheus::scraping(&ground, &address);
     let reads = "eke_io_latency_seconds";
     let count = format!("{reads}_count{{operation=\"read\"}}");
-    until("a scrape", || prometheus.query(&count) == Some(3090.0));
+    wait_for("a scrape", || prometheus.query(&count) == Some(3090.0));
     let theirs = format!("histogram_quantile(0.99,{reads}_bucket{{operation=\"read\"}})");
     let theirs_ns = prometheus.query(&theirs).unwrap() * 1e9;
     let ours_ns = busy().latencies[0].all.quantile_ns(0.99).unwrap();

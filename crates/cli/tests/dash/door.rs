@@ -5,9 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::common::{Public, command, eke, is_root};
-use crate::ground::{Ground, get, port_of, serving, until};
+use crate::ground::{Ground, get, port_of, serving};
 use eke_testkit::real::skip;
 use eke_testkit::tree;
+use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -32,7 +33,7 @@ fn on_loopback_only_this_machines_names_are_answered() {
         assert!(page.head.contains(header), "{header} lacks in {}", page.head);
     }
     assert!(!page.head.contains("access-control"), "{}", page.head);
-    until("a view", || !get(to, "/now", &["Host: localhost"]).body.contains("\"view\":null"));
+    wait_for("a view", || !get(to, "/now", &["Host: localhost"]).body.contains("\"view\":null"));
     let now = get(to, "/now?span=hour", &["Host: localhost"]);
     assert!(
         now.head.contains("content-type: application/json") && now.body.contains("\"classroom\""),
@@ -77,7 +78,7 @@ fn a_history_that_is_none_is_set_aside_and_what_was_recorded_is_there_again() {
         let now: serde_json::Value = serde_json::from_str(&body).unwrap();
         (now["points"]["at"].as_array().unwrap().len(), now["view"]["notes"].to_string())
     };
-    until("a point of the hour", || points(&address).0 > 0);
+    wait_for("a point of the hour", || points(&address).0 > 0);
     let (_, notes) = points(&address);
     assert!(notes.contains("not an SQLite file") && notes.contains("history.db.broken-1"), "{notes}");
     assert_eq!(std::fs::read_to_string(ground.path("history.db.broken-1")).unwrap(), "my thesis");
@@ -88,7 +89,7 @@ fn a_history_that_is_none_is_set_aside_and_what_was_recorded_is_there_again() {
     let mut dash = dash;
     assert_eq!(dash.0.wait().unwrap().code(), Some(0));
     let (_dash, address) = ground.serve(&args);
-    until("the hour is there again", || points(&address).0 > 0 && points(&address).1 != "null");
+    wait_for("the hour is there again", || points(&address).0 > 0 && points(&address).1 != "null");
     assert_eq!(points(&address).1, "[]");
 }
 
@@ -117,7 +118,7 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
     dash.env_remove("XDG_STATE_HOME").env("HOME", "/nonexistent");
     let (_dash, address) = serving(dash);
     let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
-    until("a view", || !now().contains("\"view\":null"));
+    wait_for("a view", || !now().contains("\"view\":null"));
     let now: serde_json::Value = serde_json::from_str(&now()).unwrap();
     let view = &now["view"];
     assert_eq!(view["snapshot"]["agent"]["pid"], agent.pid());

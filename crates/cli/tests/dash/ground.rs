@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_apply::session::Session;
 use eke_apply::state;
@@ -16,6 +16,7 @@ use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;
 use eke_swap::measure::figures::{AlgorithmFigures, Measured};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::wait::wait_for;
 
 use crate::common::{build_agent, command};
 
@@ -37,14 +38,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "it never came to this: {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -128,7 +121,7 @@ impl Ground {
         let socket = self.machine.dir().join("run/eke/agent.sock");
         let pid = agent.pid().to_string();
         let lock = self.machine.dir().join("run/eke/agent.lock");
-        until("the agent answers", || {
+        wait_for("the agent answers", || {
             std::fs::read_to_string(&lock).is_ok_and(|t| t.trim() == pid)
                 && UnixStream::connect(&socket).is_ok()
         });

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 use eke_dash::history::file;
 use eke_dash::history::series::COUNT;
 use eke_testkit::real::{no_program, skip};
+use eke_testkit::wait::wait_for;
 
 use crate::browser::Browser;
-use crate::ground::{AVAILABLE, Ground, until};
+use crate::ground::{AVAILABLE, Ground};
 
 const STATE: &str = "#state-text";
 const TILES: &str = "#tiles";
@@ -106,6 +107,11 @@ fn plan_and_journal(browser: &mut Browser) {
     browser.until("#journal button", "pressed", |t| t == "Copied" || t.starts_with("Selected"));
 }
 
+/// Of an attribute; 0 while there is none.
+fn number(attribute: &serde_json::Value) -> u32 {
+    attribute.as_str().map_or(0, |text| text.parse().unwrap())
+}
+
 #[test]
 fn it_is_for_keyboards_and_readers_too() {
     if let Some(why) = lacking() {
@@ -118,9 +124,7 @@ fn it_is_for_keyboards_and_readers_too() {
     browser.go_to(&address);
     browser.until(TILES, "there", |t| t.contains("420 MiB"));
     let rows = "document.querySelector('#memory .plot').getAttribute('aria-valuenow')";
-    while browser.value(rows).as_str().is_none_or(|n| n.parse::<u32>().unwrap() < 3) {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    wait_for("three points", || number(&browser.value(rows)) >= 3);
     browser.value("document.querySelector('#memory .plot').focus()");
     browser.press("Home");
     browser.press("ArrowRight");
@@ -132,7 +136,9 @@ fn it_is_for_keyboards_and_readers_too() {
     );
     let when = browser.text("#memory .when");
     assert!(when.starts_with("at "), "{when}");
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let newest = "document.querySelector('#memory .plot').getAttribute('aria-valuemax')";
+    let before = number(&browser.value(newest));
+    wait_for("the next point", || number(&browser.value(newest)) > before);
     assert_eq!(browser.text("#memory .when"), when, "the cursor stays at its time");
     browser.press("Escape");
     assert_eq!(browser.text("#memory .when"), "");
@@ -266,7 +272,7 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
             browser.until(TILES, "there", |t| t.contains("420 MiB"));
             let span = if dark { "day" } else { "hour" };
             browser.value(&format!("document.querySelector('input[value={span}]').click()"));
-            until("the past is drawn", || browser.value("document.querySelector('#launches [data-key=launches]')?.getAttribute('d').match(/L/g)?.length > 600") == true);
+            wait_for("the past is drawn", || browser.value("document.querySelector('#launches [data-key=launches]')?.getAttribute('d').match(/L/g)?.length > 600") == true);
             fits(&mut browser, name, size.0);
             keep(&format!("{name}-{span}.png"), &browser.picture());
             browser.value("getComputedStyle(document.body).backgroundColor")

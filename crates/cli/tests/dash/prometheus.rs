@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::tree;
+use eke_testkit::wait::wait_for;
 use serde_json::Value;
 
 use crate::common::eke;
-use crate::ground::{AVAILABLE, Ground, Process, get, port_of, until};
+use crate::ground::{AVAILABLE, Ground, Process, get, port_of};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
@@ -36,7 +37,7 @@ impl Prometheus {
         prometheus.arg(format!("--storage.tsdb.path={}", ground.path("data").display()));
         prometheus.arg(format!("--web.listen-address={port}")).stdin(Stdio::null()).stderr(Stdio::null());
         let process = Process(prometheus.spawn().unwrap());
-        until("Prometheus listens", || std::net::TcpStream::connect(port).is_ok());
+        wait_for("Prometheus listens", || std::net::TcpStream::connect(port).is_ok());
         Self { port, _process: process }
     }
 
@@ -103,11 +104,11 @@ fn a_real_prometheus_scrapes_and_a_query_returns_the_value() {
     let prometheus = Prometheus::scraping(&ground, &address);
     let query = |text: &str| prometheus.query(text);
     let mib = |n: u64| Some((n << 20) as f64);
-    until("a scrape", || query("eke_available_bytes") == mib(AVAILABLE));
+    wait_for("a scrape", || query("eke_available_bytes") == mib(AVAILABLE));
     assert_eq!(query("sum(eke_memory_bytes)"), mib(1000));
     assert_eq!(query("eke_pressure_seconds_total{resource=\"memory\",tasks=\"some\"}"), Some(1.5));
     assert_eq!(query("eke_agent_up"), Some(1.0));
     assert_eq!(query("up"), Some(1.0));
     ground.memory(100, 111);
-    until("the next scrapes", || query("eke_available_bytes") == mib(111));
+    wait_for("the next scrapes", || query("eke_available_bytes") == mib(111));
 }

@@ -197,14 +197,6 @@ pub fn signal(pid: u64, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while !done() {
-        assert!(std::time::Instant::now() < until, "waited 30 s for {what}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
-
 /// Root with FUSE, or the reason.
 pub fn no_fuse() -> Option<String> {
     lacking(&["/dev/fuse"])

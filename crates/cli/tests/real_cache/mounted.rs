@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::Stdio;
 
 use eke_testkit::real::{no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
-use super::ground::{Ground, NOBODY, no_fuse, signal, wait_for};
+use super::ground::{Ground, NOBODY, no_fuse, signal};
 use crate::common::{Ran, eke, is_root};
 
 /// A mount from start to end, by whoever `ground` is for.

@@ -7,9 +7,10 @@ use eke_linux::Root;
 use eke_prefetch_model::Kind;
 use eke_prefetchd::fetch::glance::Seen;
 use eke_prefetchd::fetch::{Fetcher, Haste, Limits, Want};
+use eke_testkit::wait::wait_for;
 
 use super::silent::{Silence, Silent};
-use super::stage::{LONG, Stage, quick, until, wait, whole};
+use super::stage::{LONG, Stage, quick, wait, whole};
 use super::{fetcher, known_quick, pages};
 
 /// Threads are counted by their name, which those of the other test have, too.
@@ -67,7 +68,7 @@ fn nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever() {
         assert_eq!(seen, [Some(Seen::There)], "nothing of it is looked at");
     }
     // Who has answered ends a moment later.
-    until("none of them hangs", || threads() == before);
+    wait_for("none of them hangs", || threads() == before);
     // Where nothing is barred only so many hang.
     let other = Fetcher::new(Root::host(), limits);
     for _ in 0..20 {
@@ -75,7 +76,7 @@ fn nobody_waits_for_a_glance_that_hangs_and_it_is_not_tried_for_ever() {
     }
     assert_eq!(threads(), before + 4);
     silent.answer();
-    until("all end once it answers", || threads() == 0);
+    wait_for("all end once it answers", || threads() == 0);
     // Then there are glances again; what cannot be opened is nothing that could be read.
     assert_eq!(other.glance(vec![hangs], Haste::AtExec, LONG).unwrap(), [Some(Seen::There)]);
 }

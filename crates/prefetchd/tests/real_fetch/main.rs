@@ -20,10 +20,11 @@ use eke_prefetchd::disk::{DiskKind, Figures, Measured, Target, below, decide, me
 use eke_prefetchd::fetch::{Ended, Fetcher, Haste, Limits, Want};
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::wait::wait_for;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use self::silent::{Silence, Silent};
-use self::stage::{Stage, pages, quick, resident, run, until, wait, want, whole};
+use self::stage::{Stage, pages, quick, resident, run, wait, want, whole};
 
 fn fetcher() -> Fetcher {
     Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
@@ -202,7 +203,7 @@ fn a_fetch_that_is_stopped_ends_and_says_what_is_left() {
     let wanted = whole(&path);
     stage.cool();
     let fetch = fetcher().start(vec![wanted], Haste::AtExec).unwrap();
-    until("something is fetched", || fetch.report().pieces > 0);
+    wait_for("something is fetched", || fetch.report().pieces > 0);
     fetch.stop();
     let report = wait(&fetch);
     assert_eq!(report.ended, Some(Ended::Stopped));
@@ -218,7 +219,7 @@ fn without_memory_to_spare_nothing_is_read_ahead() {
     stage.cool();
     let fetcher = Fetcher::new(Root::host(), Limits { reserve_bytes: u64::MAX, ..Limits::default() });
     let fetch = fetcher.start(vec![wanted.clone()], Haste::Ahead).unwrap();
-    until("it waits for memory", || fetch.report().waits_for_memory == 1);
+    wait_for("it waits for memory", || fetch.report().waits_for_memory == 1);
     fetch.stop();
     assert_eq!((wait(&fetch).fetched_bytes, fetch.report().left_bytes), (0, 4 << 20));
     let report = wait(&fetcher.start(vec![wanted], Haste::AtExec).unwrap());
@@ -274,16 +275,16 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     fetcher.know(vec![figures(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
     stage.cool();
     let fetch = fetcher.start(vec![wanted], Haste::Ahead).unwrap();
-    until("it reads", || fetch.report().pieces >= 3);
+    wait_for("it reads", || fetch.report().pieces >= 3);
     let waits = fetch.report().waits_for_disk;
     let reader = Reader::start(&stage.device());
-    until("the reader reads", || reader.reads() > 1);
+    wait_for("the reader reads", || reader.reads() > 1);
     let began = fetch.report().pieces;
-    until("it waits", || fetch.report().waits_for_disk > waits);
+    wait_for("it waits", || fetch.report().waits_for_disk > waits);
     let stopped = fetch.report().pieces;
     assert!(stopped - began < 60, "of about 200 pieces it read {} after the other began", stopped - began);
     let more = reader.reads() + 200;
-    until("the reader has read on", || reader.reads() > more);
+    wait_for("the reader has read on", || reader.reads() > more);
     let meanwhile = fetch.report().pieces;
     assert!(meanwhile - stopped <= 1, "only what was under way: {}", meanwhile - stopped);
     drop(reader);
@@ -337,7 +338,7 @@ fn file_systems_that_hang_hold_up_nobody_and_are_not_asked_again() {
     let report = wait(&fetcher.start(vec![ours.clone()], Haste::AtExec).unwrap());
     assert_eq!((report.ended, report.there_bytes), (Some(Ended::Hangs), 0), "four wait, nobody is sent");
     silent.iter().for_each(Silent::answer);
-    until("they all come back", || fetcher.left_behind() == 0);
+    wait_for("they all come back", || fetcher.left_behind() == 0);
     let report = wait(&fetcher.start(vec![ours], Haste::AtExec).unwrap());
     assert_eq!((report.ended, report.there_bytes), (Some(Ended::Done), 8192));
 }
@@ -354,7 +355,7 @@ fn a_disk_with_an_arm_is_told_by_its_requests() {
     assert_eq!(target.path, stage.device());
     let mut measured = None;
     // Who looks at new disks is done soon.
-    until("the disk is quiet", || {
+    wait_for("the disk is quiet", || {
         measured = measure(&Root::host(), &target, 1)
             .map_err(|e| assert!(e.to_string().contains("others use")))
             .ok();
@@ -369,7 +370,7 @@ fn a_disk_with_an_arm_is_told_by_its_requests() {
     assert_ne!(decided.kind, DiskKind::Flash, "{:?}", decided.why);
 
     let reader = Reader::start(&stage.device());
-    until("the reader reads", || reader.reads() > 2);
+    wait_for("the reader reads", || reader.reads() > 2);
     let refused = measure(&Root::host(), &target, 2).unwrap_err().to_string();
     assert!(refused.contains("others use the disk"), "{refused}");
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_linux::Root;
 use eke_model::units::Bytes;
@@ -15,6 +15,7 @@ use eke_prefetchd::fetch::resident::missing_bytes;
 use eke_prefetchd::fetch::{Fetch, Want};
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use rustix::fs::{Mode, OFlags, open};
 use tempfile::TempDir;
 
@@ -74,7 +75,7 @@ impl Stage {
         run("umount", &[&self.top().display().to_string()]);
         // Who made a mount namespace meanwhile has a copy of the mount, and with it all that is cached.
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-        until("nobody else has it mounted", || open(self.device(), flags, Mode::empty()).is_ok());
+        wait_for("nobody else to have it mounted", || open(self.device(), flags, Mode::empty()).is_ok());
         self.mount();
     }
 
@@ -135,15 +136,6 @@ pub fn resident(file: &File, count: u64) -> BTreeSet<u64> {
         }
     }
     there
-}
-
-/// Waits for something, as long as anything may take.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < LONG, "it is never so that {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Waits for the end by the descriptor, as a loop would.

@@ -1,15 +1,18 @@
 //! What the tests of box and demo share.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use eke_apply::zram;
 use eke_linux::Root;
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_sandbox::stressor::StressorSpec;
+use eke_testkit::wait::wait_for;
+
+/// Where eke's groups can be, in both versions of cgroups.
+const TOPS: [&str; 3] = ["memory/eke", "unified/eke", "eke"];
 
 /// The memory stressor as a command.
 #[allow(dead_code, reason = "not every test uses it")]
@@ -20,23 +23,22 @@ pub fn stressor(spec: &StressorSpec) -> Vec<OsString> {
 /// The groups that eke has on this machine.
 #[allow(dead_code, reason = "not every test uses it")]
 pub fn groups() -> Vec<String> {
-    let tops = ["memory/eke", "unified/eke", "eke"];
     let mut all: Vec<String> =
-        tops.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
+        TOPS.iter().flat_map(|t| Root::host().list(format!("sys/fs/cgroup/{t}")).unwrap()).collect();
     all.retain(|name| eke_linux::cgroup::name::owner(name).is_some());
     all
 }
 
-/// Waits for something, at most five seconds.
+/// The box of that supervisor, once it is there with so many processes.
 #[allow(dead_code, reason = "not every test uses it")]
-pub fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..250 {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it did not come");
+pub fn wait_for_box(supervisor: u32, processes: usize) -> String {
+    let prefix = format!("box-{supervisor}-");
+    wait_for("the box and its processes", || {
+        let name = groups().into_iter().find(|name| name.starts_with(&prefix))?;
+        let inside = |top: &&str| Root::host().read(format!("sys/fs/cgroup/{top}/{name}/cgroup.procs"));
+        let members = TOPS.iter().find_map(|top| inside(top).ok())?;
+        (members.lines().count() >= processes).then_some(name)
+    })
 }
 
 /// A swap area for one test; off and gone when dropped.

@@ -165,6 +165,8 @@ impl Drop for Children {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use eke_testkit::wait::wait_for;
+
     use super::*;
 
     fn shell(text: &str) -> Command {
@@ -174,12 +176,7 @@ mod tests {
     }
 
     fn wait(children: &mut Children) -> End {
-        loop {
-            if let Some(end) = children.dead() {
-                return end;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("an end", || children.dead())
     }
 
     #[test]
@@ -195,10 +192,11 @@ mod tests {
     #[test]
     fn all_are_gone_at_the_end_also_those_that_do_not_listen() {
         let mut children = Children::default();
-        let deaf =
-            children.start("deaf", &mut shell("trap '' TERM; sleep 60 & wait; sleep 60"), Signal::TERM);
-        let pid = deaf.unwrap().id();
-        std::thread::sleep(Duration::from_millis(100));
+        let dir = tempfile::tempdir().unwrap();
+        let is_deaf = dir.path().join("is_deaf");
+        let text = format!("trap '' TERM; : > '{}'; sleep 60 & wait; sleep 60", is_deaf.display());
+        let pid = children.start("deaf", &mut shell(&text), Signal::TERM).unwrap().id();
+        wait_for("the trap", || is_deaf.exists());
         assert_eq!(children.dead(), None);
         drop(children);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());

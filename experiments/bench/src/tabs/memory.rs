@@ -96,12 +96,7 @@ mod tests {
     fn children_of_children_are_found() {
         let root = Root::host();
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
-        for _ in 0..200 {
-            if below(&root, child.id()).len() == 1 {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        eke_testkit::wait::wait_for("the shell's child", || below(&root, child.id()).len() == 1);
         let found = below(&root, std::process::id());
         let sleep = below(&root, child.id());
         let both = sleep.iter().chain([&child.id()]).all(|pid| found.contains(pid));

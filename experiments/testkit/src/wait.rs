@@ -1,0 +1,110 @@
+//! Waiting for a condition, never for a time.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Far longer than anything that a test waits for: only a test that fails waits this long.
+pub const BOUND: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a condition may answer: `bool`, or an `Option` or a `Result` whose value the waiting test gets.
+pub trait Condition {
+    /// What the waiting test gets.
+    type Found;
+
+    /// The value once the condition holds; until then its state, in words that an error can show.
+    ///
+    /// # Errors
+    /// While it does not hold.
+    fn check(self) -> Result<Self::Found, String>;
+}
+
+impl Condition for bool {
+    type Found = ();
+
+    fn check(self) -> Result<(), String> {
+        if self { Ok(()) } else { Err(String::new()) }
+    }
+}
+
+impl<T> Condition for Option<T> {
+    type Found = T;
+
+    fn check(self) -> Result<T, String> {
+        self.ok_or_else(String::new)
+    }
+}
+
+impl<T, E: Display> Condition for Result<T, E> {
+    type Found = T;
+
+    fn check(self) -> Result<T, String> {
+        self.map_err(|state| format!("; at last: {state}"))
+    }
+}
+
+/// Asks again and again until the condition holds, and gives its value.
+///
+/// # Panics
+/// After [`BOUND`], with `what` was waited for and the state that the condition gave last.
+#[track_caller]
+pub fn wait_for<C: Condition>(what: &str, condition: impl FnMut() -> C) -> C::Found {
+    wait_at_most(BOUND, what, condition)
+}
+
+/// The same with a bound of its own, for what really takes minutes.
+///
+/// # Panics
+/// After `bound`.
+#[track_caller]
+#[expect(clippy::panic, reason = "test code")]
+pub fn wait_at_most<C: Condition>(bound: Duration, what: &str, mut condition: impl FnMut() -> C) -> C::Found {
+    let end = Instant::now() + bound;
+    loop {
+        match condition().check() {
+            Ok(found) => return found,
+            Err(state) if Instant::now() >= end => panic!("waited {bound:?} in vain for {what}{state}"),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Raises a flag when it is dropped: threads that go on until then also end where a test fails.
+#[derive(Debug)]
+pub struct RaiseOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for RaiseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(wait: impl FnOnce() + std::panic::UnwindSafe) -> String {
+        *std::panic::catch_unwind(wait).unwrap_err().downcast::<String>().unwrap()
+    }
+
+    #[test]
+    fn it_asks_until_the_condition_holds_and_gives_its_value() {
+        let mut asked = 0;
+        wait_for("the third time", || {
+            asked += 1;
+            asked == 3
+        });
+        assert_eq!(asked, 3);
+        assert_eq!(wait_for("a value", || Some(7)), 7);
+        assert_eq!(wait_for("a value", || Ok::<_, String>(8)), 8);
+    }
+
+    #[test]
+    fn an_error_says_what_was_waited_for_and_the_last_state() {
+        let none = || wait_at_most(Duration::ZERO, "the disk", || false);
+        assert_eq!(message(none), "waited 0ns in vain for the disk");
+        let empty = || wait_at_most(Duration::ZERO, "the disk", || Err::<(), _>("it has 3 readers"));
+        assert_eq!(message(empty), "waited 0ns in vain for the disk; at last: it has 3 readers");
+    }
+}
