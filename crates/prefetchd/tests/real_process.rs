@@ -28,6 +28,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_eke-prefetch");
 /// Far more than anything here takes; a test that waits for it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DATA: u64 = 3 << 20;
+/// Nobody else on this machine.
+const SOMEBODY: u32 = 54_321;
 /// Reads when it is surely seen, and stays for a moment: looks at `/proc` see only what stays.
 const READS: &str = "sleep 0.5; cat data > /dev/null; sleep 3";
 
@@ -46,6 +48,8 @@ impl Place {
         }
         let slow = Profile { rate: 10_000_000, iops: Some(200), ..Profile::plain() };
         let place = Self { stage: Stage::set(test, slow)?, kept: tempfile::tempdir().unwrap() };
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(place.stage.top().parent().unwrap(), readable).unwrap();
         copy_program(Path::new("/bin/bash"), &place.program());
         std::fs::write(place.data(), vec![7_u8; DATA as usize]).unwrap();
         Some(place)
@@ -63,11 +67,13 @@ impl Place {
         self.kept.path().join("store")
     }
 
-    /// Runs the program with a script.
+    /// Runs the program with a script, as a user of its own: each user has a number of launches that are learned, and whatever else this
+    /// machine runs as root uses up root's.
     fn launch(&self, script: &str) {
+        let top = self.stage.top();
         let mut command = Command::new(self.program());
-        let ended = command.args(["-c", script]).current_dir(self.stage.top()).stdin(Stdio::null()).status();
-        assert!(ended.unwrap().success());
+        command.args(["-c", script]).current_dir(&top).stdin(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY);
+        assert!(command.status().unwrap().success());
     }
 
     fn command(&self, verb: &str) -> Command {
