@@ -24,9 +24,10 @@ use eke_prefetchd::fetch::read::Sink;
 use eke_prefetchd::fetch::resident::missing_bytes;
 use eke_prefetchd::fetch::{Fetcher, Haste, Limits, Want};
 use eke_slow_disk::Profile;
+use eke_testkit::wait::wait_for;
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use stage::{Stage, pages, run, until, wait, want, whole};
+use stage::{Stage, pages, run, wait, want, whole};
 
 const MIB: u64 = 1 << 20;
 
@@ -204,7 +205,7 @@ fn spread(ms: impl Iterator<Item = f64>) -> String {
 fn one_way(stage: &Stage, fetcher: &Fetcher, wanted: &Want) -> (f64, f64) {
     stage.cool();
     let fetch = fetcher.start(vec![wanted.clone()], Haste::Ahead).unwrap();
-    until("it reads", || fetch.report().pieces >= 3 || fetch.is_over());
+    wait_for("it reads", || fetch.report().pieces >= 3 || fetch.is_over());
     assert!(!fetch.is_over(), "{:?}", fetch.report());
     let waits = fetch.report().waits_for_disk;
     let stop = AtomicBool::new(false);
@@ -233,7 +234,7 @@ fn one_way(stage: &Stage, fetcher: &Fetcher, wanted: &Want) -> (f64, f64) {
                 nth += 1;
             }
         });
-        until("it waits", || fetch.report().waits_for_disk > waits || fetch.is_over());
+        wait_for("it waits", || fetch.report().waits_for_disk > waits || fetch.is_over());
         let took = began.elapsed();
         stop.store(true, Ordering::Relaxed);
         (took, sleeper.join().unwrap())
