@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::{NAME, SCHEMA};
+use super::schema::{NAME, SCHEMA};
 
 /// A failure of keeping.
 #[derive(Debug, thiserror::Error)]

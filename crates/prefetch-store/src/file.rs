@@ -11,10 +11,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::{self, Error, Result};
-use super::{APPLICATION_ID, Access, Keep, MOST_BYTES, Opened, SCHEMA, schema};
+use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
+use super::{Access, Keep, MOST_BYTES, Opened};
 
-/// The file's name.
-pub const NAME: &str = "prefetch.db";
 /// Broken files that are left where they are set aside.
 const MOST_BROKEN: usize = 3;
 /// Room for the log.

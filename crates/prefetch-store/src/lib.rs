@@ -36,10 +36,10 @@ use rusqlite::Connection;
 
 pub use changed::changed;
 pub use error::{Error, Result};
-pub use file::{NAME, SetAside};
+pub use file::SetAside;
 pub use log::{After, Decision, DecisionId, MOST_DECISIONS, MOST_EVENTS};
 pub use record::{Known, LeftOut, Record, Seen};
-pub use schema::{APPLICATION_ID, SCHEMA};
+pub use schema::{APPLICATION_ID, NAME, SCHEMA};
 
 /// The most that the file may have, with its log: 16 MiB.
 pub const MOST_BYTES: u64 = 16 << 20;

@@ -1,5 +1,7 @@
 //! The tables; `docs/prefetch-store.md` says what the columns mean.
 
+/// The file's name.
+pub const NAME: &str = "prefetch.db";
 /// `application_id` of the file: "ekep".
 pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.

@@ -19,15 +19,17 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_model::units::Nanos;
 use eke_prefetchd::disk::{Figures, Measured, Target, below, decide, measure};
-use eke_prefetchd::fetch::order::{Piece, by_use};
-use eke_prefetchd::fetch::read::Sink;
-use eke_prefetchd::fetch::resident::missing_bytes;
-use eke_prefetchd::fetch::{Fetcher, Haste, Limits, Want};
+use eke_prefetchd::file::resident::missing_bytes;
+use eke_prefetchd::read::Piece;
+use eke_prefetchd::read::pread::Sink;
+use eke_prefetchd::request::{Priority, ReadRequest};
+use eke_prefetchd::schedule::order::by_use;
+use eke_prefetchd::schedule::{Limits, Scheduler};
 use eke_slow_disk::Profile;
 use eke_testkit::wait::wait_for;
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use stage::{Stage, pages, run, wait, want, whole};
+use stage::{Stage, pages, request, run, wait, whole};
 
 const MIB: u64 = 1 << 20;
 
@@ -105,7 +107,7 @@ fn trial(files: &[PathBuf], pieces: &[Piece], call: Call, streams: usize, cool: 
                 let mut sink = Sink::default();
                 loop {
                     let Some(piece) = queue.lock().unwrap().next() else { return };
-                    read(&open[piece.want], piece, call, &mut sink);
+                    read(&open[piece.request], piece, call, &mut sink);
                 }
             });
         }
@@ -113,13 +115,13 @@ fn trial(files: &[PathBuf], pieces: &[Piece], call: Call, streams: usize, cool: 
     let cpu = cpu_ms() - cpu;
     // readahead(2) returns before it is done: pread of the last byte of each piece waits for it.
     pieces.iter().for_each(|piece| {
-        open[piece.want].read_exact_at(&mut [0], piece.offset + piece.bytes - 1).unwrap();
+        open[piece.request].read_exact_at(&mut [0], piece.offset + piece.bytes - 1).unwrap();
     });
     let ms = began.elapsed().as_secs_f64() * 1e3;
     let size = 4 * MIB;
     let missing: u64 = pieces
         .iter()
-        .map(|p| missing_bytes(Root::host().page_size(), &open[p.want], p.offset, p.bytes, size).unwrap())
+        .map(|p| missing_bytes(Root::host().page_size(), &open[p.request], p.offset, p.bytes, size).unwrap())
         .sum();
     assert_eq!(missing, 0, "{call:?} left out {missing} bytes");
     (ms, cpu)
@@ -169,9 +171,9 @@ fn way() {
         let stage = Stage::set("way", profile).expect("root and loop devices");
         let path = stage.file("file", 200 * MIB);
         let wanted = whole(&path);
-        let fetcher = Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-        fetcher.know(vec![figures(&path, request_s, mb_per_s)]);
-        let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&stage, &fetcher, &wanted)).collect();
+        let scheduler = Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
+        scheduler.know(vec![figures(&path, request_s, mb_per_s)]);
+        let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&stage, &scheduler, &wanted)).collect();
         let prompt = all.iter().filter(|(_, late)| *late < 20.0);
         println!("{name}, all trials: {}", spread(all.iter().map(|(took, _)| *took)));
         println!(
@@ -202,9 +204,9 @@ fn spread(ms: impl Iterator<Item = f64>) -> String {
 }
 
 /// Milliseconds, and how long a thread that slept meanwhile waited for a processor at most.
-fn one_way(stage: &Stage, fetcher: &Fetcher, wanted: &Want) -> (f64, f64) {
+fn one_way(stage: &Stage, scheduler: &Scheduler, wanted: &ReadRequest) -> (f64, f64) {
     stage.cool();
-    let fetch = fetcher.start(vec![wanted.clone()], Haste::Ahead).unwrap();
+    let fetch = scheduler.start(vec![wanted.clone()], Priority::Ahead).unwrap();
     wait_for("it reads", || fetch.report().pieces >= 3 || fetch.is_over());
     assert!(!fetch.is_over(), "{:?}", fetch.report());
     let waits = fetch.report().waits_for_disk;
@@ -248,14 +250,15 @@ fn one_way(stage: &Stage, fetcher: &Fetcher, wanted: &Want) -> (f64, f64) {
 /// 100 MiB in 500 files, which lie anywhere among others.
 fn order() {
     let stage = Stage::set("order", Profile::laptop()).expect("root and loop devices");
-    let mut wants = Vec::new();
+    let mut requests = Vec::new();
     for n in 0..500u64 {
         // A different place in the directory of each; ext4 puts files of a directory together, directories apart.
         let path = stage.file(&format!("d{}/f{n}", n * 7919 % 37), 200 << 10);
-        wants.push(path);
+        requests.push(path);
     }
-    let mut wants: Vec<Want> = wants.iter().map(|path| want(path, pages(&[(0, 50)]))).collect();
-    wants.sort_by_key(|w| w.stamp.ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
+    let mut requests: Vec<ReadRequest> =
+        requests.iter().map(|path| request(path, pages(&[(0, 50)]))).collect();
+    requests.sort_by_key(|w| w.stamp.ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
     run("sync", &[]);
     let known = figures(&stage.top(), 0.0083, 60.0);
     for round in 0..3 {
@@ -264,10 +267,10 @@ fn order() {
             let mut figures = known.clone();
             figures.way.by_place = by_place;
             figures.way.streams = 1;
-            let fetcher = Fetcher::new(Root::host(), Limits::default());
-            fetcher.know(vec![figures]);
+            let scheduler = Scheduler::new(Root::host(), Limits::default());
+            scheduler.know(vec![figures]);
             let began = Instant::now();
-            let report = wait(&fetcher.start(wants.clone(), Haste::AtExec).unwrap());
+            let report = wait(&scheduler.start(requests.clone(), Priority::AtExec).unwrap());
             let took: Duration = began.elapsed();
             println!(
                 "order, round {round}: 500 parts, {} MiB, {}: {:.2} s ({:?})",
@@ -280,7 +283,7 @@ fn order() {
     }
 }
 
-/// What looking out for others costs: the same wants ahead and at exec.
+/// What looking out for others costs: the same requests ahead and at exec.
 fn whole_fetches() {
     let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
     let disks = [
@@ -290,16 +293,17 @@ fn whole_fetches() {
     ];
     for (name, profile, request_s, mb_per_s, gain) in disks {
         let stage = Stage::set("whole", profile).expect("root and loop devices");
-        let wants: Vec<Want> = (0..60).map(|n| whole(&stage.file(&format!("f{n}"), 2 * MIB))).collect();
-        for haste in [Haste::AtExec, Haste::Ahead] {
+        let requests: Vec<ReadRequest> =
+            (0..60).map(|n| whole(&stage.file(&format!("f{n}"), 2 * MIB))).collect();
+        for priority in [Priority::AtExec, Priority::Ahead] {
             let mut trials: Vec<(f64, u64)> = (0..5)
                 .map(|_| {
                     stage.cool();
-                    let fetcher =
-                        Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-                    fetcher.know(vec![figures_with(&stage.top(), request_s, mb_per_s, gain)]);
+                    let scheduler =
+                        Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
+                    scheduler.know(vec![figures_with(&stage.top(), request_s, mb_per_s, gain)]);
                     let began = Instant::now();
-                    let report = wait(&fetcher.start(wants.clone(), haste).unwrap());
+                    let report = wait(&scheduler.start(requests.clone(), priority).unwrap());
                     assert_eq!(report.fetched_bytes, 120 * MIB, "{report:?}");
                     (began.elapsed().as_secs_f64(), report.waits_for_disk)
                 })
@@ -307,7 +311,7 @@ fn whole_fetches() {
             trials.sort_by(|a, b| a.0.total_cmp(&b.0));
             let rate = 120.0 * MIB as f64 / 1e6 / trials[2].0;
             println!(
-                "{name}: 120 MiB {haste:?}: median {:.2} s of five, {rate:.0} MB/s; waits {:?}",
+                "{name}: 120 MiB {priority:?}: median {:.2} s of five, {rate:.0} MB/s; waits {:?}",
                 trials[2].0,
                 trials.iter().map(|t| t.1).collect::<Vec<_>>()
             );

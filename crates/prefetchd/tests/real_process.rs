@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use eke_linux::Root;
-use eke_prefetchd::fetch::resident::missing_bytes;
+use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;

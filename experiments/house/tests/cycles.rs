@@ -36,20 +36,6 @@ const ALLOWED: &[&[&str]] = &[
     ],
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // crates/prefetch-model
-    &["choose/holes.rs", "choose/pick.rs"],
-    // crates/prefetch-store
-    &["error.rs", "file.rs"],
-    // crates/prefetchd
-    &[
-        "trace/bpf/buffer.rs",
-        "trace/bpf/load.rs",
-        "trace/bpf/mod.rs",
-        "trace/connector.rs",
-        "trace/hears.rs",
-        "trace/plain.rs",
-        "trace/tracer.rs",
-    ],
     // experiments/bench
     &["capacity/machine/field.rs", "capacity/machine/place.rs"],
     &[

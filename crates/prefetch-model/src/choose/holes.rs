@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::pick::Wish;
+use super::choice::Wish;
 use super::unit::Holes;
 use crate::pages::{Pages, Span};
 

@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //! - [`ground`]: what is asked of the machine: costs, what is in memory already, what is not to be touched
-//! - [`unit`]: what candidates would read, cut into pieces, each with the seconds that it saves
-//! - [`pick`]: the pieces within the budget, as wishes; [`holes`]: what lies between them
+//! - `unit`: what candidates would read, cut into pieces, each with the seconds that it saves
+//! - `pick`: the pieces within the budget; `holes`: what lies between them; [`choice`]: both as read wishes
 //! - [`verdict`]: what became of each candidate, with figures
 //! - [`budget`]: how much memory may be used
 //!
@@ -18,17 +18,19 @@
 //! smaller one reads, and more. What is left when all is taken goes to holes that are read faster than asked around.
 
 pub mod budget;
+pub mod choice;
 pub mod ground;
 mod holes;
-pub mod pick;
+mod pick;
 mod unit;
 pub mod verdict;
 
 use std::time::Duration;
 
 pub use budget::{Allowance, Limit, Memory, Occasion, Rules, allowance};
+pub use choice::{Choice, Wish};
 pub use ground::{Ground, Resident};
-pub use pick::{Choice, Wish};
+
 pub use verdict::Verdict;
 
 use crate::file_set::FileSet;

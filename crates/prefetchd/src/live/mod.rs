@@ -1,45 +1,40 @@
-//! The process: sees launches, keeps what they read, says what starts next, and reads that before.
+//! The process `eke-prefetch`: sees launches, keeps what they read, predicts the next ones, and runs the pipeline for them.
 //!
 //! ```text
-//! trace::Watch ─ news ─> running ─ happened ─> predict ─ chances ─┐
-//!      │                                                          ├─> plan ─ wishes ─> fetch::Fetcher
-//!      └─ launches ─> learn::unite ─> keep ─ sets ────────────────┘
+//! trace::Watch ─ events ─> running ─> predict ─ chances ─┐
+//!      │                                                 ├─> probe ─> choose ─> schedule ─> read
+//!      └─ launches ─> learn::unite ─> store ─ file sets ─┘
 //! ```
 //!
 //! # Layout
-//! - [`options`]: what it is told to do
+//! - [`options`]: the settings and options of a run; [`error`]: why it ends
+//! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
+//! - [`launches`], [`ahead`]: the fetches that are under way
 //! - [`running`]: which programs run, by their processes (pure)
 //! - [`pending`]: what was read ahead and has not been used yet (pure)
-//! - [`memory`]: what may be filled
-//! - [`disks`]: what reads cost where a file is; measured once each disk is quiet
-//! - [`library`]: what is kept, or what is known without a file to keep it in
-//! - [`ahead`], [`at_exec`]: the two occasions of reading
-//! - [`glances`]: whether files are in memory still, by a few of them, which [`sample`] takes (pure)
-//! - [`heap`]: what a burst took is given back
-//! - [`process`]: the loop; [`reading`]: what it reads; [`say`]: what it says, as lines of JSON
-//! - [`once`]: `eke-prefetch ahead PROGRAM...`
+//! - [`library`]: what was learned, in a store or, without one, in memory
+//! - [`heap`]: gives back what a burst took
+//! - [`say`]: the events, as lines of JSON
 //!
-//! One thread does all but reading; nothing in it opens a user's file.
+//! One thread does all but probing and reading; nothing in it opens a user's file.
 
 mod ahead;
-mod at_exec;
 mod clock;
-mod disks;
-mod glances;
+mod error;
 mod heap;
+mod launches;
 mod library;
-mod memory;
 mod once;
 mod options;
 mod pending;
+mod pipeline;
 mod process;
-mod reading;
 mod running;
-mod sample;
 mod say;
 
 pub use clock::{Clock, SystemClock};
+pub use error::Error;
 pub use once::ahead as ahead_once;
 pub use options::Options;
-pub use process::{Error, run};
+pub use process::run;
 pub use say::{Said, Say};

@@ -7,14 +7,16 @@ use eke_linux::Root;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::ahead::{self, Going, Weighed};
+use super::ahead::Ahead;
 use super::clock::{Clock, unix_s};
-use super::disks::Disks;
-use super::memory::Looks;
+use super::error::Error;
 use super::options::Options;
-use super::process::{DISKS, Error};
-use super::say::{Say, name};
-use crate::fetch::{Fetcher, Haste, Limits};
+use super::process::DISKS;
+use super::say::Say;
+use crate::choose::candidates::{is_short, requests};
+use crate::choose::{Candidates, Disks, MemorySampler};
+use crate::request::Priority;
+use crate::schedule::{Limits, Scheduler};
 use eke_prefetch_model::choose::Occasion;
 use eke_prefetch_store::{Access, Keep, Known};
 
@@ -37,19 +39,19 @@ pub fn ahead(
 ) -> Result<(), Error> {
     let now = clock.now();
     let keep = Keep::existing(&options.store, Access::Read)?;
-    let weighed = Weighed::certain(find(&keep, programs, unix_s(now))?);
+    let candidates = Candidates::certain(find(&keep, programs, unix_s(now))?);
     let mut disks = Disks::new(root, keep.state(DISKS.0, DISKS.1)?.as_deref());
-    let allowance = Looks::default().allowance(root, &options.settings, Occasion::Exec, now);
-    weighed.choose(&disks, allowance.budget);
+    let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
+    candidates.choose(&disks, allowance.budget);
     measure(root, &mut disks, clock, say);
-    let fetcher = Fetcher::new(root.clone(), Limits::default());
-    fetcher.know(disks.figures());
-    let choice = weighed.choose(&disks, allowance.budget);
-    let fetch = fetcher.start(ahead::wants(&choice), Haste::Ahead).map_err(Error::Begin)?;
+    let scheduler = Scheduler::new(root.clone(), Limits::default());
+    scheduler.know(disks.figures());
+    let choice = candidates.choose(&disks, allowance.budget);
+    let fetch = scheduler.start(requests(&choice), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();
-    let going = Going { fetch, programs: weighed.chosen(&choice), was_short: ahead::is_short(&choice) };
-    say(ahead::said(&going));
+    let ahead = Ahead { fetch, programs: candidates.chosen(&choice), was_short: is_short(&choice) };
+    say(ahead.event());
     Ok(())
 }
 
@@ -57,7 +59,7 @@ fn find(keep: &Keep, programs: &[String], now_s: i64) -> Result<Vec<Known>, Erro
     let records = keep.records(now_s)?;
     let mut found = Vec::new();
     for wanted in programs {
-        let record = records.iter().find(|record| name(&record.program) == *wanted);
+        let record = records.iter().find(|record| record.program.to_string() == *wanted);
         let known = record.map(|record| keep.known(record.id(), now_s)).transpose()?.flatten();
         found.push(known.ok_or_else(|| Error::Unknown(wanted.clone()))?);
     }
@@ -69,9 +71,9 @@ fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, say: Say<'_>) {
     let began = clock.now().mono;
     loop {
         let now = clock.now().mono;
-        let said = disks.turn(now);
-        let is_over = said.is_none() && !disks.is_measuring();
-        said.into_iter().for_each(&mut *say);
+        let report = disks.poll(now);
+        let is_over = report.is_none() && !disks.is_measuring();
+        report.into_iter().for_each(|report| say(report.into()));
         if is_over || now.saturating_sub(began) > MEASURED_WITHIN {
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::Discriminant;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_apply::lock::{self, Lock, Refused};
@@ -14,19 +14,20 @@ use eke_model::units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::ahead::Going;
-use super::at_exec::AtExec;
+use super::ahead::Ahead;
 use super::clock::{Clock, unix_s};
-use super::disks::Disks;
-use super::glances::Glances;
+use super::error::Error;
 use super::heap;
+use super::launches::Launches;
 use super::library::Library;
-use super::memory::Looks;
 use super::options::Options;
 use super::pending::{self, Pending};
 use super::running::Running;
-use super::say::{Said, Say, name};
-use crate::fetch::{Fetcher, Limits};
+use super::say::{Said, Say};
+use crate::choose::{Disks, MemorySampler};
+use crate::probe::Probe;
+use crate::probe::prober::Prober;
+use crate::schedule::{Limits, Scheduler};
 use crate::trace::watch::Listen;
 use crate::trace::{News, Watch, process};
 use eke_prefetch_model::choose::{Occasion, Verdict};
@@ -48,34 +49,6 @@ pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
 /// The lock's file in the store's directory.
 const LOCK: &str = "prefetch.lock";
-
-/// Why it does not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// poll(2) failed.
-    #[error("cannot wait: {0}")]
-    Wait(#[source] Errno),
-    /// A program that was asked for is not known, or the store cannot be read.
-    #[error("{0}")]
-    Store(#[from] eke_prefetch_store::Error),
-    /// Nothing is known of it.
-    #[error("nothing is known of {0}: `eke prefetch list` shows what was learned, by its path")]
-    Unknown(String),
-    /// One process learns into a store.
-    #[error(
-        "process {pid} learns into {} already; `eke down` ends what the agent started, and --store takes another directory",
-        store.display()
-    )]
-    AlreadyRuns {
-        /// That process, or `unknown`.
-        pid: String,
-        /// The directory.
-        store: PathBuf,
-    },
-    /// There is no descriptor or thread.
-    #[error("cannot begin to read: {0}")]
-    Begin(#[source] std::io::Error),
-}
 
 /// Runs until `shutdown` is readable.
 ///
@@ -144,12 +117,12 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) running: Running,
     pub(super) pending: Pending,
-    pub(super) looks: Looks,
+    pub(super) memory: MemorySampler,
     pub(super) disks: Disks,
-    pub(super) fetcher: Fetcher,
-    pub(super) glances: Glances,
-    pub(super) ahead: Option<Going>,
-    pub(super) at_exec: AtExec,
+    pub(super) scheduler: Scheduler,
+    pub(super) probe: Probe,
+    pub(super) ahead: Option<Ahead>,
+    pub(super) launches: Launches,
     /// What the next choice is for; none: nothing happened since the last.
     pub(super) due: Option<Occasion>,
     /// What became of each program's files last.
@@ -167,8 +140,9 @@ impl<'a> Process<'a> {
         let mut library = Library::open(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
-        let fetcher = Fetcher::new(root.clone(), Limits::default());
-        fetcher.know(disks.figures());
+        let scheduler = Scheduler::new(root.clone(), Limits::default());
+        scheduler.know(disks.figures());
+        let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut said = library.take_said();
         let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
             said.push(Said::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
@@ -183,12 +157,12 @@ impl<'a> Process<'a> {
             predictor,
             running: Running::default(),
             pending: Pending::default(),
-            looks: Looks::default(),
+            memory: MemorySampler::default(),
             disks,
-            fetcher,
-            glances: Glances::default(),
+            scheduler,
+            probe,
             ahead: None,
-            at_exec: AtExec::default(),
+            launches: Launches::default(),
             due: None,
             verdicts: BTreeMap::new(),
             done: Done::default(),
@@ -221,14 +195,14 @@ impl<'a> Process<'a> {
     }
 
     fn turn(&mut self, watch: &mut Watch) {
-        let reads = self.ahead.is_some() || self.at_exec.is_busy();
+        let reads = self.ahead.is_some() || self.launches.is_busy();
         let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
         watch.turn_to(pace, &|| clock.now(), self);
         let now = self.clock.now();
-        self.look_after_reading(now);
+        self.take_reports(now);
         self.measure(now);
         if self.is_choice_due(now) {
-            self.choose(now);
+            self.prefetch_ahead(now);
         }
         self.keep_up(now);
         self.said.extend(self.library.take_said());
@@ -238,7 +212,7 @@ impl<'a> Process<'a> {
         match news {
             News::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
             News::Exit { pid, .. } => {
-                self.at_exec.ended(pid);
+                self.launches.ended(pid);
                 let user = self.running.user(pid).unwrap_or_default();
                 let events = self.running.ended(pid);
                 events.into_iter().for_each(|event| self.happened(event, user, now));
@@ -259,7 +233,7 @@ impl<'a> Process<'a> {
         }
         // What is part of another program's launch is in that one's set.
         if exec.launch.is_none() {
-            self.read_at_exec(program, exec, now);
+            self.prefetch_launch(program, exec, now);
         }
     }
 
@@ -288,7 +262,7 @@ impl<'a> Process<'a> {
 
     fn learned(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
-        let program = name(&launch.program);
+        let program = launch.program.to_string();
         if !finished.is_worth {
             self.said.push(Said::NotKept { program });
             return;
@@ -318,7 +292,7 @@ impl<'a> Process<'a> {
         self.library.flush(now);
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
-            self.glances.forget(forgotten);
+            self.probe.forget(forgotten);
         }
         self.library.mend(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;

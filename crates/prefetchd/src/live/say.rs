@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use eke_prefetch_model::program::{Program, shown};
+use crate::choose::disks::DiskReport;
 
-/// Something worth a line. Names are shown as [`Program`] shows them: they may be of any bytes.
+/// Something worth a line. Names are shown as [`Program`](eke_prefetch_model::Program) shows them: they may be of any bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Said {
@@ -78,10 +78,8 @@ pub enum Said {
 /// Where it goes.
 pub type Say<'a> = &'a mut dyn FnMut(Said);
 
-/// A program's name for a line.
-pub(super) fn name(program: &Program) -> String {
-    match &program.script {
-        Some(script) => format!("{} {}", shown(&program.exe), shown(script)),
-        None => shown(&program.exe),
+impl From<DiskReport> for Said {
+    fn from(DiskReport { disk, why }: DiskReport) -> Self {
+        Self::Disk { disk, why }
     }
 }

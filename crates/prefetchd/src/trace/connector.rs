@@ -11,7 +11,7 @@ use rustix::net::{
 };
 
 use super::proc_event::{self, GROUP, ProcEvent};
-use super::tracer::Refused;
+use super::way::Refused;
 
 const TRIED: &str = "listen to the kernel's process events (netlink connector)";
 /// Room for events between two reads: about a thousand, as the kernel counts them.

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::tracer::{Refused, Trace};
+use super::way::{Refused, Trace};
 use eke_prefetch_model::learn::Seen;
 
 /// Time until the exec is told: milliseconds, but on a machine that is very busy.

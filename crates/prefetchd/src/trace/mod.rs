@@ -1,9 +1,9 @@
 //! Tracing: execs and exits always, and the pages that chosen launches touch while they are learned.
 //!
 //! # Layout
-//! - [`tracer`]: what all ways have in common, and which is the best here; [`source`]: that as data
+//! - [`way`]: what all ways of tracing have in common; [`tracer`]: the best one here
 //! - [`watch`]: a tracer and a learner together
-//! - `bpf` (feature `bpf`): the programs of `bpf/launch.bpf.c`, loaded, attached, read; [`record`]: what they send; [`btf`]: what
+//! - `bpf` (feature `bpf`): the programs of `bpf/launch.bpf.c`, loaded, attached, read; [`record`]: what they send; `btf`: what
 //!   the kernel lets them see
 //! - [`plain`]: without BPF, by the kernel's process events ([`connector`], [`proc_event`]) or looks at `/proc` ([`scan`]), and mapped pages
 //! - `hears`: whether a tracer sees what happens here at all
@@ -27,7 +27,9 @@ pub mod record;
 pub mod scan;
 pub mod tracer;
 pub mod watch;
+pub mod way;
 
 pub use eke_prefetch_model::source::{Source, Way};
-pub use tracer::{Refused, Tracer, available};
+pub use tracer::{Tracer, available};
 pub use watch::{Listen, News, Watch};
+pub use way::{Refused, Trace};

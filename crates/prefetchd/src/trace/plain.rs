@@ -12,7 +12,7 @@ use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
 use super::process;
 use super::scan::{self, Processes};
-use super::tracer::{Refused, Trace};
+use super::way::{Refused, Trace};
 use eke_prefetch_model::learn::{Exec, LaunchId, Seen, script};
 use eke_prefetch_model::program::Program;
 

@@ -1,7 +1,7 @@
 //! Fetching on the real kernel: exactly what is wished, nothing that somebody put in its place, and never in anybody's way.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "test code")]
 
-mod glance;
+mod probe;
 mod silent;
 mod stage;
 
@@ -17,17 +17,19 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_prefetch_model::{Kind, PAGE_BYTES, Pages, Span, Stamp};
 use eke_prefetchd::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
-use eke_prefetchd::fetch::{Ended, Fetcher, Haste, Limits, Want};
+use eke_prefetchd::read::Ended;
+use eke_prefetchd::request::{Priority, ReadRequest};
+use eke_prefetchd::schedule::{Limits, Scheduler};
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use self::silent::{Silence, Silent};
-use self::stage::{Stage, pages, quick, resident, run, wait, want, whole};
+use self::stage::{Stage, pages, quick, request, resident, run, wait, whole};
 
-fn fetcher() -> Fetcher {
-    Fetcher::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
+fn scheduler() -> Scheduler {
+    Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
 }
 
 /// What is known of the disk of a path once these figures were measured.
@@ -55,9 +57,9 @@ fn exactly_the_wished_pages_are_there_and_are_not_read_again() {
     };
     let path = stage.file("a/file", 8 << 20);
     let some = pages(&[(0, 3), (100, 101), (700, 1100), (2047, 2048)]);
-    let wanted = want(&path, some.clone());
+    let wanted = request(&path, some.clone());
     stage.cool();
-    let report = wait(&fetcher().start(vec![wanted.clone()], Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(vec![wanted.clone()], Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
     let there = resident(&File::open(&path).unwrap(), 2048);
     let all: std::collections::BTreeSet<u64> =
@@ -66,7 +68,7 @@ fn exactly_the_wished_pages_are_there_and_are_not_read_again() {
     assert_eq!((report.fetched_bytes, report.there_bytes), (some.bytes(), 0));
 
     let read = stage.disk.stats().reads;
-    let again = wait(&fetcher().start(vec![wanted], Haste::AtExec).unwrap());
+    let again = wait(&scheduler().start(vec![wanted], Priority::AtExec).unwrap());
     assert_eq!((again.fetched_bytes, again.there_bytes, again.pieces), (0, some.bytes(), 0));
     assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
 }
@@ -77,12 +79,12 @@ fn a_rotating_disk_is_read_by_places_and_all_is_there() {
         return;
     };
     let files: Vec<_> = (0..40).map(|n| stage.file(&format!("d{}/f{n}", n % 4), 300_000)).collect();
-    let mut wants: Vec<Want> = files.iter().rev().map(|path| whole(path)).collect();
-    wants.push(want(&stage.top().join("d1"), Pages::default()));
+    let mut requests: Vec<ReadRequest> = files.iter().rev().map(|path| whole(path)).collect();
+    requests.push(request(&stage.top().join("d1"), Pages::default()));
     stage.cool();
-    let fetcher = fetcher();
-    fetcher.know(vec![figures(&files[0], Some(like(0.008, 60.0)))]);
-    let report = wait(&fetcher.start(wants, Haste::AtExec).unwrap());
+    let scheduler = scheduler();
+    scheduler.know(vec![figures(&files[0], Some(like(0.008, 60.0)))]);
+    let report = wait(&scheduler.start(requests, Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.failed, report.notes.len()), (Some(Ended::Done), 0, 0), "{report:?}");
     assert_eq!((report.located, report.directories), (40, 1));
     assert!(files.iter().all(|path| resident(&File::open(path).unwrap(), 74).len() == 74));
@@ -119,14 +121,14 @@ fn with_the_devices_pages_a_tree_is_walked_without_the_disk() {
         .collect();
     drop(device);
     let dev = fs::metadata(stage.top()).map(|meta| std::os::unix::fs::MetadataExt::dev(&meta)).unwrap();
-    let metadata = Want {
+    let metadata = ReadRequest {
         path: stage.device(),
         kind: Kind::Device,
         stamp: Stamp { dev, ..Stamp::default() },
         pages: learned,
     };
     stage.cool();
-    let report = wait(&fetcher().start(vec![metadata], Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(vec![metadata], Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
     let before = stage.disk.stats().reads.requests;
     assert_eq!(walk(&stage.top()), seen);
@@ -143,7 +145,7 @@ fn what_was_put_in_a_files_place_is_not_touched() {
     let names = ["fifo", "link", "replaced", "changed", "gone", "node", "socket"];
     let files: Vec<_> = names.iter().map(|name| stage.file(name, 100_000)).collect();
     let secret = stage.file("secret", 100_000);
-    let wants: Vec<Want> = files.iter().map(|path| whole(path)).collect();
+    let requests: Vec<ReadRequest> = files.iter().map(|path| whole(path)).collect();
     files.iter().for_each(|path| fs::remove_file(path).unwrap());
     mknodat(CWD, &files[0], FileType::Fifo, Mode::RUSR, 0).unwrap();
     symlink(&secret, &files[1]).unwrap();
@@ -153,16 +155,16 @@ fn what_was_put_in_a_files_place_is_not_touched() {
     let dev = fs::metadata(stage.device()).map(|meta| std::os::unix::fs::MetadataExt::rdev(&meta)).unwrap();
     mknodat(CWD, &files[5], FileType::BlockDevice, Mode::RUSR, dev).unwrap();
     drop(std::os::unix::net::UnixListener::bind(&files[6]).unwrap());
-    let mut wants = wants;
+    let mut requests = requests;
     let device = Stamp { dev, ..Stamp::default() };
-    wants.push(Want {
+    requests.push(ReadRequest {
         path: files[5].clone(),
         kind: Kind::Device,
         stamp: device,
         pages: pages(&[(20_000, 20_100)]),
     });
     stage.cool();
-    let report = wait(&fetcher().start(wants, Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(requests, Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.fetched_bytes, report.pieces), (Some(Ended::Done), 0, 0), "{report:?}");
     assert_eq!(report.failed, 8, "{report:?}");
     let why = |name: &str| &report.failures.iter().find(|failure| failure.path.ends_with(name)).unwrap().why;
@@ -177,21 +179,21 @@ fn what_was_put_in_a_files_place_is_not_touched() {
 fn errors_of_the_disk_are_counted_and_said() {
     let Some(stage) = Stage::set("errors_of_the_disk_are_counted_and_said", quick()) else { return };
     let (small, large) = (stage.file("small", 1 << 20), stage.file("large", 40 << 20));
-    let wants = |path: &Path| vec![whole(path)];
+    let requests = |path: &Path| vec![whole(path)];
     stage.cool();
     // Their metadata is there before.
     let open = [&small, &large].map(|path| File::open(path).unwrap());
     open.iter().for_each(|file| assert_eq!(file.read_at(&mut [0; 1], 0).unwrap(), 1));
     stage.disk.fail_by_chance(1.0, 1, rustix::io::Errno::IO);
-    let report = wait(&fetcher().start(wants(&small), Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(requests(&small), Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.fetched_bytes), (Some(Ended::Done), 0), "{report:?}");
     assert!(report.failed >= 1 && report.failures[0].why.contains("Input/output error"), "{report:?}");
     assert_eq!(report.left_bytes + report.there_bytes, 1 << 20);
-    let report = wait(&fetcher().start(wants(&large), Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(requests(&large), Priority::AtExec).unwrap());
     assert_eq!(report.ended, Some(Ended::Errors), "a disk that only fails is left alone: {report:?}");
     assert!(report.failed < 40, "{report:?}");
     stage.disk.heal();
-    let report = wait(&fetcher().start(wants(&large), Haste::AtExec).unwrap());
+    let report = wait(&scheduler().start(requests(&large), Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.failed), (Some(Ended::Done), 0), "{report:?}");
 }
 
@@ -202,7 +204,7 @@ fn a_fetch_that_is_stopped_ends_and_says_what_is_left() {
     let path = stage.file("file", 60 << 20);
     let wanted = whole(&path);
     stage.cool();
-    let fetch = fetcher().start(vec![wanted], Haste::AtExec).unwrap();
+    let fetch = scheduler().start(vec![wanted], Priority::AtExec).unwrap();
     wait_for("something is fetched", || fetch.report().pieces > 0);
     fetch.stop();
     let report = wait(&fetch);
@@ -217,13 +219,13 @@ fn without_memory_to_spare_nothing_is_read_ahead() {
     let path = stage.file("file", 4 << 20);
     let wanted = whole(&path);
     stage.cool();
-    let fetcher = Fetcher::new(Root::host(), Limits { reserve_bytes: u64::MAX, ..Limits::default() });
-    let fetch = fetcher.start(vec![wanted.clone()], Haste::Ahead).unwrap();
+    let scheduler = Scheduler::new(Root::host(), Limits { reserve_bytes: u64::MAX, ..Limits::default() });
+    let fetch = scheduler.start(vec![wanted.clone()], Priority::Ahead).unwrap();
     wait_for("it waits for memory", || fetch.report().waits_for_memory == 1);
     fetch.stop();
     assert_eq!((wait(&fetch).fetched_bytes, fetch.report().left_bytes), (0, 4 << 20));
-    let report = wait(&fetcher.start(vec![wanted], Haste::AtExec).unwrap());
-    assert_eq!(report.fetched_bytes, 4 << 20, "a program that has begun wants it all the same");
+    let report = wait(&scheduler.start(vec![wanted], Priority::AtExec).unwrap());
+    assert_eq!(report.fetched_bytes, 4 << 20, "a program that has begun requests it all the same");
 }
 
 /// Reads a page here and there around the page cache, as fast as the disk answers.
@@ -271,10 +273,10 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     };
     let path = stage.file("file", 48 << 20);
     let wanted = whole(&path);
-    let fetcher = fetcher();
-    fetcher.know(vec![figures(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
+    let scheduler = scheduler();
+    scheduler.know(vec![figures(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
     stage.cool();
-    let fetch = fetcher.start(vec![wanted], Haste::Ahead).unwrap();
+    let fetch = scheduler.start(vec![wanted], Priority::Ahead).unwrap();
     wait_for("it reads", || fetch.report().pieces >= 3);
     let waits = fetch.report().waits_for_disk;
     let reader = Reader::start(&stage.device());
@@ -307,39 +309,39 @@ fn file_systems_that_hang_hold_up_nobody_and_are_not_asked_again() {
     fs::write(here.path().join("file"), [1; 5000]).unwrap();
     let ours = whole(&here.path().canonicalize().unwrap().join("file"));
     let silent = [Silence::Read, Silence::Lookup, Silence::Read, Silence::Lookup].map(Silent::mount);
-    let wants = |silent: &Silent| -> Vec<Want> {
+    let requests = |silent: &Silent| -> Vec<ReadRequest> {
         let each = (0..6).map(|n| {
             let (path, stamp) = silent.file(&format!("f{n}"));
-            Want { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]) }
+            ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]) }
         });
         each.collect()
     };
     let limits = Limits { reserve_bytes: 0, patience: Duration::from_millis(300), ..Limits::default() };
-    let fetcher = Fetcher::new(Root::host(), limits);
-    let unknown = wait(&fetcher.start(wants(&silent[0]), Haste::AtExec).unwrap());
-    assert_eq!((unknown.left_behind, unknown.failed), (0, 6), "servers are left alone: {unknown:?}");
+    let scheduler = Scheduler::new(Root::host(), limits);
+    let unknown = wait(&scheduler.start(requests(&silent[0]), Priority::AtExec).unwrap());
+    assert_eq!((unknown.stuck_workers, unknown.failed), (0, 6), "servers are left alone: {unknown:?}");
 
-    fetcher.know(known_quick(&silent.iter().collect::<Vec<_>>()));
-    let mut both = wants(&silent[0]);
+    scheduler.know(known_quick(&silent.iter().collect::<Vec<_>>()));
+    let mut both = requests(&silent[0]);
     both.push(ours.clone());
-    let report = wait(&fetcher.start(both, Haste::AtExec).unwrap());
-    assert_eq!((report.left_behind, fetcher.left_behind()), (1, 1), "one thread found out: {report:?}");
+    let report = wait(&scheduler.start(both, Priority::AtExec).unwrap());
+    assert_eq!((report.stuck_workers, scheduler.stuck().count()), (1, 1), "one thread found out: {report:?}");
     assert_eq!(report.fetched_bytes + report.there_bytes, 8192, "the other disk is read");
-    let report = wait(&fetcher.start(wants(&silent[0]), Haste::AtExec).unwrap());
-    assert_eq!((report.left_behind, report.failed), (0, 6), "it is not asked again: {report:?}");
+    let report = wait(&scheduler.start(requests(&silent[0]), Priority::AtExec).unwrap());
+    assert_eq!((report.stuck_workers, report.failed), (0, 6), "it is not asked again: {report:?}");
 
-    let rest: Vec<Want> = silent[1..].iter().flat_map(wants).collect();
-    let report = wait(&fetcher.start(rest, Haste::AtExec).unwrap());
+    let rest: Vec<ReadRequest> = silent[1..].iter().flat_map(requests).collect();
+    let report = wait(&scheduler.start(rest, Priority::AtExec).unwrap());
     assert_eq!(
-        (report.left_behind, fetcher.left_behind(), report.ended),
+        (report.stuck_workers, scheduler.stuck().count(), report.ended),
         (3, 4, Some(Ended::Hangs)),
         "{report:?}"
     );
-    let report = wait(&fetcher.start(vec![ours.clone()], Haste::AtExec).unwrap());
+    let report = wait(&scheduler.start(vec![ours.clone()], Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.there_bytes), (Some(Ended::Hangs), 0), "four wait, nobody is sent");
     silent.iter().for_each(Silent::answer);
-    wait_for("they all come back", || fetcher.left_behind() == 0);
-    let report = wait(&fetcher.start(vec![ours], Haste::AtExec).unwrap());
+    wait_for("they all come back", || scheduler.stuck().count() == 0);
+    let report = wait(&scheduler.start(vec![ours], Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.there_bytes), (Some(Ended::Done), 8192));
 }
 

@@ -11,8 +11,9 @@ use std::time::Duration;
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_prefetch_model::{Kind, PAGE_BYTES, Pages, Span, Stamp};
-use eke_prefetchd::fetch::resident::missing_bytes;
-use eke_prefetchd::fetch::{Fetch, Want};
+use eke_prefetchd::file::resident::missing_bytes;
+use eke_prefetchd::request::ReadRequest;
+use eke_prefetchd::schedule::Fetch;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use eke_testkit::wait::wait_for;
@@ -100,19 +101,19 @@ pub fn pages(spans: &[(u64, u64)]) -> Pages {
     spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect()
 }
 
-/// A want of what is there now.
-pub fn want(path: &Path, pages: Pages) -> Want {
+/// A request of what is there now.
+pub fn request(path: &Path, pages: Pages) -> ReadRequest {
     let meta = fs::symlink_metadata(path).unwrap();
     let (kind, size) = if meta.is_dir() { (Kind::Directory, 0) } else { (Kind::File, meta.len()) };
     let mtime_ns = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
     let stamp = Stamp { dev: meta.dev(), ino: meta.ino(), size, mtime_ns };
-    Want { path: path.to_owned(), kind, stamp, pages }
+    ReadRequest { path: path.to_owned(), kind, stamp, pages }
 }
 
 /// All pages of a file.
-pub fn whole(path: &Path) -> Want {
+pub fn whole(path: &Path) -> ReadRequest {
     let bytes = fs::metadata(path).unwrap().len();
-    want(path, pages(&[(0, bytes.div_ceil(PAGE_BYTES))]))
+    request(path, pages(&[(0, bytes.div_ceil(PAGE_BYTES))]))
 }
 
 /// Which of so many pages are in memory.
@@ -139,7 +140,7 @@ pub fn resident(file: &File, count: u64) -> BTreeSet<u64> {
 }
 
 /// Waits for the end by the descriptor, as a loop would.
-pub fn wait(fetch: &Fetch) -> eke_prefetchd::fetch::Report {
+pub fn wait(fetch: &Fetch) -> eke_prefetchd::read::Report {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let time = Timespec { tv_sec: LONG.as_secs() as i64, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(fetch, PollFlags::IN)], Some(&time)).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
-use super::super::tracer::Refused;
+use super::super::way::Refused;
 
 /// Records one after the other.
 #[derive(Debug, Default)]

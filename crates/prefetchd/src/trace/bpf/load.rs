@@ -5,7 +5,7 @@ use eke_linux::Root;
 use eke_model::units::PageSize;
 use libbpf_rs::{Link, Object, OpenObject};
 
-use super::super::tracer::Refused;
+use super::super::way::Refused;
 
 /// Programs whose tracepoints not all kernels have, with what is not seen without.
 const OPTIONAL: [(&str, &str, &str); 3] = [

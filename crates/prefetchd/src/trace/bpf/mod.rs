@@ -23,7 +23,7 @@ use self::told::Teller;
 use super::mapped;
 use super::process;
 use super::record::decode;
-use super::tracer::{Refused, Trace};
+use super::way::{Refused, Trace};
 use eke_prefetch_model::learn::{LaunchId, Seen};
 
 /// Attached always.

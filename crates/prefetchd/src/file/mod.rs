@@ -1,0 +1,5 @@
+//! One file of a request, for the stages that touch files (probe and read): its mount, the file opened, its resident pages.
+
+pub(crate) mod mount;
+pub(crate) mod open;
+pub mod resident;

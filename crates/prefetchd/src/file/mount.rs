@@ -1,0 +1,33 @@
+//! Which mount a request is on. Pure: nothing is opened.
+
+use eke_linux::parse::file_system::keeps_metadata_in_device;
+use eke_linux::parse::mountinfo::{Mount, mount_of};
+
+use crate::disk::number;
+use crate::request::ReadRequest;
+use eke_prefetch_model::file_set::Kind;
+
+/// The number of the file system that a request is on; none if it is on no mount that is read.
+pub(crate) fn mount_number(request: &ReadRequest, mounts: &[Mount]) -> Option<u64> {
+    number::parse(&mount_of_request(request, mounts).ok()?.device)
+}
+
+/// The mount of a request: of files that which covers the path, of a device that which is of it, and keeps its metadata there.
+pub(crate) fn mount_of_request<'a>(request: &ReadRequest, mounts: &'a [Mount]) -> Result<&'a Mount, String> {
+    if request.kind != Kind::Device {
+        return mount_of(&request.path, mounts).ok_or_else(|| "it is on no mount".to_owned());
+    }
+    if !request.path.starts_with("/dev") {
+        return Err("a device outside of /dev is not opened".to_owned());
+    }
+    let of_it = |mount: &&Mount| number::parse(&mount.device) == Some(request.stamp.dev);
+    let mount = mounts
+        .iter()
+        .find(of_it)
+        .ok_or_else(|| "it is not the device of a mounted file system".to_owned())?;
+    if keeps_metadata_in_device(&mount.kind) {
+        Ok(mount)
+    } else {
+        Err(format!("{} keeps no metadata in the pages of its device", mount.kind))
+    }
+}

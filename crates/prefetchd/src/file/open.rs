@@ -1,0 +1,166 @@
+//! Opens what is the file that was learned, and nothing else.
+//!
+//! A path may be anybody's by now. It is looked up without following links to a descriptor that opens nothing (O_PATH): no FIFO is
+//! waited at, no device is woken. Only what is compared and found the same is opened for reading.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{
+    Advice, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat, fadvise, fstat, openat, openat2, seek,
+};
+use rustix::io::Errno;
+
+use crate::request::ReadRequest;
+use eke_prefetch_model::file_set::{Kind, Stamp};
+
+/// What was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// For reading.
+    pub(crate) fd: OwnedFd,
+    /// Its size in bytes; of directories 0.
+    pub(crate) bytes: u64,
+}
+
+/// Why something was not opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// A sentence.
+    pub(crate) why: String,
+    /// It is not what was learned: to be learned anew. Otherwise it may be read another time.
+    pub(crate) changed: bool,
+}
+
+impl Refusal {
+    /// It cannot be read now.
+    pub(crate) fn now(why: String) -> Self {
+        Self { why, changed: false }
+    }
+
+    fn changed(why: impl Into<String>) -> Self {
+        Self { why: why.into(), changed: true }
+    }
+}
+
+/// The directory that paths begin at.
+///
+/// # Errors
+/// A sentence with the kernel's answer.
+pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
+    openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|e| format!("{} cannot be opened: {}", root.display(), io::Error::from(e)))
+}
+
+/// Opens a request below `root`.
+///
+/// # Errors
+/// What is there instead, or the kernel's answer.
+pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<Opened, Refusal> {
+    let path = look_up(root, &request.path).map_err(refusal)?;
+    let stat = fstat(&path).map_err(refusal)?;
+    compare(request, &stat).map_err(Refusal::changed)?;
+    let fd = reopen(&path).map_err(refusal)?;
+    let bytes = match request.kind {
+        Kind::File => stamp(&stat).size,
+        Kind::Directory => 0,
+        Kind::Device => seek(&fd, SeekFrom::End(0)).map_err(refusal)?,
+    };
+    // Exactly the pages that are asked for, and all of them: neither is more read ahead, nor is less read than asked for. A
+    // directory knows no advice.
+    let _ = fadvise(&fd, 0, None, Advice::Random);
+    Ok(Opened { fd, bytes })
+}
+
+/// Finds a path without opening what is there. No link is followed on the way (openat2(2), Linux 5.6; before that only the
+/// last part of the path is certain to be none).
+fn look_up(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let relative = Path::new(OsStr::from_bytes(trim(path.as_os_str().as_bytes())));
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+    match openat2(root, relative, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS) => openat(root, relative, flags, Mode::empty()),
+        answer => answer,
+    }
+}
+
+fn trim(path: &[u8]) -> &[u8] {
+    let begin = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
+    match &path[begin..] {
+        [] => b".",
+        rest => rest,
+    }
+}
+
+/// Is it what was learned?
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
+fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
+    let (expected, found) = (request.stamp, stamp(stat));
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    match (request.kind, kind) {
+        (Kind::File, FileType::RegularFile) if expected.ino != found.ino => {
+            Err("another file is there now".to_owned())
+        }
+        (Kind::File, FileType::RegularFile) => {
+            let same = (expected.size, expected.mtime_ns) == (found.size, found.mtime_ns);
+            if same { Ok(()) } else { Err("it was changed since it was learned".to_owned()) }
+        }
+        (Kind::Directory, FileType::Directory) if expected.ino == found.ino => Ok(()),
+        (Kind::Directory, FileType::Directory) => Err("another directory is there now".to_owned()),
+        (Kind::Device, FileType::BlockDevice) if expected.dev == stat.st_rdev as u64 => Ok(()),
+        (Kind::Device, FileType::BlockDevice) => Err("another device is there now".to_owned()),
+        (_, kind) => Err(format!("{} is there now", what(kind))),
+    }
+}
+
+fn what(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice => "a character device",
+        FileType::BlockDevice => "a block device",
+        FileType::Unknown => "something unknown",
+    }
+}
+
+/// What a file is known by.
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+fn stamp(stat: &Stat) -> Stamp {
+    let whole = (stat.st_mtime as i64).saturating_mul(1_000_000_000);
+    Stamp {
+        dev: stat.st_dev as u64,
+        ino: stat.st_ino as u64,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime_ns: whole.saturating_add(stat.st_mtime_nsec as i64),
+    }
+}
+
+/// Opens for reading what the descriptor stands for, whatever its path leads to now. O_NOATIME: to prefetch is not to use. Without
+/// the right to that, the time is set as by any reader.
+fn reopen(path: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let name = format!("/proc/self/fd/{}", path.as_fd().as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match openat(CWD, name.as_str(), flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(CWD, name.as_str(), flags, Mode::empty()),
+        answer => answer,
+    }
+}
+
+fn refusal(errno: Errno) -> Refusal {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR => Refusal::changed("it is gone"),
+        Errno::LOOP => Refusal::changed("a symbolic link is in its path now"),
+        Errno::AGAIN => Refusal::now("another process holds a lease on it".to_owned()),
+        errno => Refusal::now(format!("it cannot be opened: {}", io::Error::from(errno))),
+    }
+}
+
+#[cfg(test)]
+#[path = "open_tests.rs"]
+mod tests;

@@ -1,0 +1,214 @@
+//! The pipeline of both occasions of reading, at the start of a program and ahead of it: probe, choose, schedule, read. Each stage takes
+//! plain data and gives plain data to the next.
+//!
+//! ```text
+//! program ─> probe ─ Residency ─> choose ─ ReadRequests ─> schedule ─ Jobs ─> read ─> Report
+//! ```
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+use std::time::Duration;
+
+use eke_model::units::Bytes;
+
+use super::ahead::Ahead;
+use super::clock::unix_s;
+use super::error::Error;
+use super::launches::Cold;
+use super::process::{DISKS, Process};
+use super::say::Said;
+use crate::choose::Candidates;
+use crate::choose::candidates::{self, likely};
+use crate::probe::prober::Residency;
+use crate::read::Ended;
+use crate::request::{Priority, ReadRequest};
+use eke_prefetch_model::choose::{Limit, Occasion};
+use eke_prefetch_model::learn::{Exec, Now};
+use eke_prefetch_model::predict::Chance;
+use eke_prefetch_model::predict::eke::HORIZONS_S;
+use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_store::{Decision, DecisionId};
+
+/// Without any event the choice is made again after this, for what was driven out meanwhile.
+const AGAIN: Duration = Duration::from_secs(600);
+
+impl Process<'_> {
+    /// A program has started: reads what is missing of it. Most launches are warm, and end with the probe.
+    pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, now: Now) {
+        let id = program.id();
+        if !self.options.settings.at_exec || !self.launches.is_due(id, now.mono) {
+            return;
+        }
+        let residency = self.probe.program(id);
+        if residency != Some(Residency::Resident)
+            && let Some(requests) = self.choose_launch(id, now)
+            && (residency == Some(Residency::Missing) || !self.is_resident(id))
+        {
+            self.schedule_launch(program, exec, requests, now);
+        }
+        // What nobody prefetches the program reads itself.
+        self.probe.set_whole(id, true);
+    }
+
+    /// `None` if there is nothing to read of it.
+    fn choose_launch(&mut self, id: ProgramId, now: Now) -> Option<Vec<ReadRequest>> {
+        self.disks.refresh();
+        let known = self.library.program(id, now)?;
+        let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
+        let program = Candidates::certain([known]);
+        let choice = program.choose(&self.disks, allowance.budget);
+        if choice.wishes.is_empty() {
+            self.decided(program.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
+            return None;
+        }
+        let requests = candidates::requests_by_use(choice);
+        program.sets().for_each(|(id, set)| self.probe.remember(id, set, &requests));
+        Some(requests)
+    }
+
+    /// Probes the sample that was just taken of a choice. A file that is another one now is learned again.
+    fn is_resident(&mut self, program: ProgramId) -> bool {
+        let residency = self.probe.sample_of(program);
+        if residency == Some(Residency::Changed) {
+            self.library.changed(program);
+        }
+        residency == Some(Residency::Resident)
+    }
+
+    fn schedule_launch(&mut self, program: &Program, exec: &Exec, requests: Vec<ReadRequest>, now: Now) {
+        let (executed, name) = (exec.at.min(now.mono), program.to_string());
+        let cold = Cold { program: program.id(), name, pid: exec.pid, executed };
+        if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
+            self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
+        }
+    }
+
+    pub(super) fn take_reports(&mut self, now: Now) {
+        for over in self.launches.poll(now.mono) {
+            self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
+            if over.report.changed > 0 {
+                self.library.changed(over.program);
+            }
+            self.said.extend(over.said);
+        }
+        if let Some(going) = self.ahead.take_if(|going| going.fetch.is_over()) {
+            self.take_ahead(&going, now);
+        }
+    }
+
+    pub(super) fn take_ahead(&mut self, going: &Ahead, now: Now) {
+        let report = going.fetch.report();
+        self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
+        if report.changed > 0 {
+            going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
+        }
+        if report.ended == Some(Ended::Done) && report.left_bytes == 0 && !going.was_short {
+            going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
+        }
+        self.said.push(going.event());
+        // What was in memory already took no budget: there is more to choose.
+        if going.was_short && report.fetched_bytes > 0 && report.there_bytes > report.fetched_bytes {
+            self.due = self.due.or(Some(Occasion::Ahead));
+        }
+        self.done.choice = now.mono;
+    }
+
+    pub(super) fn measure(&mut self, now: Now) {
+        if self.ahead.is_some() || self.launches.is_busy() {
+            return;
+        }
+        if let Some(report) = self.disks.poll(now.mono) {
+            self.scheduler.know(self.disks.figures());
+            self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
+            self.said.push(report.into());
+            self.due = self.due.or(Some(Occasion::Ahead));
+        }
+    }
+
+    pub(super) fn is_choice_due(&self, now: Now) -> bool {
+        let since = now.mono.saturating_sub(self.done.choice);
+        let is_due = self.due.is_some() && since >= self.options.between_choices || since >= AGAIN;
+        // While a launch is read at exec, or learned, the disk is that one's.
+        is_due && self.options.settings.ahead && !self.launches.is_busy()
+    }
+
+    /// Reads what predicted launches will need. A fetch that is under way goes on unless something else is chosen now.
+    pub(super) fn prefetch_ahead(&mut self, now: Now) {
+        let occasion = self.due.take().unwrap_or(Occasion::Ahead);
+        self.done.choice = now.mono;
+        self.disks.refresh();
+        let allowance = self.memory.allowance(self.root, &self.options.settings, occasion, now);
+        self.state.off = allowance.limit.map(why_off);
+        if allowance.budget.0 == 0 {
+            self.ahead = None;
+            return;
+        }
+        let (resident, rest) = self.probe_likely(now);
+        let candidates = self.candidates(&rest, now);
+        let choice = candidates.choose(&self.disks, allowance.budget);
+        let programs = candidates.chosen(&choice);
+        let mut decisions = candidates.decisions(&choice, occasion, allowance, unix_s(now));
+        let already = |c: &Chance| candidates::already_resident(c, occasion, allowance, unix_s(now));
+        decisions.extend(resident.iter().map(already));
+        let numbers = self.decided(decisions);
+        for (id, _, bytes) in &programs {
+            self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
+        }
+        let requests = candidates::requests(&choice);
+        candidates.sets().for_each(|(id, set)| self.probe.remember(id, set, &requests));
+        self.schedule_ahead(requests, programs, candidates::is_short(&choice));
+    }
+
+    /// The likeliest programs: those whose files are resident, and the others.
+    fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
+        let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
+        let likely = likely(&chances, |id| self.library.known(id).is_some());
+        let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
+        resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
+        likely.into_iter().partition(|chance| resident.contains(&chance.program))
+    }
+
+    /// These programs with what is known of them.
+    fn candidates(&mut self, chances: &[Chance], now: Now) -> Candidates {
+        let known =
+            chances.iter().filter_map(|c| Some((c.probability, self.library.program(c.program, now)?)));
+        Candidates::new(known)
+    }
+
+    fn schedule_ahead(
+        &mut self,
+        requests: Vec<ReadRequest>,
+        programs: Vec<(ProgramId, String, u64)>,
+        was_short: bool,
+    ) {
+        if requests.is_empty() {
+            return;
+        }
+        match self.scheduler.start(requests, Priority::Ahead) {
+            Ok(fetch) => self.ahead = Some(Ahead { fetch, programs, was_short }),
+            Err(e) => self.said.push(Said::Trouble { what: Error::Begin(e).to_string() }),
+        }
+    }
+
+    /// Keeps what is new among decisions: each event brings a dozen, most of them as before.
+    pub(super) fn decided(&mut self, mut decisions: Vec<Decision>) -> BTreeMap<ProgramId, DecisionId> {
+        decisions.retain(|new| {
+            let kind = discriminant(&new.verdict);
+            self.verdicts.insert(new.program, kind) != Some(kind)
+        });
+        let numbers = self.library.decided(&decisions);
+        decisions.iter().map(|decision| decision.program).zip(numbers).collect()
+    }
+}
+
+fn why_off(limit: Limit) -> String {
+    match limit {
+        Limit::Battery => "on battery (`on_battery` in [prefetch])".to_owned(),
+        Limit::Refaults { per_s, .. } => {
+            format!("memory is short: {per_s:.0} pages a second are read again that were dropped")
+        }
+        Limit::Memory { available, reserve } => {
+            format!("{available} of memory is available, and {reserve} of that is left alone")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A few files of a program, by which is seen whether its files are in memory. Pure.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::request::ReadRequest;
+use eke_prefetch_model::file_set::{FileSet, Kind, Touched};
+use eke_prefetch_model::pages::{Pages, Span};
+
+/// So many of the largest files, and as many from all over the rest.
+const LOOKED_AT: usize = 6;
+/// What fewer launches than this share use may be missing for good.
+const LEAST_WEIGHT: f32 = 0.5;
+/// Of each file so many spans, and of each of these so many pages; of the file system's own more, since these are few pages each.
+const SPANS: usize = 3;
+const SPANS_OF_DEVICE: usize = 12;
+const PAGES_OF_SPAN: u64 = 64;
+
+/// The file system's own pages first: a look at them takes no path that is looked up on a disk. Only what launches use: holes that are read
+/// besides are missing again soon. Of directories it cannot be told.
+pub(crate) fn sample(set: &FileSet, requests: &[ReadRequest]) -> Vec<ReadRequest> {
+    let wanted: BTreeMap<(&Path, Kind), &ReadRequest> =
+        requests.iter().map(|request| ((request.path.as_path(), request.kind), request)).collect();
+    let usual = set.files.iter().filter(|file| file.weight >= LEAST_WEIGHT);
+    let both = usual.filter_map(|file| Some((*wanted.get(&(file.path.as_path(), file.kind))?, file)));
+    let (devices, files): (Vec<_>, Vec<_>) = both
+        .filter(|(request, _)| request.kind != Kind::Directory)
+        .partition(|(request, _)| request.kind == Kind::Device);
+    let devices = devices.into_iter().map(|(request, file)| part(request, file, SPANS_OF_DEVICE));
+    let files = few(files).into_iter().map(|(request, file)| part(request, file, SPANS));
+    devices.chain(files).filter(|request| !request.pages.is_empty()).collect()
+}
+
+fn few<'a>(mut files: Vec<(&'a ReadRequest, &'a Touched)>) -> Vec<(&'a ReadRequest, &'a Touched)> {
+    if files.len() <= 2 * LOOKED_AT {
+        return files;
+    }
+    // A stable sort: of one size they stay in order of first use.
+    files.sort_by_key(|(_, file)| Reverse(file.pages.count()));
+    let rest = files.split_off(LOOKED_AT);
+    files.extend(rest.iter().step_by(rest.len().div_ceil(LOOKED_AT)));
+    files
+}
+
+fn part(request: &ReadRequest, file: &Touched, spans: usize) -> ReadRequest {
+    let used = file.pages.without(&file.stale);
+    let all = used.spans();
+    let from_all_over = all.iter().step_by(all.len().div_ceil(spans).max(1));
+    let begins =
+        from_all_over.filter_map(|span| Span::new(span.first, span.end.min(span.first + PAGES_OF_SPAN)));
+    let pages: Pages = begins.collect();
+    ReadRequest { pages, ..request.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eke_prefetch_model::file_set::Stamp;
+
+    fn file(n: u64, kind: Kind, weight: f32) -> Touched {
+        let pages: Pages = Span::new(0, 10 * n + 1).into_iter().collect();
+        let stamp = Stamp { ino: n, ..Stamp::default() };
+        Touched { path: format!("/{n}").into(), kind, stamp, pages, stale: Pages::default(), weight }
+    }
+
+    fn requests(set: &FileSet) -> Vec<ReadRequest> {
+        let request = |f: &Touched| ReadRequest {
+            path: f.path.clone(),
+            kind: f.kind,
+            stamp: f.stamp,
+            // with a hole that nobody uses
+            pages: f
+                .pages
+                .union(&Span::new(10 * f.stamp.ino + 1, 10 * f.stamp.ino + 9).into_iter().collect()),
+        };
+        set.files.iter().map(request).collect()
+    }
+
+    #[test]
+    fn it_is_of_the_largest_and_of_others_from_all_over_and_of_nothing_that_is_not_used() {
+        let mut files: Vec<Touched> = (0..400).map(|n| file(n, Kind::File, 1.0)).collect();
+        files.push(file(500, Kind::Directory, 1.0));
+        files.push(file(600, Kind::Device, 1.0));
+        files.push(file(700, Kind::File, 0.2));
+        let set = FileSet { files };
+        let sample = sample(&set, &requests(&set));
+        let inodes: Vec<u64> = sample.iter().map(|request| request.stamp.ino).collect();
+        assert_eq!((inodes.len(), inodes[0], inodes[1]), (1 + 2 * LOOKED_AT, 600, 399), "{inodes:?}");
+        assert!(inodes[2 * LOOKED_AT] < 100, "{inodes:?}");
+        for request in &sample {
+            let used = &set.files.iter().find(|f| f.stamp == request.stamp).unwrap().pages;
+            assert!(
+                request.pages.without(used).is_empty() && request.pages.count() <= PAGES_OF_SPAN,
+                "{request:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_stale_or_not_chosen_is_left_out() {
+        let mut set = FileSet { files: vec![file(1, Kind::File, 1.0), file(2, Kind::File, 1.0)] };
+        set.files[0].stale = Span::new(0, 5).into_iter().collect();
+        let sample = sample(&set, &requests(&set)[..1]);
+        assert_eq!(sample.len(), 1);
+        assert_eq!(sample[0].pages.spans(), [Span { first: 5, end: 11 }]);
+    }
+}

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::disk::below::{Below, Bottom};
+use crate::disk::decide;
+use crate::read::{MountedRequest, Piece};
+use crate::request::ReadRequest;
+use eke_prefetch_model::file_set::{Kind, Stamp};
+use eke_prefetch_model::pages::Pages;
+
+/// Three requests, the last of which is on another mount.
+fn queue(jobs: Vec<Job>) -> JobQueue {
+    queue_of(jobs, false)
+}
+
+fn queue_of(jobs: Vec<Job>, in_turn: bool) -> JobQueue {
+    let below = Below {
+        dev: 1,
+        file_system: "nfs".into(),
+        through: Vec::new(),
+        own: None,
+        bottom: Bottom::Network,
+        cached_between: false,
+    };
+    let on = |mount, path: &str| MountedRequest {
+        mount,
+        request: ReadRequest {
+            path: path.into(),
+            kind: Kind::File,
+            stamp: Stamp::default(),
+            pages: Pages::default(),
+        },
+    };
+    let device =
+        DeviceQueue { figures: decide(below, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
+    let queue = JobQueue::new(device, Gate::Open, in_turn);
+    queue.add(jobs, true);
+    queue
+}
+
+fn read(request: usize) -> Job {
+    Job::Read(Piece { request, offset: 0, bytes: 4096 })
+}
+
+#[test]
+fn jobs_are_given_out_in_order_and_then_nobody_waits() {
+    let queue = queue(vec![read(0), read(2)]);
+    assert_eq!((queue.take(1), queue.take(2), queue.take(3)), (Some(read(0)), Some(read(2)), None));
+    assert_eq!(queue.standing().busy, 2);
+    assert!(queue.done(1, read(0), Outcome::Read { fetched: 4096, there: 0 }));
+    assert_eq!((queue.standing().busy, queue.report().fetched_bytes), (1, 4096));
+}
+
+#[test]
+fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_long() {
+    let queue = Arc::new(queue_of(vec![Job::Locate(0), Job::Locate(1), read(0), read(1), read(2)], true));
+    assert_eq!((queue.take(1), queue.take(2)), (Some(Job::Locate(0)), Some(Job::Locate(1))));
+    assert_eq!(queue.take(3), Some(read(0)));
+    let second = {
+        let queue = Arc::clone(&queue);
+        std::thread::spawn(move || queue.take(4))
+    };
+    queue.asked(1);
+    queue.asked(3);
+    assert_eq!(second.join().unwrap(), Some(read(1)));
+    // 4 never asks: its turn is over by itself, and what it says then ends no other's.
+    assert_eq!(queue.take(5), Some(read(2)));
+    queue.asked(4);
+    assert_eq!(queue.state().turn.map(|(of, _)| of), Some(5));
+    assert!(queue.done(5, read(2), Outcome::Read { fetched: 0, there: 4096 }));
+    assert_eq!(queue.state().turn, None);
+}
+
+#[test]
+fn of_what_was_refused_nothing_is_tried_again() {
+    let queue = queue(vec![read(0), read(0), read(2)]);
+    queue.take(1);
+    assert!(queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed: true })));
+    assert_eq!(queue.take(1), Some(read(2)));
+    let report = queue.report();
+    assert_eq!((report.left_bytes, report.failed, report.changed), (2 * 4096, 1, 1));
+}
+
+#[test]
+fn a_worker_that_hangs_is_left_and_its_mount_is_not_touched_again() {
+    let queue = queue(vec![read(0), read(1), read(2), read(1)]);
+    queue.take(1);
+    let now = Instant::now();
+    assert_eq!(queue.hanging(now, Duration::from_secs(10)), []);
+    let later = now + Duration::from_secs(11);
+    let hanging = queue.hanging(later, Duration::from_secs(10));
+    assert_eq!(hanging, [Hanging { worker: 1, request: 0 }]);
+    assert!(queue.leave(&hanging[0], "hangs".into()));
+    assert!(!queue.leave(&hanging[0], "hangs".into()), "once");
+    assert_eq!((queue.take(2), queue.take(2)), (Some(read(2)), None));
+    queue.add(vec![read(1)], true);
+    assert_eq!(queue.take(2), None, "nor later");
+    assert_eq!(queue.report().left_bytes, 4 * 4096);
+    assert!(!queue.done(1, read(0), Outcome::Listed), "it came back, and is not needed");
+    assert_eq!(queue.report().directories, 0);
+}
+
+#[test]
+fn a_shut_gate_holds_workers_and_a_closed_one_sends_them_home() {
+    let queue = Arc::new(queue(vec![read(0), read(2)]));
+    queue.set(Gate::Shut);
+    let worker = Arc::clone(&queue);
+    let thread = std::thread::spawn(move || (worker.take(1), worker.take(1)));
+    queue.set(Gate::Open);
+    assert_eq!(thread.join().unwrap(), (Some(read(0)), Some(read(2))));
+    queue.end(Ended::Stopped);
+    queue.set(Gate::Open);
+    queue.add(vec![read(2)], true);
+    assert_eq!(queue.take(2), None);
+    assert_eq!(queue.report().ended, Some(Ended::Stopped));
+}
+
+#[test]
+fn too_many_errors_are_too_many() {
+    let queue = queue(Vec::new());
+    for _ in 0..MOST_ERRORS {
+        assert!(!queue.standing().fails);
+        let failed = Outcome::Failed { why: "EIO".into(), fetched: 0, there: 0, left: 4096 };
+        queue.done(1, read(0), failed);
+    }
+    assert!(queue.standing().fails);
+}

@@ -1,0 +1,118 @@
+//! A thread that opens files and reads them: the only kind that may hang.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use eke_model::units::PageSize;
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+
+use super::extents::extents;
+use super::files::Files;
+use super::job::{Job, Piece};
+use super::pread::{Sink, list};
+use super::queue::{JobQueue, Number, Outcome};
+use super::stuck::StuckWorkers;
+use crate::file::open::{Opened, Refusal};
+use crate::file::resident::{missing_bytes, pages_in};
+use crate::io_class;
+use crate::request::Priority;
+use eke_prefetch_model::pages::PAGE_BYTES;
+
+/// Enough for a read; the kernel gives what is used.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a worker is given.
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    pub(crate) number: Number,
+    pub(crate) queue: Arc<JobQueue>,
+    pub(crate) stuck: Arc<StuckWorkers>,
+    pub(crate) files: Arc<Files>,
+    pub(crate) priority: Priority,
+    pub(crate) page: PageSize,
+}
+
+impl Worker {
+    /// Starts the thread. Nobody ever waits for its end.
+    pub(crate) fn start(self) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || self.run()).map(drop)
+    }
+
+    fn run(self) {
+        self.queue.is_thread(self.number, rustix::thread::gettid().as_raw_nonzero().get());
+        if let Err(e) = io_class::set(self.priority.io_class()) {
+            self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
+        }
+        if self.works() {
+            // Whoever is at work still closes what it opens after this.
+            self.files.close();
+            self.queue.goes();
+        } else {
+            self.stuck.came_back();
+        }
+    }
+
+    /// Works until there is nothing to do. `false` if it was left behind meanwhile.
+    fn works(&self) -> bool {
+        let mut sink = Sink::default();
+        while let Some(job) = self.queue.take(self.number) {
+            let outcome = self.work(job, &mut sink);
+            if !self.queue.done(self.number, job, outcome) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn work(&self, job: Job, sink: &mut Sink) -> Outcome {
+        let opened = match self.files.get(&self.queue.device, job.request()) {
+            Ok(opened) => opened,
+            Err(refusal) => return Outcome::Refused(refusal),
+        };
+        match job {
+            Job::List(_) => listed(&opened),
+            Job::Locate(_) => Outcome::Located(extents(&opened.fd, opened.bytes).ok()),
+            Job::Read(piece) => self.read(&opened, piece, sink),
+        }
+    }
+
+    /// Reads what of a piece is not there. Where it cannot be told what is there, all is read, and counts as fetched.
+    fn read(&self, opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
+        let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
+        let missing = missing_bytes(self.page, &opened.fd, piece.offset, piece.bytes, opened.bytes);
+        let missing = missing.unwrap_or(asked);
+        let there = asked.saturating_sub(missing);
+        if missing == 0 {
+            return Outcome::Read { fetched: 0, there };
+        }
+        if self.queue.is_in_turn() {
+            ask(opened, piece);
+            self.queue.asked(self.number);
+        }
+        match sink.read(&opened.fd, piece.offset, piece.bytes) {
+            Ok(_) => Outcome::Read { fetched: missing, there },
+            Err(e) => {
+                // Pages that failed are in the cache, and look as if they were there. What was read before may have been there.
+                let fetched = e.done.saturating_sub(there).min(missing) / PAGE_BYTES * PAGE_BYTES;
+                let why = format!("{} bytes at {} cannot be read: {e}", piece.bytes, piece.offset);
+                Outcome::Failed { why, fetched, there, left: missing - fetched }
+            }
+        }
+    }
+}
+
+/// From its begin: somebody may have gone through it before.
+fn listed(opened: &Opened) -> Outcome {
+    match seek(&opened.fd, SeekFrom::Start(0)).map_err(io::Error::from).and_then(|_| list(&opened.fd)) {
+        Ok(_) => Outcome::Listed,
+        Err(e) => Outcome::Refused(Refusal::now(format!("it cannot be listed: {e}"))),
+    }
+}
+
+/// Has the disk begin to read, and does not wait: POSIX_FADV_WILLNEED, as readahead(2). What the kernel leaves out of it, or refuses, the read
+/// that follows asks for.
+fn ask(opened: &Opened, piece: Piece) {
+    let _ = fadvise(&opened.fd, piece.offset, NonZeroU64::new(piece.bytes), Advice::WillNeed);
+}

@@ -1,0 +1,153 @@
+//! Which requests are on which disk. Only paths and numbers are looked at: to open a file is to risk that it hangs.
+
+use std::collections::{BTreeMap, HashSet};
+
+use eke_linux::parse::mountinfo::Mount;
+
+use crate::disk::{Figures, number};
+use crate::file::mount::mount_of_request;
+use crate::read::job::disks;
+use crate::read::{DeviceQueue, MountedRequest};
+use crate::request::ReadRequest;
+
+/// The device_queues, and what is in none, with the reason.
+pub fn device_queues(
+    requests: Vec<ReadRequest>,
+    mounts: &[Mount],
+    barred: &HashSet<u64>,
+    mut figures: impl FnMut(&Mount) -> Figures,
+) -> (Vec<DeviceQueue>, Vec<(ReadRequest, String)>) {
+    let mut known: BTreeMap<u64, Figures> = BTreeMap::new();
+    let mut device_queues: BTreeMap<(Vec<u64>, u64), DeviceQueue> = BTreeMap::new();
+    let mut refused = Vec::new();
+    for request in requests {
+        let mount = match mount_of_request(&request, mounts) {
+            Ok(mount) => mount,
+            Err(why) => {
+                refused.push((request, why));
+                continue;
+            }
+        };
+        let dev = number::parse(&mount.device).unwrap_or(0);
+        let figures = known.entry(mount.id).or_insert_with(|| figures(mount));
+        if let Some(why) = off(figures, dev, barred) {
+            refused.push((request, why));
+            continue;
+        }
+        let disks = disks(figures);
+        let alone = if disks.is_empty() { dev } else { 0 };
+        let device = || DeviceQueue { figures: figures.clone(), requests: Vec::new() };
+        device_queues
+            .entry((disks, alone))
+            .or_insert_with(device)
+            .requests
+            .push(MountedRequest { request, mount: dev });
+    }
+    (device_queues.into_values().collect(), refused)
+}
+
+fn off(figures: &Figures, dev: u64, barred: &HashSet<u64>) -> Option<String> {
+    if barred.contains(&dev) {
+        return Some("its file system did not answer before, and is not asked again".to_owned());
+    }
+    (!figures.way.on)
+        .then(|| figures.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_linux::parse::mountinfo;
+    use rustix::fs::makedev;
+
+    use super::*;
+    use crate::disk::below::{Below, Block, Bottom};
+    use crate::disk::decide;
+    use eke_prefetch_model::file_set::{Kind, Stamp};
+    use eke_prefetch_model::pages::Pages;
+
+    const MOUNTS: &str = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /home rw - xfs /dev/sda2 rw\n\
+        3 1 0:40 / /net rw - nfs4 server:/x rw\n4 1 0:6 / /dev rw - devtmpfs udev rw\n5 1 8:17 / /data rw - ext4 /dev/sdb1 rw\n";
+
+    fn request(path: &str, kind: Kind, dev: u64) -> ReadRequest {
+        ReadRequest {
+            path: path.into(),
+            kind,
+            stamp: Stamp { dev, ..Stamp::default() },
+            pages: Pages::default(),
+        }
+    }
+
+    fn figures(mount: &Mount) -> Figures {
+        let disk = |name: &str, minor| {
+            Bottom::Disks(vec![Block {
+                name: name.into(),
+                dev: makedev(8, minor),
+                size_bytes: 1 << 30,
+                says_rotational: true,
+            }])
+        };
+        let bottom = match mount.device.as_str() {
+            "8:1" | "8:2" => disk("sda", 0),
+            "8:17" => disk("sdb", 16),
+            "0:40" => Bottom::Network,
+            _ => Bottom::Memory,
+        };
+        let below = Below {
+            dev: number::parse(&mount.device).unwrap(),
+            file_system: mount.kind.clone(),
+            through: Vec::new(),
+            own: None,
+            bottom,
+            cached_between: false,
+        };
+        decide(below, None)
+    }
+
+    fn sorted(
+        requests: Vec<ReadRequest>,
+        barred: &HashSet<u64>,
+    ) -> (Vec<Vec<String>>, Vec<(String, String)>) {
+        let mounts = mountinfo::parse(MOUNTS.as_bytes());
+        let (device_queues, refused) = device_queues(requests, &mounts, barred, figures);
+        let path = |request: &ReadRequest| request.path.display().to_string();
+        (
+            device_queues
+                .iter()
+                .map(|device| device.requests.iter().map(|on| path(&on.request)).collect())
+                .collect(),
+            refused.iter().map(|(request, why)| (path(request), why.clone())).collect(),
+        )
+    }
+
+    #[test]
+    fn file_systems_of_one_disk_are_one_lane_in_the_order_given() {
+        let files = ["/usr/b", "/data/x", "/home/a", "/usr/a"].map(|path| request(path, Kind::File, 0));
+        let (device_queues, refused) = sorted(files.to_vec(), &HashSet::new());
+        assert_eq!(device_queues, [vec!["/usr/b", "/home/a", "/usr/a"], vec!["/data/x"]]);
+        assert!(refused.is_empty());
+    }
+
+    #[test]
+    fn servers_memory_and_barred_mounts_are_left_out_with_a_reason() {
+        let requests = ["/net/x", "/dev/shm", "/data/x", "relative"].map(|path| request(path, Kind::File, 0));
+        let (device_queues, refused) = sorted(requests.to_vec(), &HashSet::from([makedev(8, 17)]));
+        assert!(device_queues.is_empty());
+        let reasons = ["not known to be quick", "in memory", "did not answer", "no mount"];
+        assert_eq!(refused.len(), reasons.len());
+        assert!(refused.iter().zip(reasons).all(|((_, why), part)| why.contains(part)), "{refused:?}");
+    }
+
+    #[test]
+    fn only_the_device_of_a_mounted_file_system_that_keeps_its_metadata_there_is_read() {
+        let requests = [
+            request("/dev/sda1", Kind::Device, makedev(8, 1)),
+            request("/dev/sda2", Kind::Device, makedev(8, 2)),
+            request("/dev/sdc", Kind::Device, makedev(8, 32)),
+            request("/home/me/sda1", Kind::Device, makedev(8, 1)),
+        ];
+        let (device_queues, refused) = sorted(requests.to_vec(), &HashSet::new());
+        assert_eq!(device_queues, [vec!["/dev/sda1"]]);
+        let reasons = ["xfs keeps no", "not the device of", "outside of /dev"];
+        assert!(refused.iter().zip(reasons).all(|((_, why), part)| why.contains(part)), "{refused:?}");
+    }
+}

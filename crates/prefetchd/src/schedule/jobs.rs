@@ -1,0 +1,167 @@
+//! What is to be done in a device, in which order.
+
+use super::order::{Placed, by_place, by_use};
+use crate::read::{DeviceQueue, Extent, Job};
+use crate::request::Priority;
+use eke_prefetch_model::file_set::Kind;
+
+/// What comes first. Where places count: metadata from the device, in its order; then directories and the files' places, in the
+/// order of their inodes, which lie in the order of their numbers; the rest waits for [`then`]. Else all, as it is wanted.
+pub(super) fn first(device: &DeviceQueue) -> Vec<Job> {
+    if device.figures.way.by_place { metadata(device) } else { as_wanted(device) }
+}
+
+/// Of this share of all that is wanted a file is large.
+const LARGE_SHARE: u64 = 16;
+/// What comes then: the files' pages in the order of their places, as far as these are known.
+pub(super) fn then<'a>(
+    device: &'a DeviceQueue,
+    priority: Priority,
+    located: impl Fn(usize) -> Option<&'a [Extent]>,
+) -> Vec<Job> {
+    let way = device.figures.way;
+    if !way.by_place {
+        return Vec::new();
+    }
+    let files = device.requests.iter().enumerate().filter(|(_, on)| on.request.kind == Kind::File);
+    let placed = files.map(|(request, on)| Placed {
+        request,
+        file_system: on.mount,
+        pages: &on.request.pages,
+        extents: located(request),
+    });
+    let placed: Vec<Placed<'_>> = placed.collect();
+    let sweeps = if priority == Priority::AtExec { large_last(placed) } else { vec![placed] };
+    let pieces = sweeps.iter().flat_map(|sweep| by_place(sweep, way.piece_bytes, way.hole_bytes));
+    pieces.map(Job::Read).collect()
+}
+
+/// The few large files by themselves: a program waits for something of each of its many small files before it has much to do, and does that
+/// while the arm is with the large ones. To go over the disk more often, by first use, costs more than the program gains (Chromium 8.4
+/// instead of 7.5 s, gedit 2.7 instead of 2.3 on a disk of 120 requests a second).
+fn large_last(placed: Vec<Placed<'_>>) -> Vec<Vec<Placed<'_>>> {
+    let all: u64 = placed.iter().map(|placed| placed.pages.bytes()).sum();
+    let is_large = |placed: &Placed<'_>| placed.pages.bytes() > all / LARGE_SHARE;
+    let (large, small) = placed.into_iter().partition(is_large);
+    vec![small, large]
+}
+
+fn metadata(device: &DeviceQueue) -> Vec<Job> {
+    // A device's pages lie where they are.
+    let whole = [Extent { logical: 0, physical: 0, bytes: u64::MAX }];
+    let all = || device.requests.iter().enumerate();
+    let devices: Vec<Placed<'_>> = all()
+        .filter(|(_, on)| on.request.kind == Kind::Device)
+        .map(|(request, on)| Placed {
+            request,
+            file_system: on.mount,
+            pages: &on.request.pages,
+            extents: Some(&whole),
+        })
+        .collect();
+    let way = device.figures.way;
+    let pieces = by_place(&devices, way.piece_bytes, way.hole_bytes).into_iter().map(Job::Read);
+    let mut rest: Vec<usize> =
+        all().filter(|(_, on)| on.request.kind != Kind::Device).map(|(request, _)| request).collect();
+    rest.sort_by_key(|request| {
+        (device.requests[*request].mount, device.requests[*request].request.stamp.ino)
+    });
+    let looks = rest.into_iter().map(|request| match device.requests[request].request.kind {
+        Kind::Directory => Job::List(request),
+        _ => Job::Locate(request),
+    });
+    pieces.chain(looks).collect()
+}
+
+fn as_wanted(device: &DeviceQueue) -> Vec<Job> {
+    let way = device.figures.way;
+    let each = device.requests.iter().enumerate().flat_map(|(request, on)| match on.request.kind {
+        Kind::Directory => vec![Job::List(request)],
+        _ => by_use([(request, &on.request.pages)], way.piece_bytes, way.hole_bytes)
+            .into_iter()
+            .map(Job::Read)
+            .collect(),
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::below::{Below, Block, Bottom};
+    use crate::disk::decide;
+    use crate::read::{MountedRequest, Piece};
+    use crate::request::ReadRequest;
+    use eke_prefetch_model::file_set::Stamp;
+    use eke_prefetch_model::pages::Span;
+
+    fn device(says_rotational: bool) -> DeviceQueue {
+        let disk = Block { name: "sda".into(), dev: 8, size_bytes: 1 << 30, says_rotational };
+        let below = Below {
+            dev: 8,
+            file_system: "ext4".into(),
+            through: Vec::new(),
+            own: None,
+            bottom: Bottom::Disks(vec![disk]),
+            cached_between: false,
+        };
+        let request = |kind, ino, first, end| MountedRequest {
+            mount: 8,
+            request: ReadRequest {
+                path: "/x".into(),
+                kind,
+                stamp: Stamp { ino, ..Stamp::default() },
+                pages: Span::new(first, end).into_iter().collect(),
+            },
+        };
+        let requests = vec![
+            request(Kind::File, 30, 0, 2),
+            request(Kind::Device, 0, 90, 91),
+            request(Kind::Directory, 10, 0, 0),
+            request(Kind::File, 20, 5, 6),
+        ];
+        DeviceQueue { figures: decide(below, None), requests }
+    }
+
+    fn read(request: usize, first: u64, pages: u64) -> Job {
+        Job::Read(Piece { request, offset: first * 4096, bytes: pages * 4096 })
+    }
+
+    #[test]
+    fn flash_is_read_as_it_is_wanted() {
+        let device = device(false);
+        assert_eq!(first(&device), [read(0, 0, 2), read(1, 90, 1), Job::List(2), read(3, 5, 1)]);
+        assert_eq!(then(&device, Priority::Ahead, |_| None), []);
+    }
+
+    #[test]
+    fn a_rotating_disk_has_metadata_first_then_inodes_then_places() {
+        let device = device(true);
+        assert_eq!(first(&device), [read(1, 90, 1), Job::List(2), Job::Locate(3), Job::Locate(0)]);
+        let near = [Extent { logical: 0, physical: 4096, bytes: 1 << 20 }];
+        let far = [Extent { logical: 0, physical: 1 << 30, bytes: 1 << 20 }];
+        let jobs =
+            then(
+                &device,
+                Priority::Ahead,
+                |request| if request == 0 { Some(&far[..]) } else { Some(&near[..]) },
+            );
+        assert_eq!(jobs, [read(3, 5, 1), read(0, 0, 2)]);
+        let jobs = then(&device, Priority::Ahead, |request| (request == 0).then_some(&far[..]));
+        assert_eq!(jobs, [read(0, 0, 2), read(3, 5, 1)], "what has no known place comes last");
+    }
+
+    #[test]
+    fn at_exec_large_files_come_last() {
+        let mut device = device(true);
+        device.requests[3].request.pages = Span::new(0, 160).into_iter().collect();
+        let at = |physical| [Extent { logical: 0, physical, bytes: 1 << 30 }];
+        let (front, back) = (at(4096), at(1 << 40));
+        let order = |priority| {
+            then(&device, priority, |request| Some(if request == 0 { &back[..] } else { &front[..] }))
+        };
+        let whole = [read(3, 0, 160), read(0, 0, 2)];
+        let ending = [read(0, 0, 2), read(3, 0, 160)];
+        assert_eq!((&order(Priority::Ahead)[..], &order(Priority::AtExec)[..]), (&whole[..], &ending[..]));
+    }
+}

@@ -1,0 +1,89 @@
+//! Probes: they find missing pages at once, read nothing, and nobody waits for one that hangs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use eke_linux::Root;
+use eke_prefetch_model::Kind;
+use eke_prefetchd::probe::prober::{Prober, Residency};
+use eke_prefetchd::request::{Priority, ReadRequest};
+use eke_prefetchd::schedule::{Limits, Scheduler};
+use eke_testkit::wait::wait_for;
+
+use super::silent::{Silence, Silent};
+use super::stage::{LONG, Stage, quick, wait, whole};
+use super::{known_quick, pages, scheduler};
+
+/// Threads are counted by their name, which those of the other test have, too.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+#[test]
+fn missing_pages_are_found_and_not_read() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(stage) = Stage::set("missing_pages_are_found_and_not_read", quick()) else { return };
+    let [first, second] = ["a", "b"].map(|name| stage.file(name, 300_000));
+    let requests: Arc<[ReadRequest]> = [whole(&first), whole(&second)].into();
+    let other = ReadRequest { stamp: requests[1].stamp, ..requests[0].clone() };
+    stage.cool();
+    let scheduler = scheduler();
+    let prober = Prober::new(Root::host(), Arc::clone(scheduler.stuck()));
+    let probe = |groups| prober.probe(groups, Priority::AtExec, LONG).unwrap();
+    assert_eq!(probe(vec![Arc::clone(&requests)]), [Some(Residency::Missing)]);
+    wait(&scheduler.start(requests[..1].to_vec(), Priority::AtExec).unwrap());
+    let read = stage.disk.stats().reads;
+    let groups: [Arc<[ReadRequest]>; 3] = [requests[..1].into(), requests[1..].into(), [other].into()];
+    assert_eq!(
+        probe(groups.to_vec()),
+        [Some(Residency::Resident), Some(Residency::Missing), Some(Residency::Changed)]
+    );
+    assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
+    assert_eq!(probe(vec![]), []);
+}
+
+#[test]
+fn nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = eke_testkit::real::lacking(&["/dev/fuse"]) {
+        return eke_testkit::real::skip(
+            "nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever",
+            &why,
+        );
+    }
+    let silent = Silent::mount(Silence::Lookup);
+    let (path, stamp) = silent.file("x");
+    let hangs: Arc<[ReadRequest]> =
+        [ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 1)]) }].into();
+    let at_most = Duration::from_millis(20);
+    let limits = Limits { reserve_bytes: 0, patience: Duration::from_millis(300), ..Limits::default() };
+    let scheduler = Scheduler::new(Root::host(), limits);
+    let prober = Prober::new(Root::host(), Arc::clone(scheduler.stuck()));
+    for _ in 0..3 {
+        assert_eq!(prober.probe(vec![Arc::clone(&hangs)], Priority::AtExec, at_most).unwrap(), [None]);
+    }
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.flatten().filter_map(|task| name(task).ok()).filter(|name| name == "probe\n").count()
+    };
+    assert_eq!(threads(), 3);
+    // A fetch that hangs there too bars the mount: what is there is passed over, and nobody hangs any more.
+    scheduler.know(known_quick(&[&silent]));
+    wait(&scheduler.start(hangs.to_vec(), Priority::AtExec).unwrap());
+    let before = threads();
+    for _ in 0..20 {
+        let seen = prober.probe(vec![Arc::clone(&hangs)], Priority::AtExec, LONG).unwrap();
+        assert_eq!(seen, [Some(Residency::Resident)], "nothing of it is probed");
+    }
+    // Who has answered ends a moment later.
+    wait_for("none of them hangs", || threads() == before);
+    // Where nothing is barred only so many hang.
+    let other = Prober::new(Root::host(), Arc::default());
+    for _ in 0..20 {
+        assert_eq!(other.probe(vec![Arc::clone(&hangs)], Priority::AtExec, at_most).unwrap(), [None]);
+    }
+    assert_eq!(threads(), before + 4);
+    silent.answer();
+    wait_for("all end once it answers", || threads() == 0);
+    // Then probes work again; a file that cannot be opened could not be read either.
+    assert_eq!(other.probe(vec![hangs], Priority::AtExec, LONG).unwrap(), [Some(Residency::Resident)]);
+}
