@@ -9,8 +9,11 @@ BIN     := target/release
 EKE_VM  ?= fetch
 
 TIME    ?= 60
+# What `make compare` runs, and how often each revision
+EXPERIMENT ?= reads store
+ROUNDS     ?= 2
 
-.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs bench-agent bench-quick bench-deps install uninstall clean
+.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs bench-agent bench-quick compare bench-deps install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -43,7 +46,8 @@ test-host: setup-test ## without the small machine
 
 test-vm: setup ## in the small machine: 124 MB, another kernel
 	@mkdir -p target
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test -p eke-cli --features vm --test vm -- --nocapture --test-threads=1
+	@# all of the workspace, as above: with the features of eke-cli alone most of what is built would be built again
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace $$(./scripts/features) --features eke-cli/vm --test vm -- --nocapture --test-threads=1
 
 fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), or TARGET=name alone; what breaks is kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
@@ -69,6 +73,10 @@ bench-quick: ## the three experiments with few variants, as root; results with p
 	@mkdir -p target/results
 	@for name in paging switch capacity; do \
 	  $(BIN)/eke bench $$name --quick --force --output target/results/$$name.json --html target/results/$$name.html || exit 1; done
+
+compare: setup ## this tree's figures beside those of BASE=revision, measured in turn: EXPERIMENT="reads store", ROUNDS=2
+	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
+	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
 bench-deps: ## install what the experiments need: a screen, viewers, documents, a browser; say what is missing
 	@./scripts/bench-deps
