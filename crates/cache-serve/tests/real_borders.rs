@@ -28,12 +28,12 @@ const NEEDS: [&str; 2] = ["/dev/fuse", "/usr/bin/id"];
 const SOMEBODY: u32 = 12345;
 
 /// A directory with mounts of its own inside, all of which go when it is dropped.
-struct Ground {
+struct Environment {
     dir: tempfile::TempDir,
     mounts: Vec<PathBuf>,
 }
 
-impl Ground {
+impl Environment {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().to_owned(), dir.path().join("below"), dir.path().join("place")] {
@@ -75,7 +75,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Environment {
     fn drop(&mut self) {
         for dir in self.mounts.iter().rev() {
             let _ = unmount(dir, UnmountFlags::DETACH);
@@ -112,33 +112,33 @@ fn a_mount_inside_gives_no_rights_that_it_forbids() {
     if !needs("a_mount_inside_gives_no_rights_that_it_forbids") {
         return;
     }
-    let mut ground = Ground::new();
+    let mut environment = Environment::new();
     let flags = [
         ("nosuid", MountFlags::NOSUID),
         ("nodev", MountFlags::NODEV),
         ("noexec", MountFlags::NOEXEC),
         ("nosymfollow", MountFlags::NOSYMFOLLOW),
     ];
-    ground.fill("plain", None);
-    ground.fill("loose", Some(MountFlags::empty()));
-    flags.into_iter().for_each(|(name, flags)| ground.fill(name, Some(flags)));
+    environment.fill("plain", None);
+    environment.fill("loose", Some(MountFlags::empty()));
+    flags.into_iter().for_each(|(name, flags)| environment.fill(name, Some(flags)));
     // The same file system as the directory's own: only the mount differs.
-    fs::create_dir(ground.below("bound")).unwrap();
-    mount_bind(ground.below("plain"), ground.below("bound")).unwrap();
-    ground.mounts.push(ground.below("bound"));
-    remount(&ground.below("bound"), MountFlags::NOSUID | MountFlags::NODEV);
+    fs::create_dir(environment.below("bound")).unwrap();
+    mount_bind(environment.below("plain"), environment.below("bound")).unwrap();
+    environment.mounts.push(environment.below("bound"));
+    remount(&environment.below("bound"), MountFlags::NOSUID | MountFlags::NODEV);
 
-    let mount = ground.serve();
+    let mount = environment.serve();
     for name in ["plain", "loose"] {
-        assert_eq!(allowed(&ground.place(name)), [true; 4], "{name}");
+        assert_eq!(allowed(&environment.place(name)), [true; 4], "{name}");
     }
     for (nth, name) in ["nosuid", "nodev", "noexec", "nosymfollow", "bound"].into_iter().enumerate() {
-        assert!(!allowed(&ground.below(name))[nth % 4], "{name}: the test itself");
-        assert_eq!(allowed(&ground.place(name)), [false; 4], "{name}");
-        assert_eq!(fs::metadata(ground.place(name)).unwrap_err().kind(), io::ErrorKind::CrossesDevices);
+        assert!(!allowed(&environment.below(name))[nth % 4], "{name}: the test itself");
+        assert_eq!(allowed(&environment.place(name)), [false; 4], "{name}");
+        assert_eq!(fs::metadata(environment.place(name)).unwrap_err().kind(), io::ErrorKind::CrossesDevices);
     }
     let listed: Vec<_> = mount.figures().not_served.into_iter().map(|n| (n.place, n.why)).collect();
-    let name = |name: &str| ground.below(name);
+    let name = |name: &str| environment.below(name);
     let places = ["bound", "nodev", "noexec", "nosuid", "nosymfollow"].map(name);
     assert_eq!(listed.iter().map(|(place, _)| place.clone()).collect::<Vec<_>>(), places);
     assert_eq!(listed[0].1, "it is nosuid, nodev, and this cache's mount is not");
@@ -150,20 +150,21 @@ fn what_is_not_served_is_listed() {
     if !needs("what_is_not_served_is_listed") {
         return;
     }
-    let mut ground = Ground::new();
-    fs::write(ground.below("file"), "").unwrap();
+    let mut environment = Environment::new();
+    fs::write(environment.below("file"), "").unwrap();
     for name in ["one", "two"] {
-        ground.fill(name, Some(MountFlags::NOSUID));
+        environment.fill(name, Some(MountFlags::NOSUID));
     }
-    let _mount = ground.serve();
+    let _mount = environment.serve();
     for _ in 0..3 {
-        let mut kinds: Vec<_> = fs::read_dir(ground.place(""))
+        let mut kinds: Vec<_> = fs::read_dir(environment.place(""))
             .unwrap()
             .map(|e| e.map(|e| (e.file_name(), e.file_type().unwrap().is_dir())).unwrap())
             .collect();
         kinds.sort();
         assert_eq!(kinds, [("file".into(), false), ("one".into(), true), ("two".into(), true)]);
-        let listed = Command::new("ls").arg("-l").arg(ground.place("")).env("LC_ALL", "C").output().unwrap();
+        let listed =
+            Command::new("ls").arg("-l").arg(environment.place("")).env("LC_ALL", "C").output().unwrap();
         let said = String::from_utf8_lossy(&listed.stderr);
         assert_eq!(said.matches("Invalid cross-device link").count(), 2, "{said}");
     }
@@ -175,24 +176,24 @@ fn a_mount_that_becomes_stricter_is_left() {
     if !needs("a_mount_that_becomes_stricter_is_left") {
         return;
     }
-    let mut ground = Ground::new();
-    ground.fill("inner", Some(MountFlags::empty()));
-    let _mount = ground.serve();
-    assert_eq!(allowed(&ground.place("inner")), [true; 4]);
-    remount(&ground.below("inner"), MountFlags::NOSUID);
+    let mut environment = Environment::new();
+    environment.fill("inner", Some(MountFlags::empty()));
+    let _mount = environment.serve();
+    assert_eq!(allowed(&environment.place("inner")), [true; 4]);
+    remount(&environment.below("inner"), MountFlags::NOSUID);
     // The kernel believes names for a second.
-    wait_for("the stricter mount to be left", || allowed(&ground.place("inner")) == [false; 4]);
-    remount(&ground.below("inner"), MountFlags::empty());
-    wait_for("the mount to be served again", || allowed(&ground.place("inner")) == [true; 4]);
+    wait_for("the stricter mount to be left", || allowed(&environment.place("inner")) == [false; 4]);
+    remount(&environment.below("inner"), MountFlags::empty());
+    wait_for("the mount to be served again", || allowed(&environment.place("inner")) == [true; 4]);
     // The same inode by the same name, on a stricter mount.
-    fs::create_dir(ground.below("bound")).unwrap();
-    fs::copy(ground.below("inner/id"), ground.below("bound/id")).unwrap();
-    fs::set_permissions(ground.below("bound/id"), Permissions::from_mode(0o4755)).unwrap();
-    assert!(allowed(&ground.place("bound"))[0]);
-    mount_bind(ground.below("bound"), ground.below("bound")).unwrap();
-    ground.mounts.push(ground.below("bound"));
-    remount(&ground.below("bound"), MountFlags::NOSUID);
-    wait_for("the stricter bind mount to be left", || !allowed(&ground.place("bound"))[2]);
+    fs::create_dir(environment.below("bound")).unwrap();
+    fs::copy(environment.below("inner/id"), environment.below("bound/id")).unwrap();
+    fs::set_permissions(environment.below("bound/id"), Permissions::from_mode(0o4755)).unwrap();
+    assert!(allowed(&environment.place("bound"))[0]);
+    mount_bind(environment.below("bound"), environment.below("bound")).unwrap();
+    environment.mounts.push(environment.below("bound"));
+    remount(&environment.below("bound"), MountFlags::NOSUID);
+    wait_for("the stricter bind mount to be left", || !allowed(&environment.place("bound"))[2]);
 }
 
 /// The kernel's own file systems decide by who opens, which would be the cache's worker.
@@ -201,14 +202,14 @@ fn the_kernels_own_file_systems_are_not_served() {
     if !needs("the_kernels_own_file_systems_are_not_served") {
         return;
     }
-    let mut ground = Ground::new();
-    fs::create_dir(ground.below("proc")).unwrap();
-    mount("proc", ground.below("proc"), "proc", MountFlags::empty(), None).unwrap();
-    ground.mounts.push(ground.below("proc"));
-    let _mount = ground.serve();
+    let mut environment = Environment::new();
+    fs::create_dir(environment.below("proc")).unwrap();
+    mount("proc", environment.below("proc"), "proc", MountFlags::empty(), None).unwrap();
+    environment.mounts.push(environment.below("proc"));
+    let _mount = environment.serve();
     // Of root's processes others may not see which program they run.
     let program =
-        Command::new("readlink").arg(ground.place("proc/1/exe")).uid(SOMEBODY).gid(SOMEBODY).output();
+        Command::new("readlink").arg(environment.place("proc/1/exe")).uid(SOMEBODY).gid(SOMEBODY).output();
     assert_eq!(String::from_utf8_lossy(&program.unwrap().stdout), "");
     let elsewhere = tempfile::tempdir().unwrap();
     let refused = Served::start(Path::new("/proc/sys"), elsewhere.path(), &[]).err().unwrap();
@@ -221,14 +222,14 @@ fn the_flags_of_the_directory_itself_are_the_mounts() {
     if !needs("the_flags_of_the_directory_itself_are_the_mounts") {
         return;
     }
-    let mut ground = Ground::new();
+    let mut environment = Environment::new();
     for (nth, flag) in [MountFlags::NOSUID, MountFlags::NODEV, MountFlags::NOEXEC, MountFlags::NOSYMFOLLOW]
         .into_iter()
         .enumerate()
     {
         let name = format!("own{nth}");
-        ground.fill(&name, Some(flag));
-        let below = ground.below(&name);
+        environment.fill(&name, Some(flag));
+        let below = environment.below(&name);
         let expected = allowed(&below);
         let _mount = Served::start(&below, &below, &[]).unwrap();
         assert_eq!(allowed(&below), expected);
@@ -242,15 +243,15 @@ fn the_flags_of_the_directory_itself_are_followed() {
     if !needs("the_flags_of_the_directory_itself_are_followed") {
         return;
     }
-    let mut ground = Ground::new();
-    ground.fill("own", Some(MountFlags::empty()));
-    let _mount = Served::start(&ground.below("own"), &ground.place(""), &[]).unwrap();
-    assert_eq!(allowed(&ground.place("")), [true; 4]);
-    remount(&ground.below("own"), MountFlags::NOSUID | MountFlags::NODEV);
-    wait_for("the flags to be followed", || allowed(&ground.place("")) == [false, false, true, true]);
+    let mut environment = Environment::new();
+    environment.fill("own", Some(MountFlags::empty()));
+    let _mount = Served::start(&environment.below("own"), &environment.place(""), &[]).unwrap();
+    assert_eq!(allowed(&environment.place("")), [true; 4]);
+    remount(&environment.below("own"), MountFlags::NOSUID | MountFlags::NODEV);
+    wait_for("the flags to be followed", || allowed(&environment.place("")) == [false, false, true, true]);
     // Mounts inside that are as strict are served from now on.
-    fs::create_dir(ground.below("own/inner")).unwrap();
-    mount("none", ground.below("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
-    ground.mounts.push(ground.below("own/inner"));
-    fs::metadata(ground.place("inner")).unwrap();
+    fs::create_dir(environment.below("own/inner")).unwrap();
+    mount("none", environment.below("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
+    environment.mounts.push(environment.below("own/inner"));
+    fs::metadata(environment.place("inner")).unwrap();
 }

@@ -36,7 +36,7 @@ const STEP: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 60;
 
 /// A directory, and no other mount over it when it goes.
-fn ground() -> (tempfile::TempDir, PathBuf) {
+fn environment() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -78,7 +78,7 @@ fn a_directory_with_an_open_database_is_not_covered() {
         return skip(name, &why);
     }
     let _alone = alone();
-    let (_dir, data) = ground();
+    let (_dir, data) = environment();
     let mut sqlite = Command::new("sqlite3");
     let sqlite = sqlite.arg(data.join("base")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut sqlite = sqlite.spawn().unwrap();
@@ -91,7 +91,7 @@ fn a_directory_with_an_open_database_is_not_covered() {
     let file = format!("sqlite3 ({}) has {:?} open for writing", sqlite.id(), data.join("base"));
     assert!(why.contains(&file), "{why}");
     // At a second place nobody is covered.
-    let (_other, place) = ground();
+    let (_other, place) = environment();
     assert_eq!(Served::start(&data, &place, &[]).unwrap().umount(), Response::Done);
     let forced = Served::start(&data, &data, &["--force"]).unwrap();
     assert!(forced.ready.notes.iter().any(|note| note.contains(&file)), "{:?}", forced.ready.notes);
@@ -108,7 +108,7 @@ fn a_lock_a_pipe_and_another_mount_of_the_directory_count_and_reading_does_not()
         return skip(name, &why);
     }
     let _alone = alone();
-    let (dir, data) = ground();
+    let (dir, data) = environment();
     fs::write(data.join("file"), "text").unwrap();
     fs::create_dir(dir.path().join("elsewhere")).unwrap();
     let bound = "exec unshare -m --propagation private sh -c 'mount --bind \"$DIR\" \"$DIR/../elsewhere\" && \
@@ -139,7 +139,7 @@ fn a_file_that_is_mapped_for_writing_counts() {
         return skip(name, &why);
     }
     let _alone = alone();
-    let (_dir, data) = ground();
+    let (_dir, data) = environment();
     fs::write(data.join("file"), "text").unwrap();
     let script = "exec python3 -c 'import ctypes,os,sys\nf=os.open(os.environ[\"DIR\"]+\"/file\",os.O_RDWR)\n\
         l=ctypes.CDLL(None)\nl.mmap.restype=ctypes.c_void_p\nl.mmap.argtypes=[ctypes.c_void_p]+[ctypes.c_long]*5\n\
@@ -156,7 +156,7 @@ fn a_shell_in_the_directory_is_told_of() {
         return skip(name, &why);
     }
     let _alone = alone();
-    let (_dir, data) = ground();
+    let (_dir, data) = environment();
     let holder = Holder::new("cd \"$DIR\"", &data);
     let mount = Served::start(&data, &data, &[]).unwrap();
     let note = format!("sh ({}) works there", holder.0.id());
@@ -173,7 +173,7 @@ fn who_opens_a_file_meanwhile_is_seen() {
         return skip(name, &why);
     }
     let _alone = alone();
-    let (_dir, data) = ground();
+    let (_dir, data) = environment();
     fs::write(data.join("file"), "text").unwrap();
     let below = fs::metadata(&data).unwrap().dev();
     for round in 0..ROUNDS {

@@ -17,8 +17,8 @@ mod clients;
 mod disks;
 #[path = "dash/door.rs"]
 mod door;
-#[path = "dash/ground.rs"]
-mod ground;
+#[path = "dash/environment.rs"]
+mod environment;
 #[path = "dash/page.rs"]
 mod page;
 #[path = "dash/prometheus.rs"]

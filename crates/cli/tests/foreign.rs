@@ -41,7 +41,7 @@ type Outputs = Vec<Ran>;
 /// How a verb is shown to print nothing that is obeyed.
 enum How {
     /// What it prints, fed with such names.
-    Prints(fn(&Ground) -> Outputs),
+    Prints(fn(&Environment) -> Outputs),
     /// It prints no foreign names but in errors, which `every_verb_names_a_file_in_its_errors` has.
     Nothing(&'static str),
 }
@@ -100,15 +100,15 @@ const TABLE: &[(&str, How)] = &[
 ];
 
 /// A made-up machine on which others chose the names.
-struct Ground {
+struct Environment {
     machine: Arc<FakeKernel>,
     place: tempfile::TempDir,
 }
 
-impl Ground {
+impl Environment {
     fn new() -> Self {
-        let ground = Self { machine: FakeKernel::new(), place: tempfile::tempdir().unwrap() };
-        let machine = &ground.machine;
+        let environment = Self { machine: FakeKernel::new(), place: tempfile::tempdir().unwrap() };
+        let machine = &environment.machine;
         for (pid, name) in [(4711, EVIL), (4712, "\u{1b}c")] {
             machine.put(&format!("proc/{pid}/comm"), &format!("{name}\n"));
             machine.put(
@@ -127,7 +127,7 @@ impl Ground {
         plan.advice.push(Reason::new(EVIL));
         let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
         eke_apply::state::save(&machine.root(), eke_apply::state::APPLIED, &applied).unwrap();
-        ground
+        environment
     }
 
     fn root(&self) -> &str {
@@ -230,10 +230,10 @@ fn ran(command: &mut Command) -> Ran {
     command.output().unwrap().into()
 }
 
-fn dash(ground: &Ground) -> Outputs {
-    let mut dash = command(&["--root", ground.root(), "dash", "--listen", "0.0.0.0:0", "--history"]);
+fn dash(environment: &Environment) -> Outputs {
+    let mut dash = command(&["--root", environment.root(), "dash", "--listen", "0.0.0.0:0", "--history"]);
     let mut dash =
-        dash.arg(ground.path("h.db")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        dash.arg(environment.path("h.db")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(dash.stdout.take().unwrap()).read_line(&mut line).unwrap();
     dash.kill().unwrap();
@@ -241,9 +241,9 @@ fn dash(ground: &Ground) -> Outputs {
     vec![Ran { stdout: line, ..ended }]
 }
 
-fn record(ground: &Ground) -> Outputs {
-    let (evil, file) = (ground.path(OsStr::from_bytes(EVIL_FILE)), ground.path("r.sqlite"));
-    let page = ground.path(OsStr::from_bytes(&[EVIL_FILE, b".html"].concat()));
+fn record(environment: &Environment) -> Outputs {
+    let (evil, file) = (environment.path(OsStr::from_bytes(EVIL_FILE)), environment.path("r.sqlite"));
+    let page = environment.path(OsStr::from_bytes(&[EVIL_FILE, b".html"].concat()));
     if !evil.exists() {
         std::os::unix::fs::symlink("/bin/true", &evil).unwrap();
     }
@@ -254,10 +254,10 @@ fn record(ground: &Ground) -> Outputs {
     vec![recorded, report(&["--json"]), written, ran(command(&["report"]).arg(&evil))]
 }
 
-fn replay(ground: &Ground) -> Outputs {
-    let trace = ground.path(OsStr::from_bytes(EVIL_FILE));
+fn replay(environment: &Environment) -> Outputs {
+    let trace = environment.path(OsStr::from_bytes(EVIL_FILE));
     let dir = trace.with_extension("csv");
-    let traced = ground.prefetch(&[&["trace"]]);
+    let traced = environment.prefetch(&[&["trace"]]);
     drop(
         std::fs::OpenOptions::new()
             .create_new(true)
@@ -271,13 +271,13 @@ fn replay(ground: &Ground) -> Outputs {
 }
 
 /// The other end says what it likes, on both of its outputs.
-fn link(ground: &Ground) -> Outputs {
+fn link(environment: &Environment) -> Outputs {
     let script = format!("printf '%s\\n' '{EVIL}' >&2; printf '%s\\n' 'hostname {EVIL}' '{EVIL}'; exit 255");
-    let mut link = ground.beside("ssh", &script);
-    vec![ran(link.args(["link", "host"])), ran(ground.beside("ssh", &script).args(["link", EVIL]))]
+    let mut link = environment.beside("ssh", &script);
+    vec![ran(link.args(["link", "host"])), ran(environment.beside("ssh", &script).args(["link", EVIL]))]
 }
 
-fn io_watch(ground: &Ground) -> Outputs {
+fn io_watch(environment: &Environment) -> Outputs {
     let who = Who {
         name: EVIL.into(),
         id: 7,
@@ -302,17 +302,17 @@ fn io_watch(ground: &Ground) -> Outputs {
         whose: vec![who],
     };
     let text = serde_json::to_string(&window).unwrap();
-    eke_testkit::tree::put(ground.place.path(), "window", &(text + "\n"));
-    let script = format!("while read line; do cat '{}'; done", ground.path("window").display());
+    eke_testkit::tree::put(environment.place.path(), "window", &(text + "\n"));
+    let script = format!("while read line; do cat '{}'; done", environment.path("window").display());
     let watch = ["io", "watch", "--count", "1", "--every", "100ms"];
     [&["--by", "process"][..], &["--json"], &["--csv"]]
         .iter()
-        .map(|how| ran(ground.beside("eke-io", &script).args(watch).args(*how)))
+        .map(|how| ran(environment.beside("eke-io", &script).args(watch).args(*how)))
         .collect()
 }
 
 /// A result from elsewhere: every text in it that may be any is such a one.
-fn bench_show(ground: &Ground) -> Outputs {
+fn bench_show(environment: &Environment) -> Outputs {
     let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/capacity-levers.json");
     let text = std::fs::read_to_string(saved).unwrap();
     let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -322,24 +322,24 @@ fn bench_show(ground: &Ground) -> Outputs {
     report["machine"]["kernel"] = EVIL.into();
     report["machine"]["processor"] = EVIL.into();
     report["variants"][0]["set_up"] = EVIL.into();
-    let name = ground.path(OsStr::from_bytes(EVIL_FILE));
-    eke_testkit::tree::put(ground.place.path(), "saved.json", &report.to_string());
+    let name = environment.path(OsStr::from_bytes(EVIL_FILE));
+    eke_testkit::tree::put(environment.place.path(), "saved.json", &report.to_string());
     let renamed = text.replace("\"tuned zram\"", &serde_json::to_string(EVIL).unwrap());
-    eke_testkit::tree::put(ground.place.path(), "renamed.json", &renamed);
+    eke_testkit::tree::put(environment.place.path(), "renamed.json", &renamed);
     let show = |file: &Path| ran(command(&["bench", "show"]).arg(file));
-    vec![show(&ground.path("saved.json")), show(&ground.path("renamed.json")), show(&name)]
+    vec![show(&environment.path("saved.json")), show(&environment.path("renamed.json")), show(&name)]
 }
 
-fn cache(ground: &Ground) -> Outputs {
+fn cache(environment: &Environment) -> Outputs {
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return vec![Ran { stdout: format!("skipped: cache: {why}\n"), stderr: String::new(), status: None }];
     }
     let cache = build_cache();
-    let dir = ground.path(OsStr::from_bytes(EVIL_FILE));
+    let dir = environment.path(OsStr::from_bytes(EVIL_FILE));
     std::fs::create_dir_all(&dir).unwrap();
     let verb = |verb: &[&str]| {
         let mut command = command(&[&["cache"], verb].concat());
-        ran(command.arg(&dir).env("XDG_RUNTIME_DIR", ground.place.path()))
+        ran(command.arg(&dir).env("XDG_RUNTIME_DIR", environment.place.path()))
     };
     assert!(cache.exists());
     let printed = ["mount", "status", "mount", "umount", "umount"].map(|name| verb(&[name]));
@@ -362,8 +362,8 @@ fn no_verb_prints_what_a_terminal_obeys() {
     let mut wrong = Vec::new();
     for (verb, how) in TABLE {
         let Prints(print) = how else { continue };
-        let ground = Ground::new();
-        let outputs = print(&ground);
+        let environment = Environment::new();
+        let outputs = print(&environment);
         wrong.extend(outputs.iter().flat_map(|output| obeyed(verb, output)));
         let all: String = outputs.iter().map(Ran::shown).collect();
         if !["evil", "\\u001b", "skipped:"].iter().any(|shown| all.contains(shown)) {

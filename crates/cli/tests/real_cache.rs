@@ -9,8 +9,8 @@
 
 mod common;
 
-#[path = "real_cache/ground.rs"]
-mod ground;
+#[path = "real_cache/environment.rs"]
+mod environment;
 #[path = "real_cache/mounted.rs"]
 mod mounted;
 #[path = "real_cache/start.rs"]

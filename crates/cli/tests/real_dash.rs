@@ -9,16 +9,16 @@
 
 mod common;
 
-#[path = "real_cache/ground.rs"]
+#[path = "real_cache/environment.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
-mod ground;
-#[path = "dash/ground.rs"]
+mod environment;
+#[path = "dash/environment.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod served;
 
 use eke_testkit::real::{lock_machine, skip};
 use eke_testkit::wait::wait_for;
-use ground::{Ground, no_fuse};
+use environment::{Environment, no_fuse};
 use served::{get, port_of, serving};
 
 #[test]
@@ -27,14 +27,14 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
         return skip("a_mounted_cache_is_counted_and_named_for_its_user_alone", &why);
     }
     let _machine = lock_machine();
-    let ground = Ground::real(false);
-    let data = ground.text("data");
-    let mounted = ground.cache(&["mount", &data, "--memory", "64M"]);
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let mounted = environment.cache(&["mount", &data, "--memory", "64M"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
-    assert_eq!(ground.read("data/file").len(), 900_000);
+    assert_eq!(environment.read("data/file").len(), 900_000);
     let eke = |args: &[&str]| {
-        let mut command = ground.program();
-        command.arg(ground.path("bin/eke")).args(args);
+        let mut command = environment.program();
+        command.arg(environment.path("bin/eke")).args(args);
         command
     };
     let sample = |name: &str, labels: &str| -> Option<f64> {
@@ -47,7 +47,7 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     wait_for("what was read to be counted", || read("store") + read("below") >= 900_000.0);
     assert!(sample("eke_cache_memory_limit_bytes", "").unwrap() <= f64::from(64 << 20));
 
-    let history = ground.text("history.db");
+    let history = environment.text("history.db");
     let (_dash, address) = serving(eke(&["dash", "--listen", "127.0.0.1:0", "--history", &history]));
     let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
     wait_for("a view", || now().contains("\"mounts\":"));
@@ -59,7 +59,7 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
         "{caches}"
     );
     assert!(!now().contains(&data), "any user of this machine can ask the page");
-    let umount = ground.cache(&["umount", &data]);
+    let umount = environment.cache(&["umount", &data]);
     assert_eq!(umount.status, Some(0), "{}", umount.shown());
     assert_eq!(sample("eke_cache_serving", ""), None);
 }

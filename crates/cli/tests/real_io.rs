@@ -30,9 +30,9 @@ fn lacks(programs: &[&str]) -> Option<String> {
 }
 
 /// A directory that stands for `/`, with this machine's `/sys` and `/proc` and a journal of its own.
-struct Ground(tempfile::TempDir);
+struct Environment(tempfile::TempDir);
 
-impl Ground {
+impl Environment {
     fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["sys", "proc"] {
@@ -91,26 +91,30 @@ impl Drop for Loop {
 }
 
 /// A comparison that is killed while its first value is in force.
-fn killed_comparison(ground: &Ground, device: &str) {
+fn killed_comparison(environment: &Environment, device: &str) {
     let before = queue(device, "nr_requests");
     let words = ["io", "compare", "nr_requests", "8", "16", "--device", device, "--", "sleep", "600"];
-    let mut compare = ground.eke(&words);
+    let mut compare = environment.eke(&words);
     let mut compare = compare.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut load = None;
     until("the first value was in force under its load", &mut compare, || {
-        load = child_of(compare_pid(ground), "sleep");
+        load = child_of(compare_pid(environment), "sleep");
         queue(device, "nr_requests") == "8" && load.is_some()
     });
     compare.kill().unwrap();
     compare.wait().unwrap();
     kill_process_group(load.unwrap(), Signal::KILL).unwrap();
-    assert_eq!((queue(device, "nr_requests").as_str(), ground.changes()), ("8", 1), "nobody restored it");
+    assert_eq!(
+        (queue(device, "nr_requests").as_str(), environment.changes()),
+        ("8", 1),
+        "nobody restored it"
+    );
     assert_ne!(before, "8");
 }
 
 /// Whoever made the change that stands in the journal.
-fn compare_pid(ground: &Ground) -> Option<u32> {
-    let entries = journal::entries(&ground.root()).ok()?;
+fn compare_pid(environment: &Environment) -> Option<u32> {
+    let entries = journal::entries(&environment.root()).ok()?;
     entries.first()?.intent.made_by.map(|owner| owner.pid)
 }
 
@@ -135,20 +139,20 @@ fn what_a_killed_comparison_set_goes_back_at_the_next_start_and_by_down() {
     let _clean = SameDisks::start();
     let images = tempfile::tempdir().unwrap();
     let disk = Loop::over(&images.path().join("image"));
-    let ground = Ground::make();
+    let environment = Environment::make();
     let before = queue(&disk.0, "nr_requests");
 
-    killed_comparison(&ground, &disk.0);
+    killed_comparison(&environment, &disk.0);
     let read = format!("dd if=/dev/{} of=/dev/null bs=4k count=8 iflag=direct status=none", disk.0);
     let words = ["io", "compare", "nr_requests", "default", "16", "--device", &disk.0, "--pairs", "1"];
-    let ran = ground.ran(&[&words[..], &["--json", "--", "sh", "-c", &read]].concat());
+    let ran = environment.ran(&[&words[..], &["--json", "--", "sh", "-c", &read]].concat());
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    assert_eq!((queue(&disk.0, "nr_requests"), ground.changes()), (before.clone(), 0));
+    assert_eq!((queue(&disk.0, "nr_requests"), environment.changes()), (before.clone(), 0));
 
-    killed_comparison(&ground, &disk.0);
-    let ran = ground.ran(&["down"]);
+    killed_comparison(&environment, &disk.0);
+    let ran = environment.ran(&["down"]);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    assert_eq!((queue(&disk.0, "nr_requests"), ground.changes()), (before, 0));
+    assert_eq!((queue(&disk.0, "nr_requests"), environment.changes()), (before, 0));
 }
 
 #[test]
@@ -159,19 +163,19 @@ fn a_sweep_is_a_page_with_curves() {
     let _clean = SameDisks::start();
     let images = tempfile::tempdir().unwrap();
     let disk = Loop::over(&images.path().join("image"));
-    let (ground, html) = (Ground::make(), images.path().join("sweep.html"));
+    let (environment, html) = (Environment::make(), images.path().join("sweep.html"));
     let read = format!("dd if=/dev/{} of=/dev/null bs=4k count=500 iflag=direct status=none", disk.0);
     let html_at = html.to_str().unwrap();
     let words =
         ["io", "sweep", "nr_requests", "8,16,64", "--device", &disk.0, "--rounds", "1", "--html", html_at];
     let all = [&words[..], &["--", "sh", "-c", &read]].concat();
-    let ran = ground.ran(&all);
+    let ran = environment.ran(&all);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(ran.stdout.ends_with(&format!("Written: {html_at}\n")), "{}", ran.stdout);
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.contains("<h1>eke io sweep</h1>") && page.contains("class=\"curve"), "{page}");
     assert!(page.contains(&format!("--device</span> <span>{}", disk.0)), "the command that makes it again");
-    let again = ground.ran(&all);
+    let again = environment.ran(&all);
     assert!(again.status != Some(0) && again.stderr.contains("--force"), "{}", again.shown());
     assert_eq!(again.stdout, "", "nothing was measured for nothing");
 }
@@ -189,10 +193,10 @@ fn what_a_killed_experiment_left_goes_with_the_next() {
     }
     build_io();
     let _clean = SameDisks::start();
-    let ground = Ground::make();
+    let environment = Environment::make();
     let short = ["bench", "io", "--json", "--writers", "stream", "--repeats", "1", "--disk", "scsi2008"];
     let killed = [&short[..], &["--variants", "mq-deadline", "--warm-up", "600"]].concat();
-    let mut experiment = ground.eke(&killed);
+    let mut experiment = environment.eke(&killed);
     let mut experiment = experiment.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (mut device, pid) = (None, experiment.id());
     until("its scheduler was set and its writer wrote", &mut experiment, || {
@@ -206,14 +210,14 @@ fn what_a_killed_experiment_left_goes_with_the_next() {
     let device = device.unwrap();
     experiment.kill().unwrap();
     experiment.wait().unwrap();
-    assert_eq!(ground.changes(), 1, "nobody restored it");
+    assert_eq!(environment.changes(), 1, "nobody restored it");
     assert_eq!(disk_of(pid).as_ref(), Some(&device), "nobody took the disk away");
 
     let next = [&short[..], &["--variants", "default", "--warm-up", "1", "--seconds", "2"]].concat();
-    let ran = ground.ran(&next);
+    let ran = environment.ran(&next);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(!ran.stdout.contains("is left out"), "{}", ran.stdout);
     let left: Vec<String> = disks().into_iter().filter(|line| line.contains(&format!("-{pid}-"))).collect();
-    assert_eq!((left, ground.changes()), (Vec::new(), 0));
+    assert_eq!((left, environment.changes()), (Vec::new(), 0));
     assert!(queue(&device, "scheduler").contains("[none]"), "{}", queue(&device, "scheduler"));
 }

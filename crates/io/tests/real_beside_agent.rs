@@ -57,7 +57,7 @@ fn agent_beside(program: &Path) -> PathBuf {
 
 /// A directory that stands for `/`: this machine's `/proc`, of its disks only one, and what `eke up --govern-io` leaves.
 #[expect(clippy::unwrap_used, reason = "test code")]
-fn ground(device: &str) -> (tempfile::TempDir, Root) {
+fn environment(device: &str) -> (tempfile::TempDir, Root) {
     let dir = tempfile::tempdir().unwrap();
     let at = |path: &str| dir.path().join(path);
     symlink("/proc", at("proc")).unwrap();
@@ -117,7 +117,7 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
     let disk =
         slow_disk(Profile { rate: 15_000_000, iops: Some(2_000), ..Profile::plain() }, Bytes::mib(256));
     let device = name(disk.device());
-    let (dir, root) = ground(&device);
+    let (dir, root) = environment(&device);
     let before = settings(&root, &device);
     let mut agent = Agent::start(dir.path());
     let done = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! A machine over a directory: the parts of Linux that eke changes, with faults on request.
+//! A machine in a directory: the parts of Linux that eke changes, with injected faults.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,16 +15,16 @@ use tempfile::TempDir;
 
 use crate::tree;
 
-/// What goes wrong, and when. Effects are writes, appends, `hot_add` reads, swapon, swapoff, and changes of files.
+/// Injected faults. Effects are writes, appends, `hot_add` reads, swapon, swapoff, and changes of files.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// The process dies after this many effects: nothing after that reaches the machine.
+    /// The process dies after this many effects: later ones do not reach the machine.
     pub crash_after: Option<usize>,
-    /// If the last effect is an append, only half of it arrives.
+    /// If the last effect is an append, half of it is written.
     pub torn: bool,
-    /// After this many appends the file system is full for so many more: half of what is appended arrives, and that is an error.
+    /// After the first number of appends, the file system is full for the second number: half is written, then ENOSPC.
     pub full: Option<(usize, usize)>,
-    /// A path's end, an errno, and how many times it is given.
+    /// The end of a path, an errno, and how often it is returned.
     pub errors: Vec<(String, i32, usize)>,
 }
 
@@ -92,14 +92,14 @@ impl FakeKernel {
         simulated(self.dir(), Arc::clone(self))
     }
 
-    /// From now on these faults; effects are counted anew.
+    /// Sets the faults and restarts the count of effects.
     pub fn set_faults(&self, faults: Faults) {
         let mut state = self.state();
         state.faults = faults;
         state.effects = 0;
     }
 
-    /// A swap area that is on.
+    /// Adds a swap area that is on.
     pub fn add_area(&self, path: &str, size_kib: u64, used_kib: u64, priority: i32) {
         if let Some(name) = path.strip_prefix("/dev/").filter(|name| !name.starts_with("zram")) {
             tree::put(self.dir(), &format!("sys/class/block/{name}/partition"), "2\n");
@@ -110,7 +110,7 @@ impl FakeKernel {
         self.show_areas(&state);
     }
 
-    /// From now on `/proc/swaps` shows paths as where swapon(2) was called in a mount namespace that is gone: `/zram1`.
+    /// From now on `/proc/swaps` shows paths as it does for a mount namespace that is gone: `/zram1`.
     pub fn detach_mounts(&self) {
         let mut state = self.state();
         state.detached = true;
@@ -122,12 +122,12 @@ impl FakeKernel {
         tree::put(self.dir(), path, text);
     }
 
-    /// With what discard option the area was swapped on by eke.
+    /// The discard option with which eke swapped the area on.
     pub fn discard(&self, path: &str) -> Option<Discard> {
         self.state().discards.get(path).copied().flatten()
     }
 
-    /// Everything but eke's own run directory.
+    /// All files except eke's run directory.
     pub fn tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
         tree::read(self.dir(), &["run"])
     }

@@ -1,9 +1,9 @@
-//! What tests stand on. A dev-dependency only.
+//! Shared code of the tests. A dev-dependency only.
 //!
-//! - [`fake_kernel`]: a machine over a directory: zram devices, swap areas, settings, with injected faults
-//! - [`tree`]: a directory as data, for comparing before and after
-//! - [`real`]: what tests of the real kernel share: a lock, and skipping with a reason
-//! - [`sshd`]: a real ssh server of a test's own
+//! - [`fake_kernel`]: a machine in a directory: zram devices, swap areas, settings, with injected faults
+//! - [`tree`]: a directory as data, to compare before and after
+//! - [`real`]: tests of the real kernel: one lock, and skipping with a reason
+//! - [`sshd`]: a real ssh server for one test
 //! - [`wait`]: waiting for a condition
 
 pub mod fake_kernel;

@@ -1,4 +1,4 @@
-//! What tests of the real kernel share.
+//! Tests of the real kernel: one lock for all, and skipping with a reason.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use eke_linux::Root;
 use rustix::fs::{FlockOperation, flock};
 
-/// Holds the machine for one test: swap, zram and groups are the whole machine's. Released when dropped.
+/// The machine for one test, since swap, zram and cgroups belong to the whole machine. Drop releases it.
 #[derive(Debug)]
 pub struct MachineLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 /// Waits for the machine.
 ///
 /// # Panics
-/// If the lock's file cannot be made: then no test of the real kernel can be trusted.
+/// If the lock file cannot be made: then no test of the real kernel can be trusted.
 #[expect(clippy::panic, reason = "test code")]
 pub fn lock_machine() -> MachineLock {
     let path = std::env::temp_dir().join("eke-tests.lock");
@@ -26,10 +26,10 @@ pub fn lock_machine() -> MachineLock {
     }
 }
 
-/// Why a test of the real kernel cannot run here, `None` if it can. With `EKE_TESTS=require` nothing may be skipped.
+/// The reason why a test of the real kernel cannot run here; `None` if it can. `EKE_TESTS=require` forbids skipping.
 ///
 /// # Panics
-/// If `EKE_TESTS=require` and something lacks.
+/// If `EKE_TESTS=require` and something is missing.
 pub fn lacking(needs: &[&str]) -> Option<String> {
     unless_required(if rustix::process::geteuid().is_root() {
         needs.iter().find(|p| !Path::new(p).exists()).map(|p| format!("no {p} on this machine"))
@@ -38,14 +38,14 @@ pub fn lacking(needs: &[&str]) -> Option<String> {
     })
 }
 
-/// The same for the host's programs.
+/// The same for installed programs.
 ///
 /// # Panics
 /// If `EKE_TESTS=require` and one is not installed.
 pub fn no_program(programs: &[&str]) -> Option<String> {
-    let is_there =
+    let is_installed =
         |p: &str| ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|d| Path::new(d).join(p).exists());
-    unless_required(programs.iter().find(|p| !is_there(p)).map(|p| format!("no {p} on this machine")))
+    unless_required(programs.iter().find(|p| !is_installed(p)).map(|p| format!("no {p} on this machine")))
 }
 
 #[expect(clippy::panic, reason = "test code")]
@@ -61,7 +61,7 @@ pub fn skip(test: &str, why: &str) {
     eprintln!("skipped: {test}: {why}");
 }
 
-/// What the machine shows of slow disks and stages: mounts, loop devices, directories.
+/// The mounts, loop devices and directories of slow disks and test images.
 pub fn disks() -> Vec<String> {
     let root = Root::host();
     let list = |dir: &str| root.list(dir).unwrap_or_default().into_iter();
@@ -75,7 +75,7 @@ pub fn disks() -> Vec<String> {
     mounts.chain(loops).chain(dirs).collect()
 }
 
-/// The whole machine for one test, at whose end it must show the same [`disks`] as at its start.
+/// The machine for one test. Drop asserts that [`disks`] are as they were at the start.
 #[derive(Debug)]
 pub struct SameDisks {
     before: Vec<String>,

@@ -1,4 +1,4 @@
-//! A real ssh server of a test's own: its port, its keys, its configuration, and a client's configuration for it.
+//! A real ssh server for one test, with its own port, keys and configuration, and a client's configuration for it.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -12,18 +12,18 @@ use crate::real::{lacking, no_program};
 use crate::tree::put;
 use crate::wait::wait_for;
 
-/// How the client's configuration calls it.
+/// The server's name in the client's configuration.
 pub const HOST: &str = "far";
 
-/// Why there can be none here; it is started as root, for root.
+/// The reason why no server can be started here; it runs as root, for root.
 ///
 /// # Panics
-/// If `EKE_TESTS=require` and something lacks.
+/// If `EKE_TESTS=require` and something is missing.
 pub fn lacks() -> Option<String> {
     lacking(&[]).or_else(|| no_program(&["sshd", "ssh", "ssh-keygen"]))
 }
 
-/// It listens on 127.0.0.1 until it is dropped.
+/// Listens on 127.0.0.1 until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     dir: TempDir,
@@ -51,7 +51,7 @@ impl Server {
         Self { dir, child }
     }
 
-    /// Its directory, which ends with it: `config` for a client, `known` hosts, the keys `host` and `user`.
+    /// Its directory, removed with it: `config` for a client, `known` hosts, the keys `host` and `user`.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -72,7 +72,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Ends it, and nothing answers any more.
+    /// Kills the server.
     pub fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Every file's content and every directory (as `None`) below `dir` but for `without`, by relative path.
+/// Every file's content and every directory (as `None`) under `dir`, except `without`, by relative path.
 pub fn read(dir: &Path, without: &[&str]) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     collect(dir, "", without, &mut found);
     found
 }
 
-fn collect(dir: &Path, below: &str, without: &[&str], found: &mut BTreeMap<String, Option<Vec<u8>>>) {
-    for entry in fs::read_dir(dir.join(below)).into_iter().flatten().flatten() {
+fn collect(dir: &Path, at: &str, without: &[&str], found: &mut BTreeMap<String, Option<Vec<u8>>>) {
+    for entry in fs::read_dir(dir.join(at)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        let path = if at.is_empty() { name } else { format!("{at}/{name}") };
         if without.contains(&path.as_str()) {
             continue;
         }
@@ -27,7 +27,7 @@ fn collect(dir: &Path, below: &str, without: &[&str], found: &mut BTreeMap<Strin
     }
 }
 
-/// Writes a file with the directories above it.
+/// Writes a file and makes its parent directories.
 #[expect(clippy::disallowed_methods, reason = "a fake root must be created")]
 pub fn put(dir: &Path, path: &str, text: &str) {
     let at = dir.join(path);

@@ -52,7 +52,7 @@ pub struct Count {
 }
 
 /// Where cases are run.
-pub struct Ground<'a> {
+pub struct Environment<'a> {
     /// Each change of a file that was looked at has a time of its own.
     pub fine_times: bool,
     /// Files may go straight through.
@@ -82,16 +82,16 @@ impl From<Difference> for End {
 struct Run<'a> {
     /// What each user opened last in each slot.
     opened: RefCell<BTreeMap<(u8, u8), At>>,
-    ground: &'a Ground<'a>,
+    environment: &'a Environment<'a>,
     roots: Roots,
 }
 
 /// Runs it, and leaves nothing behind.
-pub fn run(ground: &Ground<'_>, case: &Case) -> Result<(), Difference> {
-    let run = Run::begin(ground);
+pub fn run(environment: &Environment<'_>, case: &Case) -> Result<(), Difference> {
+    let run = Run::begin(environment);
     let ran = run.steps(case);
-    ground.count.cases.fetch_add(1, Relaxed);
-    ground.users.iter().for_each(User::end);
+    environment.count.cases.fetch_add(1, Relaxed);
+    environment.users.iter().for_each(User::end);
     // A difference may be that they cannot be removed.
     for root in [&run.roots.mounted, &run.roots.plain, &run.roots.below] {
         let _ = std::fs::remove_dir_all(root);
@@ -103,16 +103,20 @@ pub fn run(ground: &Ground<'_>, case: &Case) -> Result<(), Difference> {
 }
 
 impl<'a> Run<'a> {
-    fn begin(ground: &'a Ground<'a>) -> Self {
+    fn begin(environment: &'a Environment<'a>) -> Self {
         static CASES: AtomicU32 = AtomicU32::new(0);
         let name = format!("case{}", CASES.fetch_add(1, Relaxed));
         let at = |dir: &Path| dir.join(&name);
-        let roots = Roots { mounted: at(ground.mounted), below: at(ground.below), plain: at(ground.plain) };
+        let roots = Roots {
+            mounted: at(environment.mounted),
+            below: at(environment.below),
+            plain: at(environment.plain),
+        };
         for root in [&roots.mounted, &roots.plain] {
             furnish(root);
         }
-        ground.users.iter().for_each(|user| user.begin(roots.clone()));
-        Self { opened: RefCell::default(), ground, roots }
+        environment.users.iter().for_each(|user| user.begin(roots.clone()));
+        Self { opened: RefCell::default(), environment, roots }
     }
 
     fn steps(&self, case: &Case) -> Result<(), End> {
@@ -133,20 +137,20 @@ impl<'a> Run<'a> {
     }
 
     fn step(&self, case: &Case, step: &Step) -> Result<(), End> {
-        let step = &if self.ground.straight { allowed::straight(step) } else { step.clone() };
+        let step = &if self.environment.straight { allowed::straight(step) } else { step.clone() };
         if step.via == Via::Below && !self.is_file_below(&step.op) {
             return Ok(());
         }
         let looked_at = if case.look_each { self.around(step) } else { Vec::new() };
         let before = self.look(&looked_at);
-        let (mounted, plain) = self.ground.users[usize::from(step.by)].act(step);
-        self.ground.count.steps.fetch_add(1, Relaxed);
-        self.ground.count.done.fetch_add(mounted.is_ok().into(), Relaxed);
+        let (mounted, plain) = self.environment.users[usize::from(step.by)].act(step);
+        self.environment.count.steps.fetch_add(1, Relaxed);
+        self.environment.count.done.fetch_add(mounted.is_ok().into(), Relaxed);
         if step.via == Via::Below {
             self.settle(&step.op);
         }
         let Some(plain) = plain else { return Ok(()) };
-        if self.ground.deaths && allowed::may_be_done_twice(&step.op, &mounted, &plain) {
+        if self.environment.deaths && allowed::may_be_done_twice(&step.op, &mounted, &plain) {
             return Err(End::Unknown);
         }
         compare_answers(step, &mounted, &plain)?;
@@ -201,7 +205,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), Difference> {
         let after = self.look(at);
         for ((path, before), after) in at.iter().zip(before).zip(&after) {
-            let fine = self.ground.fine_times;
+            let fine = self.environment.fine_times;
             let [below, plain] = [0, 1].map(|n| changes(before[n].as_ref(), after[n].as_ref(), fine));
             let mounted = statat(CWD, self.roots.mounted.join(path), AtFlags::SYMLINK_NOFOLLOW).ok();
             let words = |what: &str, one: &str, other: &str| Difference {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::case::{Case, Count, Ground, run as run_case};
+use super::case::{Case, Count, Environment, run as run_case};
 use super::choose::{self, Below};
 use super::user::{USERS, User};
 use crate::model::mount::Mount;
@@ -50,7 +50,7 @@ pub fn run(variant: &Variant<'_>) {
     let users: Vec<User> = (0..USERS.len()).map(User::start).collect();
     let count = Count::default();
     let (mounted, below) = (variant.mount.place(), variant.mount.below());
-    let ground = Ground {
+    let environment = Environment {
         straight: variant.straight,
         fine_times: variant.fine_times,
         deaths: variant.below == Below::ContentWithDeaths,
@@ -61,21 +61,21 @@ pub fn run(variant: &Variant<'_>) {
         plain: variant.plain,
     };
     let found = Found::default();
-    replay(variant, &ground, &found);
+    replay(variant, &environment, &found);
     let random = number("EKE_SEED").unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64 & 0xffff_ffff
     });
     eprintln!("{}: seeds 1 and {random} (EKE_SEED)", variant.name);
     let cases = number("EKE_CASES").map_or(variant.cases, |n| n as u32);
     for seed in [1, random] {
-        try_seed(variant, &ground, seed, cases, &found);
+        try_seed(variant, &environment, seed, cases, &found);
     }
     if let Some(seconds) = number("EKE_DIFFER_SECONDS") {
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut seed = random;
         while Instant::now() < end {
             seed = seed.wrapping_add(1);
-            try_seed(variant, &ground, seed, 50, &found);
+            try_seed(variant, &environment, seed, 50, &found);
         }
     }
     eprintln!("{}: {count:?}", variant.name);
@@ -83,20 +83,20 @@ pub fn run(variant: &Variant<'_>) {
     assert!(found.is_empty(), "{}: {found:#?}\neke-cache reported: {}", variant.name, variant.mount.said());
 }
 
-fn replay(variant: &Variant<'_>, ground: &Ground<'_>, found: &Found) {
+fn replay(variant: &Variant<'_>, environment: &Environment<'_>, found: &Found) {
     for line in KEPT.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#')) {
         let case: Case = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         if !choose::is_for(variant.below, &case) {
             continue;
         }
-        if let Err(difference) = run_case(ground, &case) {
+        if let Err(difference) = run_case(environment, &case) {
             eprintln!("{}: a kept case fails: {difference}\n{line}", variant.name);
             *found.borrow_mut().entry(difference.signature).or_default() += 1;
         }
     }
 }
 
-fn try_seed(variant: &Variant<'_>, ground: &Ground<'_>, seed: u64, cases: u32, found: &Found) {
+fn try_seed(variant: &Variant<'_>, environment: &Environment<'_>, seed: u64, cases: u32, found: &Found) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut hasher = DefaultHasher::new();
@@ -113,7 +113,7 @@ fn try_seed(variant: &Variant<'_>, ground: &Ground<'_>, seed: u64, cases: u32, f
     // Only the difference found first is made smaller, not another one that comes up meanwhile.
     let looking_for = RefCell::new(None::<String>);
     let ran = runner.run(&choose::case(variant.below, STEPS), |case| {
-        let Err(difference) = run_case(ground, &case) else { return Ok(()) };
+        let Err(difference) = run_case(environment, &case) else { return Ok(()) };
         let mut looking_for = looking_for.borrow_mut();
         let is_it = looking_for.as_ref().is_none_or(|wanted| *wanted == difference.signature);
         if let Some(known) = found.borrow_mut().get_mut(&difference.signature) {
@@ -128,19 +128,26 @@ fn try_seed(variant: &Variant<'_>, ground: &Ground<'_>, seed: u64, cases: u32, f
     });
     if let Err(TestError::Fail(why, case)) = ran {
         let signature = looking_for.into_inner().unwrap_or_default();
-        report(variant, seed, &signature, &why.to_string(), &case, ground);
+        report(variant, seed, &signature, &why.to_string(), &case, environment);
         found.borrow_mut().insert(signature, 1);
         // The rest of this seed's cases look for others.
         if number("EKE_DIFFER_SECONDS").is_some() {
-            try_seed(variant, ground, seed.wrapping_mul(31).wrapping_add(7), cases, found);
+            try_seed(variant, environment, seed.wrapping_mul(31).wrapping_add(7), cases, found);
         }
     } else if let Err(e) = ran {
         panic!("{}: {e}", variant.name);
     }
 }
 
-fn report(variant: &Variant<'_>, seed: u64, signature: &str, why: &str, case: &Case, ground: &Ground<'_>) {
-    let again = (0..5).filter(|_| run_case(ground, case).is_err()).count();
+fn report(
+    variant: &Variant<'_>,
+    seed: u64,
+    signature: &str,
+    why: &str,
+    case: &Case,
+    environment: &Environment<'_>,
+) {
+    let again = (0..5).filter(|_| run_case(environment, case).is_err()).count();
     let steps: Vec<_> = case
         .steps
         .iter()

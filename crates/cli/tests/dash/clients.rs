@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::browser::Browser;
 use crate::common::eke;
 use crate::common::terminal::Terminal;
-use crate::ground::{Ground, Process, get, port_of};
+use crate::environment::{Environment, Process, get, port_of};
 
 /// How often all of them ask, and how quickly after each other.
 const ROUNDS: usize = 30;
@@ -43,19 +43,19 @@ fn page_of(address: &str) -> Option<Browser> {
 /// The bound is for whatever build runs: one without optimisation is larger than the one that is installed.
 #[test]
 fn all_clients_at_once_are_served_by_a_small_agent() {
-    let ground = Ground::new();
-    let mut agent = ground.agent();
+    let environment = Environment::new();
+    let mut agent = environment.agent();
     let pid = agent.pid();
     let top = Terminal::start(&format!(
         "exec {} --root {} top --every 500ms",
         env!("CARGO_BIN_EXE_eke"),
-        ground.root()
+        environment.root()
     ));
     let Some(mut top) = top else {
         return skip("all_clients_at_once_are_served_by_a_small_agent", "there is no script(1)");
     };
-    let (mut dash, page) = ground.dash("127.0.0.1:0");
-    let (mut metrics, scraped) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let (mut dash, page) = environment.dash("127.0.0.1:0");
+    let (mut metrics, scraped) = environment.serve(&["metrics", "--listen", "127.0.0.1:0"]);
     let mut browser = page_of(&page);
 
     top.shows(&format!("agent {pid}, up"));
@@ -64,7 +64,7 @@ fn all_clients_at_once_are_served_by_a_small_agent() {
         assert_eq!(get(port_of(&page), "/now", &["Host: localhost"]).status, 200);
         let scrape = get(port_of(&scraped), "/metrics", &["Host: localhost"]);
         assert!(scrape.status == 200 && scrape.body.contains("\neke_agent_up 1\n"), "{}", scrape.body);
-        let status = eke(&["--root", ground.root(), "status"]);
+        let status = eke(&["--root", environment.root(), "status"]);
         assert!(status.stdout.contains(&format!("agent {pid} up")), "{}", status.shown());
         highest = highest.max(kib(pid, "VmRSS"));
         std::thread::sleep(PAUSE);
@@ -86,6 +86,6 @@ fn all_clients_at_once_are_served_by_a_small_agent() {
     for Process(process) in [&mut dash, &mut metrics, &mut agent] {
         assert_eq!(told_to_end(process), Some(0));
     }
-    let socket = ground.machine.dir().join("run/eke/agent.sock");
+    let socket = environment.machine.dir().join("run/eke/agent.sock");
     wait_for("the socket is gone", || !socket.exists());
 }

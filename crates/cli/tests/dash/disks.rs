@@ -13,7 +13,7 @@ use eke_testkit::wait::wait_for;
 
 use crate::browser::Browser;
 use crate::common::eke;
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::page::keep;
 use crate::prometheus::Prometheus;
 
@@ -63,11 +63,11 @@ fn words(of: &Histogram, when: &str) -> String {
 }
 
 /// An agent that says this for as long as the test runs.
-fn agent_that_says(ground: &Ground, io: Option<IoState>) {
+fn agent_that_says(environment: &Environment, io: Option<IoState>) {
     let agent = Some(AgentState { pid: 7, up_s: 900, ..AgentState::default() });
     let snapshot = Snapshot { agent, io, backend: "none".into(), ..Snapshot::default() };
     let answer = serde_json::to_string(&Response::Status(Box::new(snapshot))).unwrap() + "\n";
-    let socket = ground.machine.dir().join("run/eke/agent.sock");
+    let socket = environment.machine.dir().join("run/eke/agent.sock");
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(socket).unwrap();
     std::thread::spawn(move || {
@@ -84,9 +84,9 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
     if let Some(why) = no_program(&["chromium"]) {
         return skip("the_page_draws_a_histogram_of_each_kind_or_says_why_not", &why);
     }
-    let ground = Ground::new();
-    agent_that_says(&ground, Some(busy()));
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    agent_that_says(&environment, Some(busy()));
+    let (_dash, address) = environment.dash("127.0.0.1:0");
     let mut browser = Browser::start();
     for (name, size, dark) in
         [("phone", (360, 780), true), ("desktop", (1280, 900), false), ("desktop-dark", (1280, 900), true)]
@@ -117,7 +117,7 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
     browser.until("#disks table", "filled", |t| t.contains("131 µs to 262 µs 0 330"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 
-    agent_that_says(&ground, None);
+    agent_that_says(&environment, None);
     let shown = browser.until(DISKS, "not measured", |t| t.contains("Not measured"));
     assert!(shown.contains("sudo eke up --govern-io"), "{shown}");
     let average = IoLatency {
@@ -126,7 +126,7 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
         late: Histogram::default(),
     };
     agent_that_says(
-        &ground,
+        &environment,
         Some(IoState {
             source: "stat".into(),
             latencies: vec![average],
@@ -136,16 +136,16 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
     );
     let shown = browser.until(DISKS, "an average", |t| t.contains("Averages only"));
     assert!(shown.contains("4 since eke-io began, 2.00 ms on average."), "{shown}");
-    agent_that_says(&ground, Some(IoState::default()));
+    agent_that_says(&environment, Some(IoState::default()));
     browser.until(DISKS, "nothing yet", |t| t.contains("No disk was asked for anything"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
 #[test]
 fn prometheus_gets_a_histogram_that_promtool_accepts() {
-    let ground = Ground::new();
-    agent_that_says(&ground, Some(busy()));
-    let metrics = eke(&["--root", ground.root(), "metrics", "--format", "prometheus"]).stdout;
+    let environment = Environment::new();
+    agent_that_says(&environment, Some(busy()));
+    let metrics = eke(&["--root", environment.root(), "metrics", "--format", "prometheus"]).stdout;
     for line in [
         "# TYPE eke_io_latency_seconds histogram",
         "eke_io_latency_seconds_bucket{operation=\"read\",le=\"0.000131072\"} 210",
@@ -157,8 +157,8 @@ fn prometheus_gets_a_histogram_that_promtool_accepts() {
     if let Some(why) = no_program(&["promtool"]) {
         return skip("prometheus_gets_a_histogram_that_promtool_accepts", &why);
     }
-    tree::put(ground.place.path(), "metrics.txt", &metrics);
-    let input = std::fs::File::open(ground.path("metrics.txt")).unwrap();
+    tree::put(environment.place.path(), "metrics.txt", &metrics);
+    let input = std::fs::File::open(environment.path("metrics.txt")).unwrap();
     let checked =
         Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::from(input)).output().unwrap();
     assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
@@ -170,10 +170,10 @@ fn prometheus_and_eke_agree_on_a_percentile() {
     if let Some(why) = no_program(&["prometheus"]) {
         return skip("prometheus_and_eke_agree_on_a_percentile", &why);
     }
-    let ground = Ground::new();
-    agent_that_says(&ground, Some(busy()));
-    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
-    let prometheus = Prometheus::scraping(&ground, &address);
+    let environment = Environment::new();
+    agent_that_says(&environment, Some(busy()));
+    let (_metrics, address) = environment.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let prometheus = Prometheus::scraping(&environment, &address);
     let reads = "eke_io_latency_seconds";
     let count = format!("{reads}_count{{operation=\"read\"}}");
     wait_for("a scrape", || prometheus.query(&count) == Some(3090.0));

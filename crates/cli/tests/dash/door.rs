@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::common::{Public, command, eke, is_root};
-use crate::ground::{Ground, get, port_of, serving};
+use crate::environment::{Environment, get, port_of, serving};
 use eke_testkit::real::skip;
 use eke_testkit::tree;
 use eke_testkit::wait::wait_for;
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn on_loopback_only_this_machines_names_are_answered() {
-    let ground = Ground::new();
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    let (_dash, address) = environment.dash("127.0.0.1:0");
     let to = port_of(&address);
     for path in ["/", "/now", "/app.js", "/nothing"] {
         let refused = get(to, path, &["Host: evil.example"]);
@@ -45,8 +45,8 @@ fn on_loopback_only_this_machines_names_are_answered() {
 
 #[test]
 fn elsewhere_a_token_is_needed() {
-    let ground = Ground::new();
-    let (_dash, address) = ground.dash("0.0.0.0:0");
+    let environment = Environment::new();
+    let (_dash, address) = environment.dash("0.0.0.0:0");
     let to = port_of(&address);
     let token = address.split_once("?token=").unwrap().1;
     assert_eq!(token.len(), 32);
@@ -68,11 +68,11 @@ fn elsewhere_a_token_is_needed() {
 
 #[test]
 fn a_history_that_is_none_is_set_aside_and_what_was_recorded_is_there_again() {
-    let ground = Ground::new();
-    tree::put(ground.place.path(), "history.db", "my thesis");
-    let file = ground.path("history.db");
+    let environment = Environment::new();
+    tree::put(environment.place.path(), "history.db", "my thesis");
+    let file = environment.path("history.db");
     let args = ["dash", "--listen", "127.0.0.1:0", "--history", file.to_str().unwrap()];
-    let (dash, address) = ground.serve(&args);
+    let (dash, address) = environment.serve(&args);
     let points = |address: &str| {
         let body = get(port_of(address), "/now?span=hour", &["Host: localhost"]).body;
         let now: serde_json::Value = serde_json::from_str(&body).unwrap();
@@ -81,14 +81,14 @@ fn a_history_that_is_none_is_set_aside_and_what_was_recorded_is_there_again() {
     wait_for("a point of the hour", || points(&address).0 > 0);
     let (_, notes) = points(&address);
     assert!(notes.contains("not an SQLite file") && notes.contains("history.db.broken-1"), "{notes}");
-    assert_eq!(std::fs::read_to_string(ground.path("history.db.broken-1")).unwrap(), "my thesis");
-    let taken = command(&[&["--root", ground.root()], &args[..]].concat()).output().unwrap();
+    assert_eq!(std::fs::read_to_string(environment.path("history.db.broken-1")).unwrap(), "my thesis");
+    let taken = command(&[&["--root", environment.root()], &args[..]].concat()).output().unwrap();
     assert_eq!(taken.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&taken.stderr).contains("is written by another eke dash"));
     kill_process(Pid::from_child(&dash.0), Signal::TERM).unwrap();
     let mut dash = dash;
     assert_eq!(dash.0.wait().unwrap().code(), Some(0));
-    let (_dash, address) = ground.serve(&args);
+    let (_dash, address) = environment.serve(&args);
     wait_for("the hour is there again", || points(&address).0 > 0 && points(&address).1 != "null");
     assert_eq!(points(&address).1, "[]");
 }
@@ -107,11 +107,11 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
         metrics.stdout
     );
 
-    let ground = Ground::new();
-    let agent = ground.agent();
-    std::fs::set_permissions(ground.machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let environment = Environment::new();
+    let agent = environment.agent();
+    std::fs::set_permissions(environment.machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut dash = Command::new(public.path());
-    dash.args(["--root", ground.root(), "dash", "--listen", "127.0.0.1:0"])
+    dash.args(["--root", environment.root(), "dash", "--listen", "127.0.0.1:0"])
         .current_dir("/")
         .uid(65534)
         .gid(65534);
@@ -129,9 +129,9 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
 
 #[test]
 fn metrics_come_as_they_are_asked_for() {
-    let ground = Ground::new();
-    let _agent = ground.agent();
-    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let environment = Environment::new();
+    let _agent = environment.agent();
+    let (_metrics, address) = environment.serve(&["metrics", "--listen", "127.0.0.1:0"]);
     let to = port_of(&address);
     let open =
         get(to, "/metrics", &["Host: localhost", "Accept: application/openmetrics-text;version=1.0.0"]);
@@ -153,8 +153,8 @@ fn metrics_come_as_they_are_asked_for() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let ground = Ground::new();
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    let (_dash, address) = environment.dash("127.0.0.1:0");
     let taken = eke(&["dash", "--listen", &port_of(&address).to_string()]);
     assert_eq!(taken.status, Some(1), "{}", taken.shown());
     assert!(

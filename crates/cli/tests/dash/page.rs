@@ -11,7 +11,7 @@ use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 
 use crate::browser::Browser;
-use crate::ground::{AVAILABLE, Ground};
+use crate::environment::{AVAILABLE, Environment};
 
 const STATE: &str = "#state-text";
 const TILES: &str = "#tiles";
@@ -26,9 +26,9 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     if let Some(why) = lacking() {
         return skip("the_page_shows_the_agents_numbers_and_survives_restarts", &why);
     }
-    let ground = Ground::new();
-    let agent = ground.agent();
-    let (dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    let agent = environment.agent();
+    let (dash, address) = environment.dash("127.0.0.1:0");
     let mut browser = Browser::start();
     browser.go_to(&address);
     let pid = agent.pid();
@@ -48,8 +48,8 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     assert!(browser.text("#verdict").starts_with("Short of nothing now"));
     plan_and_journal(&mut browser);
 
-    ground.memory(30, 60);
-    ground.pressure(21.0);
+    environment.memory(30, 60);
+    environment.pressure(21.0);
     browser.until(TILES, "of now", |t| t.contains("60 MiB") && t.contains("21 %"));
     browser.until("#verdict", "a shortage", |t| {
         t.starts_with("Short of memory: 60 MiB") && t.contains("Tasks wait for memory (21 %")
@@ -63,7 +63,7 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     agent.end();
     browser.until(STATE, "without an agent", |t| t.starts_with("The agent is not running"));
     assert!(browser.text(TILES).contains("60 MiB"), "the machine is read without it");
-    let agent = ground.agent();
+    let agent = environment.agent();
     let pid = agent.pid();
     browser.until(STATE, "the next agent's", |t| t.contains(&format!("process {pid}")));
     assert_eq!(browser.complaints(), Vec::<String>::new());
@@ -71,9 +71,9 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     dash.end();
     browser.until("#banner", "there", |t| t.starts_with("eke dash does not answer"));
     assert!(browser.text(TILES).contains("60 MiB"), "what was known stays");
-    ground.memory(500, AVAILABLE + 200);
+    environment.memory(500, AVAILABLE + 200);
     let host = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let (_dash, _) = ground.dash(&host);
+    let (_dash, _) = environment.dash(&host);
     browser.until(TILES, "of the next server", |t| t.contains("620 MiB"));
     browser.until("#banner", "gone", str::is_empty);
     // The browser itself says that nobody listened; the page says nothing.
@@ -117,9 +117,9 @@ fn it_is_for_keyboards_and_readers_too() {
     if let Some(why) = lacking() {
         return skip("it_is_for_keyboards_and_readers_too", &why);
     }
-    let ground = Ground::new();
-    let _agent = ground.agent();
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    let _agent = environment.agent();
+    let (_dash, address) = environment.dash("127.0.0.1:0");
     let mut browser = Browser::start();
     browser.go_to(&address);
     browser.until(TILES, "there", |t| t.contains("420 MiB"));
@@ -162,8 +162,8 @@ fn the_pages_own_reckoning_is_right() {
     if let Some(why) = lacking() {
         return skip("the_pages_own_reckoning_is_right", &why);
     }
-    let ground = Ground::new();
-    let (_dash, address) = ground.dash("127.0.0.1:0");
+    let environment = Environment::new();
+    let (_dash, address) = environment.dash("127.0.0.1:0");
     let mut browser = Browser::start();
     browser.go_to(&address);
     browser.until(TILES, "there", |t| t.contains("420 MiB"));
@@ -258,12 +258,12 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
     if let Some(why) = lacking() {
         return skip("it_fits_a_phone_and_a_desktop_light_and_dark", &why);
     }
-    let ground = Ground::new();
-    let _agent = ground.agent();
-    let history = ground.path("history.db");
+    let environment = Environment::new();
+    let _agent = environment.agent();
+    let history = environment.path("history.db");
     past(&history);
     let args = ["dash", "--listen", "127.0.0.1:0", "--history", history.to_str().unwrap()];
-    let (_dash, address) = ground.serve(&args);
+    let (_dash, address) = environment.serve(&args);
     let mut browser = Browser::start();
     for (name, size) in [("phone", (360, 780)), ("desktop", (1280, 900))] {
         let looks = [false, true].map(|dark| {

@@ -9,7 +9,7 @@ use eke_testkit::wait::wait_for;
 use serde_json::Value;
 
 use crate::common::eke;
-use crate::ground::{AVAILABLE, Ground, Process, get, port_of};
+use crate::environment::{AVAILABLE, Environment, Process, get, port_of};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
@@ -21,10 +21,10 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Each second what is at this address.
-    pub fn scraping(ground: &Ground, address: &str) -> Self {
+    pub fn scraping(environment: &Environment, address: &str) -> Self {
         let target = port_of(address);
         tree::put(
-            ground.place.path(),
+            environment.place.path(),
             "prometheus.yml",
             &format!(
                 "scrape_configs:\n  - job_name: eke\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
@@ -33,8 +33,8 @@ impl Prometheus {
         // A free port: Prometheus takes none by itself.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut prometheus = Command::new("prometheus");
-        prometheus.arg(format!("--config.file={}", ground.path("prometheus.yml").display()));
-        prometheus.arg(format!("--storage.tsdb.path={}", ground.path("data").display()));
+        prometheus.arg(format!("--config.file={}", environment.path("prometheus.yml").display()));
+        prometheus.arg(format!("--storage.tsdb.path={}", environment.path("data").display()));
         prometheus.arg(format!("--web.listen-address={port}")).stdin(Stdio::null()).stderr(Stdio::null());
         let process = Process(prometheus.spawn().unwrap());
         wait_for("Prometheus listens", || std::net::TcpStream::connect(port).is_ok());
@@ -55,11 +55,11 @@ fn promtool_finds_nothing_to_complain_about() {
     if let Some(why) = no_program(&["promtool"]) {
         return skip("promtool_finds_nothing_to_complain_about", &why);
     }
-    let ground = Ground::new();
-    let _agent = ground.agent();
-    let metrics = eke(&["--root", ground.root(), "metrics", "--format", "prometheus"]);
-    tree::put(ground.place.path(), "metrics.txt", &metrics.stdout);
-    let input = std::fs::File::open(ground.path("metrics.txt")).unwrap();
+    let environment = Environment::new();
+    let _agent = environment.agent();
+    let metrics = eke(&["--root", environment.root(), "metrics", "--format", "prometheus"]);
+    tree::put(environment.place.path(), "metrics.txt", &metrics.stdout);
+    let input = std::fs::File::open(environment.path("metrics.txt")).unwrap();
     let checked = Command::new("promtool").args(["check", "metrics"]).stdin(input).output().unwrap();
     let said =
         String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
@@ -98,10 +98,10 @@ fn a_real_prometheus_scrapes_and_a_query_returns_the_value() {
     if let Some(why) = no_program(&["prometheus"]) {
         return skip("a_real_prometheus_scrapes_and_a_query_returns_the_value", &why);
     }
-    let ground = Ground::new();
-    let _agent = ground.agent();
-    let (_metrics, address) = ground.serve(&["metrics", "--listen", "127.0.0.1:0"]);
-    let prometheus = Prometheus::scraping(&ground, &address);
+    let environment = Environment::new();
+    let _agent = environment.agent();
+    let (_metrics, address) = environment.serve(&["metrics", "--listen", "127.0.0.1:0"]);
+    let prometheus = Prometheus::scraping(&environment, &address);
     let query = |text: &str| prometheus.query(text);
     let mib = |n: u64| Some((n << 20) as f64);
     wait_for("a scrape", || query("eke_available_bytes") == mib(AVAILABLE));
@@ -109,6 +109,6 @@ fn a_real_prometheus_scrapes_and_a_query_returns_the_value() {
     assert_eq!(query("eke_pressure_seconds_total{resource=\"memory\",tasks=\"some\"}"), Some(1.5));
     assert_eq!(query("eke_agent_up"), Some(1.0));
     assert_eq!(query("up"), Some(1.0));
-    ground.memory(100, 111);
+    environment.memory(100, 111);
     wait_for("the next scrapes", || query("eke_available_bytes") == mib(111));
 }

@@ -4,16 +4,16 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use crate::ground::{Ground, get, port_of, serving};
+use crate::environment::{Environment, get, port_of, serving};
 
 const CLIENTS: usize = 300;
 
 /// A verb that serves, with fewer descriptors than there are clients.
-fn few_descriptors(ground: &Ground, verb: &str) -> Command {
+fn few_descriptors(environment: &Environment, verb: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eke"), "--root"]);
-    command.args([ground.root(), verb, "--listen", "127.0.0.1:0"]);
-    command.env("XDG_STATE_HOME", ground.path("state"));
+    command.args([environment.root(), verb, "--listen", "127.0.0.1:0"]);
+    command.env("XDG_STATE_HOME", environment.path("state"));
     command
 }
 
@@ -29,9 +29,9 @@ fn clients(to: SocketAddr, said: &[u8]) -> Vec<TcpStream> {
 
 #[test]
 fn three_hundred_silent_clients_block_neither_the_page_nor_the_metrics() {
-    let ground = Ground::new();
+    let environment = Environment::new();
     for (verb, path) in [("dash", "/now"), ("metrics", "/metrics")] {
-        let (_process, address) = serving(few_descriptors(&ground, verb));
+        let (_process, address) = serving(few_descriptors(&environment, verb));
         let to = port_of(&address);
         let silent = clients(to, b"");
         assert_eq!(get(to, path, &["Host: localhost"]).status, 200, "{verb}");

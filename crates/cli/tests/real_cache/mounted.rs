@@ -9,22 +9,22 @@ use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
-use super::ground::{Ground, NOBODY, no_fuse, signal};
+use super::environment::{Environment, NOBODY, no_fuse, signal};
 use crate::common::{Ran, eke, is_root};
 
-/// A mount from start to end, by whoever `ground` is for.
-fn from_start_to_end(ground: &Ground) {
-    let data = ground.text("data");
-    let mounted = ground.cache(&["mount", &data, "--memory", "64M", "--json"]);
+/// A mount from start to end, by whoever `environment` is for.
+fn from_start_to_end(environment: &Environment) {
+    let data = environment.text("data");
+    let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     assert_eq!(mounted.json()["place"], data.as_str());
     let pid = mounted.json()["pid"].as_u64().unwrap();
-    assert!(ground.is_mounted(&data));
-    again_is_refused(ground, &data);
-    let read = ground.read("data/file");
+    assert!(environment.is_mounted(&data));
+    again_is_refused(environment, &data);
+    let read = environment.read("data/file");
     assert_eq!(read.len(), 900_000);
 
-    let status = ground.cache(&["status", &data, "--json"]);
+    let status = environment.cache(&["status", &data, "--json"]);
     let cache = &status.json()["caches"][0];
     assert_eq!(status.status, Some(0), "{}", status.shown());
     assert_eq!((cache["state"].as_str(), cache["pid"].as_u64()), (Some("serving"), Some(pid)));
@@ -32,29 +32,29 @@ fn from_start_to_end(ground: &Ground) {
         cache["worker_pid"].as_u64().unwrap() != pid && cache["details"]["worker"].is_object(),
         "{cache}"
     );
-    let text = ground.cache(&["status"]).stdout;
+    let text = environment.cache(&["status"]).stdout;
     assert!(text.contains(&format!("{data} (over itself)\n  process    {pid}, worker ")), "{text}");
 
-    busy_is_explained(ground, &data);
-    let umount = ground.cache(&["umount", &data]);
-    insta::assert_snapshot!("umount", ground.shown(&umount));
-    assert!(!ground.is_mounted(&data));
+    busy_is_explained(environment, &data);
+    let umount = environment.cache(&["umount", &data]);
+    insta::assert_snapshot!("umount", environment.shown(&umount));
+    assert!(!environment.is_mounted(&data));
     wait_for("the supervisor to end", || !Path::new(&format!("/proc/{pid}")).exists());
-    assert_eq!(ground.read("data/file"), read);
-    assert_eq!(ground.sockets(), Vec::<String>::new());
+    assert_eq!(environment.read("data/file"), read);
+    assert_eq!(environment.sockets(), Vec::<String>::new());
 }
 
-fn again_is_refused(ground: &Ground, data: &str) {
-    insta::assert_snapshot!("again", ground.shown(&ground.cache(&["mount", data])));
+fn again_is_refused(environment: &Environment, data: &str) {
+    insta::assert_snapshot!("again", environment.shown(&environment.cache(&["mount", data])));
 }
 
-fn busy_is_explained(ground: &Ground, data: &str) {
-    let mut program = ground.program();
+fn busy_is_explained(environment: &Environment, data: &str) {
+    let mut program = environment.program();
     let holds = program.args(["sh", "-c", "cd \"$0\" && echo there && exec sleep 600", data]);
     let mut holds = holds.stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(holds.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    insta::assert_snapshot!("busy", ground.shown(&ground.cache(&["umount", data])));
-    assert!(ground.is_mounted(data));
+    insta::assert_snapshot!("busy", environment.shown(&environment.cache(&["umount", data])));
+    assert!(environment.is_mounted(data));
     holds.kill().unwrap();
     holds.wait().unwrap();
 }
@@ -64,7 +64,7 @@ fn root_mounts_looks_and_unmounts() {
     if let Some(why) = no_fuse() {
         return skip("root_mounts", &why);
     }
-    from_start_to_end(&Ground::real(false));
+    from_start_to_end(&Environment::real(false));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_user_mounts_looks_and_unmounts() {
     if let Some(why) = no_fuse().or_else(needs) {
         return skip("a_user_mounts", &why);
     }
-    from_start_to_end(&Ground::real(true).with_open_device());
+    from_start_to_end(&Environment::real(true).with_open_device());
 }
 
 #[test]
@@ -81,18 +81,18 @@ fn others_see_a_users_mount_and_no_details() {
     if let Some(why) = no_fuse().or_else(|| no_program(&["fusermount3"])) {
         return skip("others_see", &why);
     }
-    let ground = Ground::real(false);
-    let fast = ground.text("fast");
-    let mounted = ground.cache(&["mount", &ground.text("data"), &fast, "--memory", "64M"]);
+    let environment = Environment::real(false);
+    let fast = environment.text("fast");
+    let mounted = environment.cache(&["mount", &environment.text("data"), &fast, "--memory", "64M"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     let as_nobody = |args: &[&str]| -> Ran {
-        ground.command(args).uid(NOBODY).gid(NOBODY).output().expect("eke starts").into()
+        environment.command(args).uid(NOBODY).gid(NOBODY).output().expect("eke starts").into()
     };
-    insta::assert_snapshot!("not_yours", ground.shown(&as_nobody(&["status", &fast])));
+    insta::assert_snapshot!("not_yours", environment.shown(&as_nobody(&["status", &fast])));
     let cache = as_nobody(&["status", &fast, "--json"]).json()["caches"][0].clone();
     assert!(cache["details"].is_null() && cache["pid"].is_null() && cache["uid"] == 0, "{cache}");
-    insta::assert_snapshot!("not_yours_umount", ground.shown(&as_nobody(&["umount", &fast])));
-    let umount = ground.cache(&["umount", &fast]);
+    insta::assert_snapshot!("not_yours_umount", environment.shown(&as_nobody(&["umount", &fast])));
+    let umount = environment.cache(&["umount", &fast]);
     assert_eq!(umount.status, Some(0), "{}", umount.shown());
 }
 
@@ -117,9 +117,9 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     if let Some(why) = no_fuse() {
         return skip("what_a_kill_leaves", &why);
     }
-    let ground = Ground::real(false);
-    let data = ground.text("data");
-    let mounted = ground.cache(&["mount", &data, "--memory", "64M", "--json"]);
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     // Stopped, a worker cannot unmount when its supervisor is gone; killed with the guard, nothing is left that could.
     signal(guard(mounted.json()["pid"].as_u64().unwrap()), Signal::KILL);
@@ -128,13 +128,13 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     signal(pid, Signal::KILL);
     signal(worker, Signal::KILL);
     wait_for("both to end", || [pid, worker].iter().all(|p| !Path::new(&format!("/proc/{p}/fd/0")).exists()));
-    assert!(ground.is_mounted(&data));
-    insta::assert_snapshot!("dead_status", ground.shown(&ground.cache(&["status", &data])));
-    assert_eq!(ground.cache(&["status", &data, "--json"]).json()["caches"][0]["state"], "dead");
-    insta::assert_snapshot!("dead_mount", ground.shown(&ground.cache(&["mount", &data])));
-    insta::assert_snapshot!("dead_umount", ground.shown(&ground.cache(&["umount", &data])));
-    assert!(!ground.is_mounted(&data));
-    assert_eq!(ground.read("data/file").len(), 900_000);
+    assert!(environment.is_mounted(&data));
+    insta::assert_snapshot!("dead_status", environment.shown(&environment.cache(&["status", &data])));
+    assert_eq!(environment.cache(&["status", &data, "--json"]).json()["caches"][0]["state"], "dead");
+    insta::assert_snapshot!("dead_mount", environment.shown(&environment.cache(&["mount", &data])));
+    insta::assert_snapshot!("dead_umount", environment.shown(&environment.cache(&["umount", &data])));
+    assert!(!environment.is_mounted(&data));
+    assert_eq!(environment.read("data/file").len(), 900_000);
 }
 
 #[test]
@@ -142,20 +142,20 @@ fn in_the_foreground_ctrl_c_ends_it() {
     if let Some(why) = no_fuse() {
         return skip("in_the_foreground", &why);
     }
-    let ground = Ground::real(false);
-    let data = ground.text("data");
-    let mut command = ground.command(&["mount", &data, "--memory", "64M", "--foreground"]);
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let mut command = environment.command(&["mount", &data, "--memory", "64M", "--foreground"]);
     let mut eke = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(eke.stdout.take().unwrap());
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
     assert!(first.contains("is served over itself"), "{first}");
-    assert!(ground.is_mounted(&data));
+    assert!(environment.is_mounted(&data));
     // Kept open, so that it is busy: Ctrl-C ends it all the same.
-    let open = std::fs::File::open(ground.path("data/file")).unwrap();
+    let open = std::fs::File::open(environment.path("data/file")).unwrap();
     signal(eke.id().into(), Signal::INT);
     let status = eke.wait().unwrap();
-    assert!(!ground.is_mounted(&data));
+    assert!(!environment.is_mounted(&data));
     drop(open);
     // The supervisor writes there, too, until it ends.
     let mut errors = String::new();
@@ -169,9 +169,9 @@ fn status_of_all_names_the_caches() {
     if let Some(why) = no_fuse() {
         return skip("status_of_all", &why);
     }
-    let ground = Ground::real(false);
-    let data = ground.text("data");
-    let mounted = ground.cache(&["mount", &data, "--memory", "64M", "--json"]);
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     let status = eke(&["status", "--json"]).json();
     let caches = status["caches"].as_array().unwrap();
@@ -179,6 +179,6 @@ fn status_of_all_names_the_caches() {
     assert_eq!(cache["pid"], mounted.json()["pid"]);
     let text = eke(&[]).stdout;
     assert!(text.contains(&format!("cache       {data}: ")), "{text}");
-    assert_eq!(ground.cache(&["umount", &data]).status, Some(0));
+    assert_eq!(environment.cache(&["umount", &data]).status, Some(0));
     assert!(is_root());
 }

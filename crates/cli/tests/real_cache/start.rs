@@ -9,7 +9,7 @@ use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
-use super::ground::{Ground, no_fuse, put, signal};
+use super::environment::{Environment, no_fuse, put, signal};
 use crate::common::{Ran, eke};
 
 #[test]
@@ -38,13 +38,16 @@ fn every_verb_has_an_example() {
 
 #[test]
 fn what_is_no_directory_is_named() {
-    let ground = Ground::with_fake("echo started >&2; exit 1");
-    let [data, file, none] = ["data", "data/file", "none"].map(|n| ground.text(n));
-    insta::assert_snapshot!("not_there", ground.shown(&ground.cache(&["mount", &none])));
-    insta::assert_snapshot!("a_file", ground.shown(&ground.cache(&["mount", &file])));
-    insta::assert_snapshot!("place_not_there", ground.shown(&ground.cache(&["mount", &data, &none])));
-    insta::assert_snapshot!("nothing_mounted", ground.shown(&ground.cache(&["umount", &data])));
-    insta::assert_snapshot!("no_status", ground.shown(&ground.cache(&["status", &data])));
+    let environment = Environment::with_fake("echo started >&2; exit 1");
+    let [data, file, none] = ["data", "data/file", "none"].map(|n| environment.text(n));
+    insta::assert_snapshot!("not_there", environment.shown(&environment.cache(&["mount", &none])));
+    insta::assert_snapshot!("a_file", environment.shown(&environment.cache(&["mount", &file])));
+    insta::assert_snapshot!(
+        "place_not_there",
+        environment.shown(&environment.cache(&["mount", &data, &none]))
+    );
+    insta::assert_snapshot!("nothing_mounted", environment.shown(&environment.cache(&["umount", &data])));
+    insta::assert_snapshot!("no_status", environment.shown(&environment.cache(&["status", &data])));
 }
 
 /// What `eke-cache` may say or not say when it is started.
@@ -65,11 +68,11 @@ fn a_start_that_fails_says_what_became_of_it() {
         ("dies", "cat >/dev/null; echo 'first words' >&2; echo 'out of luck' >&2; exit 3", 1),
         ("dies_deaf", "exit 7", 1),
     ] {
-        let ground = Ground::with_fake(script);
-        let ran = ground.cache(&["mount", &ground.text("data")]);
+        let environment = Environment::with_fake(script);
+        let ran = environment.cache(&["mount", &environment.text("data")]);
         assert_eq!(ran.status, Some(status), "{name}: {}", ran.shown());
         if name != "dies_deaf" {
-            insta::assert_snapshot!(format!("start_{name}"), ground.shown(&ran));
+            insta::assert_snapshot!(format!("start_{name}"), environment.shown(&ran));
         }
     }
 }
@@ -81,14 +84,14 @@ fn what_is_asked_for_is_what_is_passed_on() {
     }
     let ready =
         r#"{"ready":{"place":"/p","dir":"/d","pid":1,"worker_pid":2,"memory":1048576,"notes":["a note"]}}"#;
-    let ground = Ground::with_fake(&format!("cat >\"$0.settings\"; echo '{ready}'"));
-    let [data, fast] = ["data", "fast"].map(|n| ground.text(n));
+    let environment = Environment::with_fake(&format!("cat >\"$0.settings\"; echo '{ready}'"));
+    let [data, fast] = ["data", "fast"].map(|n| environment.text(n));
     let asked = |args: &[&str]| -> serde_json::Value {
-        let ran = ground.cache(&[&["mount"], args].concat());
+        let ran = environment.cache(&[&["mount"], args].concat());
         assert_eq!(ran.status, Some(0), "{}", ran.shown());
-        serde_json::from_slice(&std::fs::read(ground.path("bin/eke-cache.settings")).unwrap()).unwrap()
+        serde_json::from_slice(&std::fs::read(environment.path("bin/eke-cache.settings")).unwrap()).unwrap()
     };
-    let link = ground.path("link");
+    let link = environment.path("link");
     std::os::unix::fs::symlink(&data, &link).unwrap();
     let usual = asked(&[link.to_str().unwrap()]);
     assert_eq!(
@@ -107,9 +110,9 @@ fn what_is_asked_for_is_what_is_passed_on() {
             "straight": "never", "watch": false
         })
     );
-    let ran = ground.cache(&["mount", &data, "--json"]);
+    let ran = environment.cache(&["mount", &data, "--json"]);
     assert_eq!(ran.json()["pid"], 1);
-    insta::assert_snapshot!("ready", ground.shown(&ground.cache(&["mount", &data])));
+    insta::assert_snapshot!("ready", environment.shown(&environment.cache(&["mount", &data])));
 }
 
 /// Ctrl-C while it starts: the process is ended, and waited for.
@@ -118,14 +121,15 @@ fn ctrl_c_during_the_start_leaves_nothing() {
     if let Some(why) = no_fuse() {
         return skip("ctrl_c_during_the_start", &why);
     }
-    let ground = Ground::with_fake("cat >/dev/null; echo $$ >\"$0.pid\"; exec sleep 600");
-    let mut eke = ground.command(&["mount", &ground.text("data")]);
+    let environment = Environment::with_fake("cat >/dev/null; echo $$ >\"$0.pid\"; exec sleep 600");
+    let mut eke = environment.command(&["mount", &environment.text("data")]);
     let eke = eke.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = || std::fs::read_to_string(ground.path("bin/eke-cache.pid")).ok()?.trim().parse::<u32>().ok();
+    let pid =
+        || std::fs::read_to_string(environment.path("bin/eke-cache.pid")).ok()?.trim().parse::<u32>().ok();
     wait_for("the start", || pid().is_some());
     signal(eke.id().into(), Signal::INT);
     let ran = Ran::from(eke.wait_with_output().unwrap());
-    insta::assert_snapshot!("interrupted", ground.shown(&ran));
+    insta::assert_snapshot!("interrupted", environment.shown(&ran));
     assert!(!Path::new(&format!("/proc/{}", pid().unwrap())).exists(), "it lives");
 }
 
@@ -134,9 +138,9 @@ fn without_fuse_it_says_so() {
     if let Some(why) = no_fuse().or_else(|| no_program(&["unshare", "mount", "setpriv"])) {
         return skip("without_fuse", &why);
     }
-    let ground = Ground::with_fake("exit 1");
-    let ran = ground.cache_without("/dev/fuse", &["mount", &ground.text("data")]);
-    insta::assert_snapshot!("without_fuse", ground.shown(&ran));
+    let environment = Environment::with_fake("exit 1");
+    let ran = environment.cache_without("/dev/fuse", &["mount", &environment.text("data")]);
+    insta::assert_snapshot!("without_fuse", environment.shown(&ran));
 }
 
 /// A user's directory is no place for another's cache, and root's none for a user's.
@@ -145,12 +149,18 @@ fn without_permission_it_says_so() {
     if let Some(why) = no_fuse() {
         return skip("without_permission", &why);
     }
-    let ground = Ground::new(true);
-    put(&ground.path("bin/eke-cache"), b"#!/bin/sh\nexit 1\n");
-    std::os::unix::fs::chown(ground.path("data"), Some(0), Some(0)).unwrap();
-    insta::assert_snapshot!("no_write", ground.shown(&ground.cache(&["mount", &ground.text("data")])));
-    std::fs::set_permissions(ground.path("data"), Permissions::from_mode(0o700)).unwrap();
-    insta::assert_snapshot!("no_read", ground.shown(&ground.cache(&["mount", &ground.text("data")])));
+    let environment = Environment::new(true);
+    put(&environment.path("bin/eke-cache"), b"#!/bin/sh\nexit 1\n");
+    std::os::unix::fs::chown(environment.path("data"), Some(0), Some(0)).unwrap();
+    insta::assert_snapshot!(
+        "no_write",
+        environment.shown(&environment.cache(&["mount", &environment.text("data")]))
+    );
+    std::fs::set_permissions(environment.path("data"), Permissions::from_mode(0o700)).unwrap();
+    insta::assert_snapshot!(
+        "no_read",
+        environment.shown(&environment.cache(&["mount", &environment.text("data")]))
+    );
 }
 
 #[test]
@@ -159,8 +169,8 @@ fn without_fusermount_it_says_so() {
     if let Some(why) = no_fuse().or_else(needs) {
         return skip("without_fusermount", &why);
     }
-    let ground = Ground::real(true);
-    let ran = ground.cache_without("/usr/bin/fusermount3", &["mount", &ground.text("data")]);
+    let environment = Environment::real(true);
+    let ran = environment.cache_without("/usr/bin/fusermount3", &["mount", &environment.text("data")]);
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
     assert!(ran.stderr.contains("fusermount3 is missing"), "{}", ran.stderr);
 }

@@ -18,7 +18,7 @@ pub const NOBODY: u32 = 65534;
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A directory with `eke`, an `eke-cache` beside it, and a directory `data` with files, of the user who is to mount.
-pub struct Ground {
+pub struct Environment {
     /// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
     _alone: MutexGuard<'static, ()>,
     dir: tempfile::TempDir,
@@ -27,41 +27,41 @@ pub struct Ground {
     inside: Option<Child>,
 }
 
-impl Ground {
+impl Environment {
     /// With an `eke-cache` that is this script.
     pub fn with_fake(script: &str) -> Self {
-        let ground = Self::new(false);
-        let fake = ground.path("bin/eke-cache");
+        let environment = Self::new(false);
+        let fake = environment.path("bin/eke-cache");
         put(&fake, format!("#!/bin/sh\n{script}\n").as_bytes());
         std::fs::set_permissions(&fake, Permissions::from_mode(0o755)).unwrap();
-        ground
+        environment
     }
 
     /// With the real one, for root or for nobody.
     pub fn real(nobody: bool) -> Self {
         let beside = build_cache();
-        let ground = Self::new(nobody);
-        copy(&beside, &ground.path("bin/eke-cache"));
-        ground
+        let environment = Self::new(nobody);
+        copy(&beside, &environment.path("bin/eke-cache"));
+        environment
     }
 
     pub fn new(nobody: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let ground = Self { _alone, dir, nobody, inside: None };
+        let environment = Self { _alone, dir, nobody, inside: None };
         for name in ["bin", "run", "data", "data/sub", "fast"] {
-            std::fs::create_dir(ground.path(name)).unwrap();
+            std::fs::create_dir(environment.path(name)).unwrap();
         }
-        copy(Path::new(env!("CARGO_BIN_EXE_eke")), &ground.path("bin/eke"));
-        put(&ground.path("data/file"), "eke out. ".repeat(100_000).as_bytes());
-        std::fs::set_permissions(ground.dir.path(), Permissions::from_mode(0o755)).unwrap();
-        std::fs::set_permissions(ground.path("run"), Permissions::from_mode(0o700)).unwrap();
+        copy(Path::new(env!("CARGO_BIN_EXE_eke")), &environment.path("bin/eke"));
+        put(&environment.path("data/file"), "eke out. ".repeat(100_000).as_bytes());
+        std::fs::set_permissions(environment.dir.path(), Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(environment.path("run"), Permissions::from_mode(0o700)).unwrap();
         if nobody {
             for name in ["run", "data", "data/sub", "data/file", "fast"] {
-                std::os::unix::fs::chown(ground.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
+                std::os::unix::fs::chown(environment.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
             }
         }
-        ground
+        environment
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -78,7 +78,7 @@ impl Ground {
         command
     }
 
-    /// Runs what its arguments say, as the user and among the mounts of this ground.
+    /// Runs what its arguments say, as the user and among the mounts of this environment.
     pub fn program(&self) -> Command {
         let mut command = Command::new(if self.inside.is_some() { "nsenter" } else { "env" });
         if let Some(inside) = &self.inside {
@@ -152,7 +152,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Environment {
     fn drop(&mut self) {
         if let Some(inside) = &mut self.inside {
             // Its mounts go with it.

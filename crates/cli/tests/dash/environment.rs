@@ -42,7 +42,7 @@ impl Drop for Process {
 }
 
 /// The machine.
-pub struct Ground {
+pub struct Environment {
     pub machine: Arc<FakeKernel>,
     pub place: tempfile::TempDir,
 }
@@ -51,7 +51,7 @@ pub struct Ground {
 pub const FREE: u64 = 250;
 pub const AVAILABLE: u64 = 420;
 
-impl Ground {
+impl Environment {
     /// With a plan applied.
     pub fn new() -> Self {
         let machine = FakeKernel::new();
@@ -76,10 +76,10 @@ impl Ground {
         machine.put("sys/block/zram0/disksize", "2097152000\n");
         machine.put("sys/block/zram0/mm_stat", "325058560 100000000 104857600 0 110000000 0 0 5 5\n");
         machine.put("proc/sys/kernel/hostname", "classroom\n");
-        let ground = Self { machine, place: tempfile::tempdir().unwrap() };
-        ground.memory(FREE, AVAILABLE);
-        ground.pressure(1.5);
-        ground
+        let environment = Self { machine, place: tempfile::tempdir().unwrap() };
+        environment.memory(FREE, AVAILABLE);
+        environment.pressure(1.5);
+        environment
     }
 
     pub fn memory(&self, free_mib: u64, available_mib: u64) {
