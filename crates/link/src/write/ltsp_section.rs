@@ -18,7 +18,7 @@ pub fn with_options(text: &str, mac: &str, setting: &Setting<'_>) -> Result<Stri
     let own = section(&all, mac);
     let before = value(&all, own.clone())?.map_or_else(|| inherited(&all, own.clone()), |v| Ok(Some(v)))?;
     let value = options(before.as_deref().unwrap_or_default(), setting);
-    let lines = format!("{MARK}{}\n{NAME}=\"{value}\"\n", setting.comment());
+    let lines = format!("{MARK}{}\n{NAME}={}\n", setting.comment(), quoted(&value));
     let entry = Entry { line: 0, text: lines, kind: Kind::Nothing };
     close(&mut all);
     match own {
@@ -102,6 +102,13 @@ fn options(before: &str, setting: &Setting<'_>) -> String {
     kept.join(" ")
 }
 
+/// In quotes that the shell reads back as the same value. [`plain`] takes a value with characters that mean something to the shell
+/// from single quotes only, so it holds none of these.
+fn quoted(value: &str) -> String {
+    let quote = if value.contains(['"', '$', '`', '\\']) { '\'' } else { '"' };
+    format!("{quote}{value}{quote}")
+}
+
 /// In place of what is there with our comment above it, or behind the section's last line that says something.
 fn put(all: &mut Vec<Entry>, range: Range, entry: Entry) {
     if let Some((at, _)) = assignment(all, &range, NAME) {
@@ -174,6 +181,15 @@ mod tests {
         let no = decided(Some(false));
         assert!(no.contains("\"-p 7 -oCiphers=") && no.contains(" -oCompression=no\""), "{no}");
         assert!(decided(None).contains("\"-C -p 7 -oCompression=yes -oCiphers="));
+    }
+
+    #[test]
+    fn what_the_shell_took_as_it_is_stays_so() {
+        for own in ["\"", "-oProxyCommand=\"$(reboot)\"", "`x`", "a\\b"] {
+            let new = written(&format!("[{MAC}]\nSSH_OPTIONS='{own}'\n")).unwrap();
+            assert!(new.contains(&format!("\nSSH_OPTIONS='{own} -oCiphers=")), "{new}");
+            assert_eq!(written(&new).unwrap(), new);
+        }
     }
 
     #[test]
