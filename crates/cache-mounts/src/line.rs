@@ -177,7 +177,8 @@ fn ready(fd: BorrowedFd<'_>, what: PollFlags, within: Duration) -> io::Result<bo
 }
 
 fn nonsense(why: &str, bytes: &[u8]) -> LineError {
-    LineError::Nonsense { why: why.to_owned(), start: shown(bytes) }
+    // the parser's own words may quote what it was sent
+    LineError::Nonsense { why: eke_model::text::one_line(why).into_owned(), start: shown(bytes) }
 }
 
 /// The first bytes, with all that a terminal would obey escaped.
