@@ -62,8 +62,9 @@ check: setup ## formatting, lints, generated documents, licences and advisories
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 
-docs: build ## write docs/ anew from the program
+docs: build ## write docs/ anew: tables and schemas from the program, man pages into target/man, pictures from docs/results
 	@./scripts/docs $(BIN)/eke
+	@./scripts/pictures
 
 bench-agent: build ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
@@ -88,7 +89,8 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	install -Dm755 $(BIN)/eke-cache $(DESTDIR)$(PREFIX)/bin/eke-cache
 	install -Dm755 $(BIN)/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-prefetch
 	install -Dm755 $(BIN)/eke-io $(DESTDIR)$(PREFIX)/bin/eke-io
-	install -Dm644 docs/eke.1 $(DESTDIR)$(PREFIX)/share/man/man1/eke.1
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BIN)/eke man --directory $(DESTDIR)$(PREFIX)/share/man/man1
 	install -Dm644 crates/model/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
 	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke

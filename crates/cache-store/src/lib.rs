@@ -33,6 +33,19 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Design
+//! - *Shards* by the hash of file and stretch of 16 blocks, one lock each. Compression, decompression, checksums and copies run without a lock. A reader
+//!   pins the bytes under the lock and reads them outside; pinned bytes are not moved, overwritten or released.
+//! - *Tickets.* A miss returns a ticket with the epochs of block and file. A drop raises an epoch before it looks for the block. A block enters, under the
+//!   lock, only by a current ticket. So a block that changed while it was read or compressed stays out.
+//! - *Memory* is slabs of 512 KiB from mmap, filled first-fit. Blocks can be moved, so a smaller limit drains slabs, and the kernel has them back before
+//!   `resize` returns. The limit covers slabs and tables as the kernel counts them.
+//! - *Eviction* is S3-FIFO, weighed in compressed bytes. It orders clusters: blocks of one stretch of a file that entered together stay and leave
+//!   together, and one pass over them is one request. Block by block, a second request is chance behind a page cache, and every hole costs the next
+//!   reader a seek.
+//! - *Codecs* take batches: LZ4 first; later zstd, in rounds that the caller starts, for blocks that stay.
+//! - The unit tests' locks are shuttle's, so whole stores run under random schedules. Real threads are in `tests/`.
 
 mod arena;
 mod block;

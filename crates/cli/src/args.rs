@@ -33,11 +33,11 @@ pub use prefetch::Prefetch;
 pub use top::Top;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
-                     Everything that `up` changes, `down` puts back: also after a crash, also without the agent.";
+                     `eke down` restores everything that `eke up` changed, also after a crash and without the agent.";
 
-/// Find what this machine is short of, pay for it with CPU, undo on request.
+/// Finds what this machine is short of, pays for it with CPU time, and undoes it on request.
 ///
-/// Without a verb: what this machine is short of, what eke does about it, what that gained.
+/// Without a verb, eke prints what is scarce, what eke does about it, and what that gained.
 #[derive(Debug, Parser)]
 #[command(name = "eke", version, after_help = AFTER, max_term_width = 100, infer_subcommands = false)]
 pub struct Args {
@@ -58,93 +58,93 @@ pub struct Args {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Measure and print the plan; leaves every setting as it is
+    /// Measure and print the plan; change nothing
     #[command(
-        after_help = "Example:\n  eke plan                 the measured table and the plan with its reasons\n  eke plan --size 512M     what if the device were that large"
+        after_help = "Example:\n  eke plan                 the measurements and the plan with its reasons\n  eke plan --size 512M     the plan for a device of that size"
     )]
     Plan(Wish),
-    /// Measure, apply the plan and stay: an agent watches it
+    /// Measure, apply the plan, and leave an agent to watch it
     #[command(
-        after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            puts everything back"
+        after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            restores everything"
     )]
     Up(Up),
-    /// Like up, shown live; Ctrl-C puts everything back
+    /// Like `up`, shown live; Ctrl-C restores everything
     #[command(after_help = "Example:\n  sudo eke run")]
     Run(Up),
-    /// Put everything back, with the agent alive or dead
+    /// Restore everything, with the agent alive or dead
     #[command(
-        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet, say it again later\n  sudo eke down --print    the undo as a shell script; changes nothing"
+        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet; run it again later\n  sudo eke down --print    the undo as a shell script; changes nothing"
     )]
     Down {
-        /// Print what would be done as a shell script instead of doing it
+        /// Print the undo as a shell script instead of doing it
         #[arg(long)]
         print: bool,
     },
     /// Apply the plan at every boot
     #[command(after_help = "Example:\n  sudo eke enable && sudo eke up")]
     Enable,
-    /// No longer at every boot; what is applied stays until `down`
+    /// Do not apply the plan at boot; what is applied stays until `down`
     #[command(after_help = "Example:\n  sudo eke disable && sudo eke down")]
     Disable,
-    /// What is applied, what it gains, and what was predicted
+    /// Print what is applied, what it gains, and what was predicted
     #[command(after_help = "Example:\n  eke status\n  eke status --json | jq .model.saved")]
     Status,
-    /// The same live, on the whole screen
+    /// Show the status live, on the whole screen
     #[command(
-        after_help = "Example:\n  eke top                  q quits, ? explains the words; nothing on the machine is changed\n  eke top --every 5s       over a slow line"
+        after_help = "Example:\n  eke top                  q quits, ? explains the words; changes nothing\n  eke top --every 5s       over a slow line"
     )]
     Top(Top),
-    /// The same live in a browser, with plots and the last day
+    /// Show the status live in a browser, with plots and the last day
     #[command(
         after_help = "Example:\n  eke dash                          http://127.0.0.1:7117\n  eke dash --listen 0.0.0.0:7117    for other machines, with a token\n\nIt needs no root and changes nothing. Ctrl-C ends it."
     )]
     Dash(Dash),
-    /// The same for Prometheus, as OpenMetrics text
+    /// Print the status as OpenMetrics text, for Prometheus
     #[command(
-        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\nThe metrics are in docs/metrics.md, alerts to begin with in docs/alerts.example.yml."
+        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\ndocs/metrics.md lists the metrics, docs/alerts.example.yml has alerts to begin with."
     )]
     Metrics(Metrics),
-    /// What this kernel can and cannot do for eke, each line with its reason
+    /// Print what this kernel offers and lacks, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {
         /// Print the table of every setting that eke can change (docs/knobs.md)
         #[arg(long)]
         knobs: bool,
     },
-    /// What holds this machine's memory, by program, and what closing it returns
+    /// List memory by program, and what closing each program returns
     #[command(
         after_help = "Example:\n  sudo eke advise          all programs; without root only yours\n  eke advise --most 5"
     )]
     Advise {
-        /// How many programs
+        /// The number of programs
         #[arg(long, default_value_t = 15, value_name = "N")]
         most: usize,
     },
-    /// Run a command in little memory
+    /// Run a command in a box of little memory
     #[command(
-        after_help = "Example:\n  sudo eke box --memory 124M -- evince thesis.pdf\n\nThe compressed pool is charged to the box in proportion to its share of the swapped pages.\nExit status: the command's own; 137 if it was killed for want of memory."
+        after_help = "Example:\n  sudo eke box --memory 124M -- evince thesis.pdf\n\nThe box pays for its share of the compressed pool.\nExit status: that of the command; 137 if the kernel killed it for lack of memory."
     )]
     Box {
-        /// The memory it may have: programs, their file pages and their share of the compressed pool
+        /// The memory of the box: programs, their file pages and their share of the compressed pool
         #[arg(long, value_name = "SIZE")]
         memory: Bytes,
         /// The command and its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Before and after, in a minute, in a box on this machine
+    /// Show before and after in a minute, in a box on this machine
     #[command(after_help = "Example:\n  sudo eke demo")]
     Demo,
-    /// The memory behaviour of a command, a process or the machine, as one SQLite file
+    /// Record the memory behaviour of a command, a process or the machine
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
         disable_help_subcommand = true,
         override_usage = "eke record [OPTIONS] -- COMMAND...\n       eke record [OPTIONS] --pid PID\n       eke record [OPTIONS] --system\n       eke record mark NAME",
-        after_help = "Example:\n  eke record -- evince thesis.pdf\n  eke record mark \"open B.pdf\"     a named step begins, said in another terminal or by the command\n  eke report evince.sqlite          the recording as a page\n\nIt ends with the command or with Ctrl-C. Exit status: the command's own; 127 if there is no such command."
+        after_help = "Example:\n  eke record -- evince thesis.pdf\n  eke record mark \"open B.pdf\"     starts a named step, from another terminal or from the command\n  eke report evince.sqlite          the recording as a page\n\nThe recording is one SQLite file. It ends with the command or with Ctrl-C.\nExit status: that of the command; 127 if there is no such command."
     )]
     Record(Record),
-    /// A recording as a page with plots, as SVG, as CSV
+    /// Turn a recording into a page with plots, SVG or CSV
     #[command(
         after_help = "Example:\n  eke report evince.sqlite                   writes evince.html\n  eke report evince.sqlite --svg plots --csv evince.csv\n  eke report evince.sqlite --json | jq .steps"
     )]
@@ -152,23 +152,23 @@ pub enum Verb {
     /// Compressed swap beyond the plan
     #[command(subcommand)]
     Swap(Swap),
-    /// A directory on a slow disk, served from memory that holds it compressed
+    /// Serve a directory on a slow disk from compressed memory
     #[command(subcommand)]
     Cache(Cache),
-    /// What programs read at launch, and what was read before they asked
+    /// Show what programs read at launch, and what eke read ahead
     Prefetch(Prefetch),
-    /// The fastest cipher of ssh that is still secure, measured on both ends
+    /// Find the fastest secure ssh cipher, measured on both ends
     #[command(
-        after_help = "Example:\n  eke link web1                     measures it, and shows what would be written\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              puts the files back\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for passwords\nitself, once for each; a key spares that. Below sudo, ssh runs as the user who called it.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
+        after_help = "Example:\n  eke link web1                     measures, and prints what it would write\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              restores the files\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for a password\nfor each; a key avoids that. Under sudo, ssh runs as the user who called sudo.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
     )]
     Link(link::Link),
-    /// Disk latency by class, and what a setting changes about it
+    /// Measure disk latency by class, and what a setting changes
     #[command(subcommand)]
     Io(Io),
-    /// An experiment, measured, as a table
+    /// Run an experiment and print it as a table
     #[command(subcommand)]
     Bench(Bench),
-    /// Completions for a shell, on standard output
+    /// Print completions for a shell
     #[command(
         after_help = "Example:\n  eke completions bash | sudo tee /usr/share/bash-completion/completions/eke"
     )]
@@ -176,13 +176,22 @@ pub enum Verb {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// The man page, on standard output
-    #[command(after_help = "Example:\n  eke man | man -l -")]
-    Man,
-    /// The JSON schemas of everything that --json prints
+    /// Print the man page of eke or of one verb
+    #[command(
+        after_help = "Example:\n  eke man cache mount | man -l -\n  eke man --directory /usr/local/share/man/man1     all pages: eke.1, eke-up.1, ..."
+    )]
+    Man {
+        /// The verb; without it the page of eke
+        #[arg(value_name = "VERB")]
+        verb: Vec<String>,
+        /// Write all pages into this directory
+        #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+        directory: Option<PathBuf>,
+    },
+    /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// One of: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, io-watch, io-compare, bench, record, report; all without it
+        /// The schema's name; without it all of them: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, io-watch, io-compare, bench, record, report
         name: Option<String>,
     },
     /// A process with pages of its own (for experiments)
@@ -274,22 +283,22 @@ pub struct Record {
     /// `mark`
     #[command(subcommand)]
     pub verb: Option<RecordVerb>,
-    /// The time between two samples (10ms to 1h)
+    /// Time between two samples (10ms to 1h)
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = eke_record::span::every)]
     pub every: Duration,
-    /// The file; without it the command's name with .sqlite, in this directory
+    /// The file; by default the command's name with .sqlite, in this directory
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace the file if it is there already
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
-    /// A process that runs already, and what it starts, until it ends
+    /// Record a running process and its children, until it ends
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// The machine alone, until Ctrl-C
+    /// Record the machine alone, until Ctrl-C
     #[arg(long)]
     pub system: bool,
-    /// With --pid or --system: end after this time
+    /// End after this time (with --pid or --system)
     #[arg(long = "for", value_name = "TIME", value_parser = eke_record::span::length, conflicts_with = "command")]
     pub at_most: Option<Duration>,
     /// The command and its arguments
@@ -300,9 +309,9 @@ pub struct Record {
 /// `eke record ...`.
 #[derive(Debug, Subcommand)]
 pub enum RecordVerb {
-    /// A named step begins now, in the recording that runs
+    /// Start a named step in the running recording
     #[command(
-        after_help = "Example:\n  eke record mark \"open B.pdf\"\n\nBelow a recorded command that recording is meant (EKE_RECORDING), otherwise the only one of this user that runs."
+        after_help = "Example:\n  eke record mark \"open B.pdf\"\n\nA recorded command marks its own recording (EKE_RECORDING). Other callers mark the only running recording of their user."
     )]
     Mark {
         /// Its name
@@ -332,10 +341,10 @@ pub struct Report {
 /// What the user wishes beyond the configuration, for this once.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Wish {
-    /// Declare this size instead of the computed one (zram)
+    /// Declare this size of the zram device instead of the computed one
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// The most RAM that compressed pages may take, in percent (10 to 90)
+    /// The largest share of RAM for compressed pages, in percent (10 to 90)
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(10..=90))]
     pub pool_percent: Option<u32>,
     /// Use this algorithm
@@ -349,7 +358,7 @@ pub struct Wish {
 /// The back ends by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// By the kind of swap disk
+    /// zswap in front of a durable swap disk, otherwise zram
     Auto,
     /// A compressed block device in RAM
     Zram,
@@ -363,7 +372,7 @@ pub struct Up {
     /// The wish
     #[command(flatten)]
     pub wish: Wish,
-    /// Hold writers back when reads wait for them for too long, whatever the configuration says
+    /// Throttle writers when reads wait too long, whatever the configuration says
     #[arg(long)]
     pub govern_io: bool,
     /// At boot: use the figures of the last measurement, there is little to sample yet
@@ -387,15 +396,15 @@ pub enum AgentStart {
 /// `eke swap ...`.
 #[derive(Debug, Subcommand)]
 pub enum Swap {
-    /// The same zswap from boot on: kernel command line and initramfs modules
+    /// Set up the planned zswap from boot on: kernel command line and initramfs modules
     #[command(
-        after_help = "Example:\n  eke swap boot-config              prints the changes\n  sudo eke swap boot-config --write makes them (boot loader: grub, systemd-boot, extlinux)\n  sudo eke swap boot-config --undo  puts the files back"
+        after_help = "Example:\n  eke swap boot-config              prints the changes\n  sudo eke swap boot-config --write makes them (boot loader: grub, systemd-boot, extlinux)\n  sudo eke swap boot-config --undo  restores the files"
     )]
     BootConfig {
         /// Make the changes
         #[arg(long, conflicts_with = "undo")]
         write: bool,
-        /// Put the files back as they were
+        /// Restore the files
         #[arg(long)]
         undo: bool,
         /// The algorithm instead of the planned one

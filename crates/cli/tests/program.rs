@@ -147,7 +147,6 @@ fn what_is_generated_is_up_to_date() {
     for (file, args) in [
         ("knobs.md", &["doctor", "--knobs"][..]),
         ("metrics.md", &["metrics", "--table"]),
-        ("eke.1", &["man"]),
         ("schemas.json", &["schema"]),
     ] {
         let now = eke(args).stdout;

@@ -10,6 +10,14 @@
 //! - [`trace_text`]: what happened, as the text of a trace
 //! - [`random`]: numbers of a seed
 //! - [`source`]: how launches are seen
+//!
+//! # Design
+//! - *A launch* is an exec until nothing new is touched for a while. Its file set is pages by map and by read, directories, and pages of the file system's
+//!   own device (inode tables, directories), in order of first use. Launches are united with weights that age. A page goes after two reviews without a
+//!   use, so one small launch removes nothing. A program is its executable and, for interpreters, the script.
+//! - *Pages* are 4 KiB on every machine. The kernel's own pages are converted where they are read.
+//! - *Predictors* are a trait with a file each, pure, fed with events and a time.
+//! - *Choice* is seconds saved per byte, by the measured costs of the file's disk, times the probability. Pages shared by programs count once.
 
 pub mod choose;
 pub mod cost;

@@ -6,6 +6,7 @@
 //! - [`table`]: plain tables
 //! - [`progress`]: a bar for an experiment; [`task`]: one line for anything that takes longer than a moment
 //! - [`stop`]: Ctrl-C, SIGTERM and a hang-up as a flag
+//! - [`manual`]: man pages
 //! - [`programs`]: where eke's other programs are
 //! - [`command_line`]: words of a command line that the user can enter again
 //! - [`refresh`]: what `eke status`, `eke top` and `eke` show, as data; [`scarce`], [`memory`], [`remedies`]: the same in words, pure;
@@ -16,6 +17,7 @@
 
 pub mod command_line;
 pub mod exit;
+pub mod manual;
 pub mod memory;
 pub mod programs;
 pub mod progress;

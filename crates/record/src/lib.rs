@@ -9,6 +9,9 @@
 //! - [`output`]: files that are for their owner only
 //!
 //! Nothing here needs root, and nothing changes the machine. The file's schema is in `docs/recording.md`.
+//!
+//! The recorder samples the machine and the processes below a command at a fixed pace, writes SQLite once a second, and takes named steps over a socket. The
+//! report is one page without any external file.
 
 pub mod csv;
 mod date;

@@ -11,6 +11,27 @@
 //!
 //! Invariants: the pages that are sampled are never written anywhere but to a scratch zram device; what is measured
 //! leaves no device behind, on any path; nothing here knows another remedy.
+//!
+//! # Design
+//! zram is a module on most distributions. Loading it is a step like any other, for the measurement too.
+//!
+//! - *Sampling* takes resident anonymous pages, spread over processes by their anonymous size, into locked memory that is wiped when dropped. They leave
+//!   the process only for a scratch zram device in RAM. Each algorithm and level gets such a device (journaled), page by page with O_DIRECT, timed, read back
+//!   at random and compared. What zswap offers beyond zram's list is compressed in user space and marked as estimated.
+//! - *Back end*: swap on a durable disk → zswap in front of it; none, or a card that wears out → zram; somebody else's zram → adopted.
+//! - *Algorithm*: the highest ratio within two budgets, load p99 (100 µs, what a good SSD takes) and CPU (20 % at 5,000 pages/s each way). Of two
+//!   within 3 % the faster one.
+//! - *Size*: share of RAM for the pool × conservative ratio. `mem_limit` is not used: above it zram answers -ENOMEM, the kernel logs write errors and keeps
+//!   the page (zram_drv.c). So the declared size is the cap, and the conservative ratio bounds its cost.
+//! - *Maintenance*, by the agent, on devices that the journal says eke made: mark idle → recompress (`huge_idle`, `idle`; one explicit priority a call) →
+//!   write back (`huge_idle`, then `huge` above 85 % fill). One round at a time, 30 s apart, 2 to 128 MiB by the duration of the last one. Where the
+//!   kernel marks only "all", marks age first, except on a nearly full device. Idle age follows ChromeOS' curve.
+//! - *The gate* must have been open for 30 s. It closes when tasks wait for memory (PSI some avg10), anonymous pages are reclaimed, the CPU is busy, or the
+//!   machine is on battery. File refaults close nothing.
+//! - *The wear ledger* (`/var/lib/eke/wear.json`): the maximum that a round may write is entered before the round and corrected from `bd_stat` after it.
+//!   A crash counts too much, never too little.
+//! - *Growth*: above 85 % fill, while the pool at its real ratio is below its share, and after maintenance (at 95 % at once). A further device, journaled,
+//!   one priority lower.
 
 pub mod decide;
 pub mod error;

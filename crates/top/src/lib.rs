@@ -10,6 +10,17 @@
 //! # Invariants
 //! - Only [`terminal`] touches a terminal, a signal or a thread, and nothing here knows a socket or a file.
 //! - A colour never says what no word or sign says.
+//!
+//! # Design
+//! ```text
+//! agent's socket ─ reader thread ─> sample ─┐
+//! keys, sizes ─ thread ─> Event ────────────┼─> run: one channel ─> View (pure) ─> draw (pure) ─> ratatui: cells that changed
+//! signals ─ thread ─> Stop ─────────────────┘
+//! ```
+//!
+//! - A thread asks for samples, one at a time: a silent agent blocks no key, and a slow line slows only itself.
+//! - ASCII is a last pass over the cells, so that drawing knows one alphabet.
+//! - Drop, a panic hook (a release build aborts), and SIGTERM, SIGINT and SIGHUP leave the terminal as it was.
 
 pub mod ascii;
 pub mod bar;

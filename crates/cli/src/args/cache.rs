@@ -13,28 +13,28 @@ const LEAST: Bytes = Bytes::mib(8);
 /// `eke cache ...`.
 #[derive(Debug, Subcommand)]
 pub enum Cache {
-    /// Serve a directory from memory that holds it compressed
+    /// Serve a directory from compressed memory
     #[command(
-        after_help = "Example:\n  sudo eke cache mount /srv/www                        over itself: programs notice nothing\n  eke cache mount ~/photos ~/fast --memory 2G          at a second place, without root\n  eke cache umount /srv/www                            puts everything back\n\nA write is acknowledged after the directory below has it: nothing can be lost that it would not lose.\nChanges made below by others are seen when a file is opened; as root also while it is open."
+        after_help = "Example:\n  sudo eke cache mount /srv/www                        over itself: programs notice nothing\n  eke cache mount ~/photos ~/fast --memory 2G          at a second place, without root\n  eke cache umount /srv/www                            the directory as it was\n\nA write is acknowledged after the backing directory has it, so nothing can be lost. The mount shows changes that others make\nin the backing directory when a file is opened; as root, also while it is open."
     )]
     Mount(Mount),
-    /// End it; the directory below shows again
+    /// Unmount; the backing directory shows again
     #[command(
-        after_help = "Example:\n  eke cache umount /srv/www\n  eke cache umount /srv/www --lazy     at once; what is open there goes on until it is closed"
+        after_help = "Example:\n  eke cache umount /srv/www\n  eke cache umount /srv/www --lazy     at once; open files work until they are closed"
     )]
     Umount {
-        /// Where it is mounted
+        /// The mount point
         place: PathBuf,
-        /// Also while files are open there
+        /// Unmount although files are open
         #[arg(long)]
         lazy: bool,
     },
-    /// What each mount holds, gains and costs, and why
+    /// Print content, gain and cost of each mount, with reasons
     #[command(
-        after_help = "Example:\n  eke cache status\n  eke cache status /srv/www --json | jq '.caches[].details.worker.store.hit_rate'\n\nExit status: 1 if one of yours is dead (its supervisor was killed), or nothing is mounted at PLACE."
+        after_help = "Example:\n  eke cache status\n  eke cache status /srv/www --json | jq '.caches[].details.worker.store.hit_rate'\n\nExit status: 1 if the supervisor of one of your mounts was killed, or nothing is mounted at PLACE."
     )]
     Status {
-        /// Only this one
+        /// Only this mount
         place: Option<PathBuf>,
     },
 }
@@ -44,18 +44,18 @@ pub enum Cache {
 pub struct Mount {
     /// The directory
     pub dir: PathBuf,
-    /// Where it is to be served; without it over itself
+    /// The mount point; by default the directory itself
     pub place: Option<PathBuf>,
-    /// The most memory that it may take: a size, or a share of RAM (of the group's limit, if that is less) from 1% to 85%
+    /// Memory limit: a size, or 1% to 85% of RAM (or of the control group's limit, if that is less)
     #[arg(long, value_name = "SIZE|SHARE%", default_value = "25%", value_parser = memory)]
     pub memory: Memory,
     /// Pack blocks after the answer, or before it
     #[arg(long, value_enum, default_value = "async")]
     pub compress: Compress,
-    /// Other users may see it, with the permissions of the files; what root gets without this option
+    /// Let other users see the mount, with the permissions of the files (default for root)
     #[arg(long, overrides_with = "no_allow_other")]
     pub allow_other: bool,
-    /// Only you may see it; what others than root get without this option
+    /// Hide the mount from other users (default for all but root)
     #[arg(long)]
     pub no_allow_other: bool,
     /// Read files straight from below where the cache would cost more than it gives, never, or always
@@ -64,11 +64,10 @@ pub struct Mount {
     /// Do not let the kernel tell of changes made below (fanotify, root only); they are seen when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
-    /// Also over a directory where programs have files open for writing: they go on below, and do not meet who opens the same file
-    /// through the cache
+    /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,
-    /// Stay until Ctrl-C, which ends it
+    /// Stay in the foreground; Ctrl-C unmounts
     #[arg(long)]
     pub foreground: bool,
 }

@@ -8,10 +8,10 @@ use clap::{Args, ValueEnum};
 /// `eke dash`.
 #[derive(Debug, Clone, Args)]
 pub struct Dash {
-    /// Where to listen; on an address that others can reach, the printed address has a token, without which nothing is shown
+    /// Address to listen on; if others can reach it, the page needs the token in the printed address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7117")]
     pub listen: SocketAddr,
-    /// The history of the last hour and day; without it history.db in $XDG_STATE_HOME/eke or ~/.local/state/eke
+    /// The history of the last day; by default history.db in $XDG_STATE_HOME/eke or ~/.local/state/eke
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
 }
@@ -19,10 +19,10 @@ pub struct Dash {
 /// `eke metrics`.
 #[derive(Debug, Clone, Args)]
 pub struct Metrics {
-    /// Serve them at /metrics until Ctrl-C, instead of printing them once; whoever can reach the address may read them
+    /// Serve the metrics at /metrics until Ctrl-C; everybody who can reach the address can read them
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "format")]
     pub listen: Option<SocketAddr>,
-    /// How they are printed; who scrapes gets what it asks for
+    /// Text format; over HTTP the client chooses it
     #[arg(long, value_enum, default_value = "openmetrics")]
     pub format: MetricsFormat,
     /// Print the table of all metrics (docs/metrics.md)
@@ -35,6 +35,6 @@ pub struct Metrics {
 pub enum MetricsFormat {
     /// OpenMetrics 1.0
     Openmetrics,
-    /// The older format, for promtool and node_exporter's text files
+    /// The older format, for promtool and node_exporter text files
     Prometheus,
 }

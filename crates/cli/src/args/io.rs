@@ -9,17 +9,17 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `eke io ...`.
 #[derive(Debug, Subcommand)]
 pub enum Io {
-    /// Latencies of disks by class, as histograms, and what is the matter
+    /// Print disk latency by class, as histograms, with a verdict
     #[command(
-        after_help = "Example:\n  sudo eke io watch\n  sudo eke io watch sda --every 1s --by process\n  eke io watch --count 1 --json | jq '.verdicts'\n\nWithout root, or without BPF, averages are shown, and why. Reads are \"sync\" but for readahead; writes are \"sync\" if somebody waits for them."
+        after_help = "Example:\n  sudo eke io watch\n  sudo eke io watch sda --every 1s --by process\n  eke io watch --count 1 --json | jq '.verdicts'\n\nWithout root or BPF it prints averages and the reason. Reads are \"sync\" except readahead; writes are \"sync\" if a process waits for them."
     )]
     Watch(Watch),
-    /// A setting at two values under the same load, A B A B, with both histograms and what differs
+    /// Compare two values of a setting under the same load, A B A B, with both histograms and the differences
     #[command(
-        after_help = "Example:\n  sudo eke io compare async_write_max_active 10 3 -- ./load.sh\n  sudo eke io compare scheduler none bfq --device sda --pairs 8 -- fio job.fio\n\nThe load is started once for each run and must end by itself. The setting comes back at the end, also after Ctrl-C; after kill -9\n`eke down` brings it back. \"default\" is the value that it has now."
+        after_help = "Example:\n  sudo eke io compare async_write_max_active 10 3 -- ./load.sh\n  sudo eke io compare scheduler none bfq --device sda --pairs 8 -- fio job.fio\n\nEach run starts the load once, and the load must end by itself. The setting is restored at the end and at Ctrl-C; after kill -9\n`eke down` restores it. \"default\" is the present value."
     )]
     Compare(Compare),
-    /// A setting at several values under the same load, as a table and a plot
+    /// Measure several values of a setting under the same load, as a table and a plot
     #[command(
         after_help = "Example:\n  sudo eke io sweep wbt_lat_usec 0,500,2000,75000 --device sda -- ./load.sh\n  sudo eke io sweep nr_requests 8,32,128 --html sweep.html --device sda -- ./load.sh"
     )]
@@ -29,24 +29,24 @@ pub enum Io {
 /// `eke io watch`.
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// Only this disk (sda, /dev/sda) or pool of ZFS
+    /// Only this disk (sda, /dev/sda) or ZFS pool
     pub device: Option<String>,
-    /// The time between two figures (100ms to 1h)
+    /// Time between two lines (100ms to 1h)
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = eke_record::span::every)]
     pub every: Duration,
-    /// End after so many; without it at Ctrl-C
+    /// End after this number of lines; by default at Ctrl-C
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Also who asks
+    /// Also by process or control group
     #[arg(long, value_enum)]
     pub by: Option<By>,
-    /// Rows with commas between instead of text
+    /// Print CSV
     #[arg(long)]
     pub csv: bool,
-    /// Reads should be answered within this time, for the verdict; without it 10ms, on rotating disks 50ms
+    /// Target for reads, for the verdict; by default 10ms, on rotating disks 50ms
     #[arg(long, value_name = "TIME", value_parser = eke_record::span::every)]
     pub target: Option<Duration>,
-    /// Averages of the kernel instead of BPF
+    /// Use the kernel's averages instead of BPF
     #[arg(long)]
     pub no_bpf: bool,
 }
@@ -54,25 +54,25 @@ pub struct Watch {
 /// By whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// Processes that ask; of writeback, the kernel's threads
+    /// Processes; for writeback, the kernel's threads
     Process,
-    /// Groups that are charged
+    /// Control groups
     Cgroup,
 }
 
 /// What `compare` and `sweep` share.
 #[derive(Debug, Clone, Args)]
 pub struct Load {
-    /// The disk whose setting it is and whose latencies count; without it the only one that there is, or the busiest
+    /// The disk to set and to measure; by default the only one, or the busiest
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Where random numbers begin: the same seed gives the same confidence intervals
+    /// Seed of the confidence intervals: the same seed gives the same intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Write a page with plots and histograms to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
     /// The load: a command and its arguments
@@ -85,11 +85,11 @@ pub struct Load {
 pub struct Compare {
     /// The setting: wbt_lat_usec, scheduler, nr_requests, max_sectors_kb, a scheduler's, dirty_bytes, zfs_vdev_async_write_max_active, ...
     pub knob: String,
-    /// Its first value
+    /// The first value
     pub a: String,
-    /// Its second value
+    /// The second value
     pub b: String,
-    /// How many pairs of runs
+    /// The number of pairs of runs
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: u32,
     /// The load
@@ -102,10 +102,10 @@ pub struct Compare {
 pub struct Sweep {
     /// The setting
     pub knob: String,
-    /// Its values
+    /// The values
     #[arg(value_delimiter = ',', required = true, value_name = "VALUES")]
     pub values: Vec<String>,
-    /// How often each
+    /// Runs of each value
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// The load

@@ -8,31 +8,31 @@ use eke_link::policy::Policy;
 /// `eke link`.
 #[derive(Debug, Clone, Args)]
 pub struct Link {
-    /// Whom `ssh` reaches, by the names that it takes; with --ltsp the clients
+    /// Hosts, by the names that ssh takes; with --ltsp the clients
     #[arg(value_name = "HOST", required_unless_present = "undo")]
     pub hosts: Vec<String>,
-    /// Write a Host block for each into /etc/ssh/ssh_config.d; the change is shown first
+    /// Write a Host block for each into /etc/ssh/ssh_config.d, after printing the change
     #[arg(long)]
     pub write: bool,
-    /// Write SSH_OPTIONS into each client's section of /etc/ltsp/ltsp.conf, by its hardware address; the change is shown first
+    /// Write SSH_OPTIONS into each client's section of /etc/ltsp/ltsp.conf, by its hardware address, after printing the change
     #[arg(long)]
     pub ltsp: bool,
-    /// Put those files back as they were
+    /// Restore those files
     #[arg(long, conflicts_with_all = ["write", "ltsp", "hosts"])]
     pub undo: bool,
-    /// The security floor: modern, or fips
+    /// Which ciphers are allowed: modern or fips
     #[arg(long, value_name = "NAME", default_value = "modern")]
     pub policy: Policy,
-    /// How many sessions are measured at once; without it 4, and 1 where a password must be typed for each
+    /// Sessions to measure at once; by default 4, or 1 where each needs a password
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub sessions: Option<u32>,
-    /// Decide compression, too: run this there twice with its windows on this display, and count what moves and costs
+    /// Also decide compression: run this command on the host twice, with its windows on this display
     #[arg(long, value_name = "COMMAND")]
     pub x11: Option<String>,
-    /// How long it runs, each time
+    /// Duration of each run
     #[arg(long, value_name = "S", default_value_t = 10, requires = "x11", value_parser = clap::value_parser!(u64).range(1..=600))]
     pub x11_seconds: u64,
-    /// ssh's configuration, instead of the user's and the system's (as `ssh -F`)
+    /// The ssh configuration to use (as `ssh -F`)
     #[arg(long, short = 'F', value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 }

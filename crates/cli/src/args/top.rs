@@ -7,10 +7,10 @@ use clap::Args;
 /// `eke top`.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Between two refreshes (500ms to 1h); longer ones suit a slow line
+    /// Time between two refreshes (500ms to 1h)
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
     pub every: Duration,
-    /// Draw with ASCII alone; done by itself where the locale is not UTF-8, and on the Linux console
+    /// Draw with ASCII only (default on the Linux console and in locales other than UTF-8)
     #[arg(long)]
     pub ascii: bool,
 }

@@ -132,7 +132,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
         Some(Verb::Completions { shell }) => pages::completions(shell),
-        Some(Verb::Man) => pages::man(),
+        Some(Verb::Man { verb, directory }) => pages::man(&verb, directory.as_deref()),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
         Some(Verb::Lab(Lab::Session { chroot, spec })) => session::run(chroot.as_deref(), &spec),

@@ -114,6 +114,12 @@ impl Browser {
         answer["data"].as_str().unwrap().to_owned()
     }
 
+    /// What fits on the screen, as base64 of a PNG.
+    pub fn first_screen(&mut self) -> String {
+        let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        answer["data"].as_str().unwrap().to_owned()
+    }
+
     fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let request = wire::encode(self.last, self.session.as_deref(), method, &params);

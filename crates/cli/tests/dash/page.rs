@@ -275,6 +275,9 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
             wait_for("the past is drawn", || browser.value("document.querySelector('#launches [data-key=launches]')?.getAttribute('d').match(/L/g)?.length > 600") == true);
             fits(&mut browser, name, size.0);
             keep(&format!("{name}-{span}.png"), &browser.picture());
+            if name == "desktop" {
+                keep(&format!("page-{}.png", if dark { "dark" } else { "light" }), &browser.first_screen());
+            }
             browser.value("getComputedStyle(document.body).backgroundColor")
         });
         assert_ne!(looks[0], looks[1], "light and dark");

@@ -24,7 +24,8 @@ use crate::report::{Machine, Report, Role};
 use figures::{Figure, Shape};
 use lanes::Kind;
 
-const STYLE: &str = include_str!("page.css");
+/// The style sheet of a page, beside the one that all pages share.
+pub const STYLE: &str = include_str!("page.css");
 /// What the colours mean.
 const KEY: [(Role, &str); 4] = [
     (Role::Ours, "eke"),
@@ -117,7 +118,8 @@ fn add_group(out: &mut String, group: &Group<'_>, number: usize) {
     *out += "</section>\n";
 }
 
-fn drawn(figure: &Figure, size: Size, id: &str) -> String {
+/// A figure as an SVG element; `id` begins the names of its parts.
+pub fn drawn(figure: &Figure, size: Size, id: &str) -> String {
     match &figure.shape {
         Shape::Bars(lanes) => lanes::draw(figure, lanes, Kind::Bars, size, id),
         Shape::Strips(lanes) => lanes::draw(figure, lanes, Kind::Strips, size, id),

@@ -1,0 +1,63 @@
+//! Light and dark.
+
+use eke_plot::svg::COLOURS;
+use ratatui::style::Color;
+
+/// A page's background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark letters on white.
+    Light,
+    /// Light letters on black.
+    Dark,
+}
+
+impl Theme {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Light, Self::Dark];
+
+    /// As in the name of a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// The colours of plots as CSS declarations: of the two blocks in the style sheet of pages the first is light, the second dark.
+    pub fn declarations(self) -> &'static str {
+        let blocks = COLOURS.match_indices("--bg").filter_map(|(at, _)| COLOURS.get(at..));
+        let block = blocks.into_iter().nth(usize::from(self == Self::Dark)).unwrap_or_default();
+        block.split('}').next().unwrap_or_default()
+    }
+
+    /// A terminal's colour.
+    pub fn terminal(self, colour: Color) -> &'static str {
+        let (light, dark) = match colour {
+            Color::Red => ("#cf222e", "#ff7b72"),
+            Color::Green => ("#1a7f37", "#3fb950"),
+            Color::Yellow => ("#9a6700", "#d29922"),
+            Color::Cyan => ("#1b7c83", "#39c5cf"),
+            Color::Magenta => ("#8250df", "#bc8cff"),
+            _ => ("#1b1f24", "#e6e8ea"),
+        };
+        if self == Self::Light { light } else { dark }
+    }
+
+    /// What a terminal draws on.
+    pub fn paper(self) -> &'static str {
+        if self == Self::Light { "#ffffff" } else { "#14171a" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_theme_has_its_own_colours() {
+        assert!(Theme::Light.declarations().starts_with("--bg:#fff;"));
+        assert!(Theme::Dark.declarations().starts_with("--bg:#14171a;"));
+        assert!(Theme::ALL.iter().all(|t| t.declarations().contains("--s3:")));
+    }
+}
