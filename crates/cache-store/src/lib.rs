@@ -68,6 +68,7 @@ pub mod work;
 pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
 pub use key::{FileId, Key};
+pub use pin::Resident;
 pub use policy::S3Fifo;
 pub use scratch::Scratch;
 pub use spec::{Incompressible, StoreSpec};

@@ -1,9 +1,33 @@
 //! A block that is being read without its shard's lock.
 
-use crate::block::{Form, checksum};
+use crate::block::checksum;
 use crate::scratch::Scratch;
 use crate::shard::{Found, Shard};
 use crate::sync::{Mutex, lock};
+
+/// A block that was found once: its bytes stay in place until this is dropped.
+pub struct Resident<'a>(pub(crate) Pin<'a>);
+
+impl Resident<'_> {
+    /// The block's length in bytes, decompressed.
+    pub fn block_len(&self) -> usize {
+        self.0.found.raw_len
+    }
+
+    /// Requests the block: decompresses it into `out`, which has its length. False: its bytes had changed in memory, or there was no
+    /// memory to decompress it; it is dropped from the store.
+    pub fn read_into(self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
+        let is_whole = self.0.read_into(scratch, out);
+        self.0.request(is_whole);
+        is_whole
+    }
+}
+
+impl std::fmt::Debug for Resident<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Resident").field(&self.0.found.key).finish()
+    }
+}
 
 /// Holds a block's bytes in place until it is dropped.
 pub(crate) struct Pin<'a> {
@@ -27,19 +51,35 @@ impl<'a> Pin<'a> {
         &self.found
     }
 
-    /// Unpacks the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be unpacked.
-    pub fn read_into(&self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
-        let Found { key, form, raw_len, sum, .. } = self.found;
-        let packed = self.packed();
-        checksum(key, form, raw_len, packed) == sum && scratch.unpack(form, packed, out).is_ok()
+    /// Ends a request under one lock. A block that is not whole is taken out of the store.
+    fn request(self, is_whole: bool) {
+        let mut shard = lock(self.shard);
+        shard.request(&self.found);
+        let is_pinned = self.found.packed.is_some();
+        if !is_whole && is_pinned && shard.remove_slot(self.found.slot) {
+            shard.counts.corrupted += 1;
+        }
+        if is_pinned {
+            shard.unpin(self.found.slot);
+        }
+        drop(shard);
+        // It is unpinned.
+        std::mem::forget(self);
     }
 
     /// Takes the block out of the store.
     pub fn drop_corrupted(self) {
         let mut shard = lock(self.shard);
-        if self.found.form != Form::Zero && shard.remove_slot(self.found.slot) {
+        if self.found.packed.is_some() && shard.remove_slot(self.found.slot) {
             shard.counts.corrupted += 1;
         }
+    }
+
+    /// Unpacks the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be unpacked.
+    pub fn read_into(&self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
+        let Found { key, form, raw_len, sum, .. } = self.found;
+        let packed = self.packed();
+        checksum(key, form, raw_len, packed) == sum && scratch.unpack(form, packed, out).is_ok()
     }
 
     /// Puts denser bytes in the block's place, if they are dense enough; see [`Shard::replace`].

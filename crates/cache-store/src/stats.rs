@@ -3,13 +3,22 @@
 use eke_model::units::Bytes;
 
 use crate::block::Form;
-use crate::shard::Inserted;
+
+/// What became of a block on its way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    Done,
+    Present,
+    NoRoom,
+    NoMemory,
+}
 
 /// What one shard counts, under its lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
+    /// Looks into the index for a read.
+    pub lookups: u64,
     pub hits: u64,
-    pub misses: u64,
     pub corrupted: u64,
     pub insertions: u64,
     pub no_room: u64,
@@ -74,6 +83,8 @@ pub struct Stats {
     pub fast: u64,
     /// Blocks held packed by the dense codec.
     pub dense: u64,
+    /// Times that the index was searched for a block to read.
+    pub lookups: u64,
     /// Blocks asked for and held.
     pub hits: u64,
     /// Blocks asked for and not held.
@@ -113,8 +124,8 @@ impl Stats {
             (&mut self.uncompressed, raw),
             (&mut self.fast, fast),
             (&mut self.dense, dense),
+            (&mut self.lookups, counts.lookups),
             (&mut self.hits, counts.hits),
-            (&mut self.misses, counts.misses),
             (&mut self.corrupted, counts.corrupted),
             (&mut self.insertions, counts.insertions),
             (&mut self.no_room, counts.no_room),

@@ -12,12 +12,12 @@ use crate::codec::pays;
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
-use crate::pin::Pin;
+use crate::pin::{Pin, Resident};
 use crate::queue::{Bell, Queue};
 use crate::scratch::Scratch;
-use crate::shard::{Incoming, Inserted, Shard};
+use crate::shard::{Incoming, Shard};
 use crate::spec::{Incompressible, StoreSpec};
-use crate::stats::Stats;
+use crate::stats::{Inserted, Stats};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::verdict::Verdicts;
@@ -80,6 +80,7 @@ pub struct Store {
     limit: AtomicU64,
     /// One shrink at a time.
     resizing: Mutex<()>,
+    misses: AtomicU64,
     stale: AtomicU64,
     incompressible: AtomicU64,
     not_tried: AtomicU64,
@@ -104,6 +105,7 @@ impl Store {
             round: AtomicUsize::new(usize::MAX),
             limit: AtomicU64::new(spec.limit.0),
             resizing: Mutex::new(()),
+            misses: AtomicU64::new(0),
             stale: AtomicU64::new(0),
             incompressible: AtomicU64::new(0),
             not_tried: AtomicU64::new(0),
@@ -149,14 +151,24 @@ impl Store {
         room: impl FnOnce(usize) -> Option<&'o mut [u8]>,
     ) -> Lookup {
         let ticket = self.ticket(key);
-        let Some(pin) = Pin::find(self.shard(key), key) else { return Lookup::Miss(ticket) };
-        let len = pin.block().raw_len;
+        let Some(resident) = self.resident(key) else {
+            self.note_miss();
+            return Lookup::Miss(ticket);
+        };
+        let len = resident.block_len();
         let Some(out) = room(len).filter(|out| out.len() == len) else { return Lookup::Miss(ticket) };
-        if pin.read_into(scratch, out) {
-            return Lookup::Hit(len);
-        }
-        pin.drop_corrupted();
-        Lookup::Corrupted(ticket)
+        if resident.read_into(scratch, out) { Lookup::Hit(len) } else { Lookup::Corrupted(ticket) }
+    }
+
+    /// Finds a block and keeps its bytes in place, so that it can be read without another lookup. Only reading it counts as a
+    /// request, here and for the policy.
+    pub fn resident(&self, key: Key) -> Option<Resident<'_>> {
+        Pin::find(self.shard(key), key).map(Resident)
+    }
+
+    /// Counts a request for a block that [`Store::resident`] did not find.
+    pub fn note_miss(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Is the block held? Changes nothing, not even its place in the order of eviction.
@@ -242,6 +254,7 @@ impl Store {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
             limit: self.limit(),
+            misses: self.misses.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
             incompressible: self.incompressible.load(Ordering::Relaxed),
             not_tried: self.not_tried.load(Ordering::Relaxed),

@@ -169,10 +169,10 @@ fn mount(fs: impl Filesystem, place: &Path) -> (BackgroundSession, PathBuf) {
 fn serve(below: &Path, tier: &Arc<Tier>) -> Serve {
     let root = File::open(below).unwrap().into();
     let fs = Fs::new(root, Arc::clone(tier), Arc::new(Nobody), Options::default()).unwrap();
-    let (fetchers, serve) = (Fetchers::new(), Serve::new(Arc::new(fs)));
-    let serving = fetchers.serve(serve.clone());
+    let (fetchers, fs) = (Fetchers::new(), Arc::new(fs));
+    let serving = Serve::with_fetchers(Arc::clone(&fs), &fetchers);
     let start = |name: &str, body| std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop);
-    fetchers.start(&serve, (1, 1), start).unwrap();
+    fetchers.start(&fs, (1, 1), start).unwrap();
     serving
 }
 

@@ -241,8 +241,13 @@ fn a_missing_block_is_read_once() {
 /// Reads as a thread does that must not wait: it is told when the block that another reads has landed.
 fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
     loop {
-        let Readiness::Flying(key) = set.tier.readiness(FILE, 0, len) else {
-            return set.read(0, len).unwrap();
+        let key = match set.tier.prepare(FILE, 0, len) {
+            Readiness::Flying(key) => key,
+            Readiness::Missing => return set.read(0, len).unwrap(),
+            Readiness::Resident(read) => {
+                let mut hands = set.tier.hands();
+                return set.tier.read_prepared(&mut hands, read, &set.below, 0, len).unwrap().to_vec();
+            }
         };
         let (word, told) = shuttle::sync::mpsc::channel();
         set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
@@ -267,7 +272,7 @@ fn who_leaves_a_word_is_told_when_the_read_fails_too() {
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
         let first = spawn(&set, |set| set.read(0, BLOCK).is_ok());
         let second = spawn(&set, |set| {
-            let Readiness::Flying(key) = set.tier.readiness(FILE, 0, BLOCK) else { return };
+            let Readiness::Flying(key) = set.tier.prepare(FILE, 0, BLOCK) else { return };
             let (word, told) = shuttle::sync::mpsc::channel();
             set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
             told.recv().unwrap();

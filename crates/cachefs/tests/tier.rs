@@ -13,6 +13,7 @@ use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
 use eke_cachefs::below::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::judge::Judge;
+use eke_cachefs::tier::ready::Readiness;
 use eke_cachefs::tier::{Hands, Options, Place, Seen, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
@@ -363,4 +364,22 @@ fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
         set.write(Place::At(0), &[1; 5000]);
         assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
     }
+}
+
+#[test]
+fn a_resident_read_looks_each_block_up_once_and_one_that_is_not_read_counts_nothing() {
+    let mut set = set_with(Compress::Sync, Options { recent_blocks: 0, ..Options::default() });
+    set.other.write_all_at(&text(3 * BLOCK, 5), 0).unwrap();
+    assert_eq!(set.read(0, 2 * BLOCK), text(2 * BLOCK, 5));
+    let before = set.store.stats();
+    assert!(matches!(set.tier.prepare(set.file, 0, 3 * BLOCK + 1), Readiness::Missing));
+    let after = set.store.stats();
+    assert_eq!((after.hits, after.misses), (before.hits, before.misses), "nothing was requested");
+
+    let before = set.store.stats();
+    let Readiness::Resident(read) = set.tier.prepare(set.file, 0, 2 * BLOCK) else { panic!("resident") };
+    let bytes = set.tier.read_prepared(&mut set.hands, read, &set.below, 0, 2 * BLOCK).unwrap();
+    assert!(bytes == text(2 * BLOCK, 5));
+    let after = set.store.stats();
+    assert_eq!((after.lookups - before.lookups, after.hits - before.hits), (2, 2));
 }

@@ -179,7 +179,7 @@ fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
 impl Built {
     /// As fuser wants it.
     pub(super) fn filesystem(&self) -> Serve {
-        self.fetchers.serve(Serve::new(Arc::clone(&self.fs)))
+        Serve::with_fetchers(Arc::clone(&self.fs), &self.fetchers)
     }
 
     /// What it does without, a sentence each.
@@ -197,7 +197,7 @@ impl Built {
     pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
         let Self { fs, tender, watcher, fetchers, root, compress, sources, limit } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        fetchers.start(&Serve::new(fs), (fetching(limit), cpus), thread)?;
+        fetchers.start(&fs, (fetching(limit), cpus), thread)?;
         // With sync blocks are packed before the reply, and these do the dense rounds alone.
         let packers = if compress == Compress::Sync { 1 } else { cpus };
         for cpu in 0..packers {

@@ -6,7 +6,7 @@
 //! in the policy too.
 
 use super::Shard;
-use super::slots::{NONE, State};
+use super::slots::{Cluster, NONE, State};
 use crate::Key;
 use crate::policy::Slot;
 
@@ -16,15 +16,6 @@ const FRESH: u32 = 64;
 
 /// The most blocks in a cluster.
 pub(crate) const MOST: usize = 64;
-
-/// What a cluster is besides its blocks; its leader has it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cluster {
-    /// The block that was asked for last, by its place in the stretch.
-    pub(super) asked: u8,
-    /// The shard's count of insertions at the last one into it.
-    pub(super) joined: u32,
-}
 
 impl Shard {
     /// Puts a block that is in the tables into its cluster, or into one of its own.

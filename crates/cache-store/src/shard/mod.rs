@@ -23,7 +23,7 @@ use crate::block::Form;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
 use crate::policy::{S3Fifo, Slot};
-use crate::stats::Counts;
+use crate::stats::{Counts, Inserted};
 
 pub(crate) use cluster::MOST as MOST_TOGETHER;
 pub(crate) use dense::Candidate;
@@ -39,15 +39,6 @@ pub(crate) struct Incoming<'a> {
     pub sum: u64,
     /// Empty for [`Form::Zero`].
     pub packed: &'a [u8],
-}
-
-/// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inserted {
-    Done,
-    Present,
-    NoRoom,
-    NoMemory,
 }
 
 /// A block as it was found. While it is pinned (all but zero blocks), its bytes stay as and where they are.
@@ -96,20 +87,25 @@ impl Shard {
         shard
     }
 
-    /// Is the block held? Tells the policy nothing.
+    /// Is the block held? Does not notify the policy.
     pub fn contains(&self, key: Key) -> bool {
         self.index.find(key, &self.slots).is_some()
     }
 
-    /// Looks for a block, tells the policy, and pins it unless it is zero: [`Shard::unpin`] must follow.
+    /// Finds a block and pins it unless it is zero: [`Shard::unpin`] must follow. Neither counts as a request.
     pub fn find(&mut self, key: Key) -> Option<Found> {
-        let Some(slot) = self.index.find(key, &self.slots) else {
-            self.counts.misses += 1;
-            return None;
-        };
-        self.counts.hits += 1;
-        self.asked(slot);
+        self.counts.lookups += 1;
+        let slot = self.index.find(key, &self.slots)?;
         Some(self.pin(slot))
+    }
+
+    /// A block that was found is requested: counts it, and notifies the policy if it is still held.
+    pub fn request(&mut self, found: &Found) {
+        self.counts.hits += 1;
+        let entry = self.slots.get(found.slot);
+        if entry.is_some_and(|entry| entry.state == State::Held && entry.key == found.key) {
+            self.asked(found.slot);
+        }
     }
 
     fn pin(&mut self, slot: Slot) -> Found {

@@ -2,7 +2,6 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::cluster::Cluster;
 use crate::Key;
 use crate::arena::{Place, rounded};
 use crate::block::Form;
@@ -21,6 +20,15 @@ pub(super) enum State {
     Held,
     /// Out of both, but still being read: whoever reads it last frees it.
     Condemned,
+}
+
+/// What a cluster is besides its blocks; its leader has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cluster {
+    /// The block that was asked for last, by its place in the stretch.
+    pub(super) asked: u8,
+    /// The shard's count of insertions at the last one into it.
+    pub(super) joined: u32,
 }
 
 /// One block.
@@ -125,6 +133,10 @@ impl Slots {
         self[slot] = Entry { older: self.free, ..EMPTY };
         self.free = slot.0;
         self.used -= 1;
+    }
+
+    pub fn get(&self, slot: Slot) -> Option<&Entry> {
+        self.entries.get(slot.index())
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Slot, &Entry)> {

@@ -16,14 +16,10 @@ use rustix::fs::{FileType, Statx};
 use rustix::io::Errno;
 
 use super::Asker;
+use super::error::is;
 use crate::below::File;
 
 const A_MOMENT: Duration = Duration::from_secs(60);
-
-/// Is it this error?
-pub(super) fn is<T>(result: &io::Result<T>, errno: Errno) -> bool {
-    matches!(result, Err(e) if e.raw_os_error() == Some(errno.raw_os_error()))
-}
 
 /// May what is there be what the dead worker made?
 pub(super) fn made(statx: &Statx, kind: FileType, asker: &Asker, now: SystemTime) -> bool {

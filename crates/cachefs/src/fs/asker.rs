@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{geteuid, umask};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use super::again;
+use super::error;
 use crate::below::at;
 use crate::rights::{self, Proof};
 
@@ -100,7 +100,7 @@ impl Asker {
         mut act: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
         let done = self.acts_with(more, &mut act);
-        let is_refused = self.is_other() && again::is(&done, Errno::PERM);
+        let is_refused = self.is_other() && error::is(&done, Errno::PERM);
         if !is_refused || !self.holds(CapabilitySet::FOWNER, of) {
             return done;
         }

@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use super::{Asker, Fs, again};
+use super::{Asker, Fs, error};
 use crate::below::at;
 use crate::node::{Access, Node, ROOT};
 
@@ -128,7 +128,7 @@ fn set_owner(asker: &Asker, path: &OwnedFd, change: &Change) -> io::Result<()> {
     let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
     let set = || Ok(chownat(path, c"", uid, gid, AtFlags::EMPTY_PATH)?);
     let done = asker.acts(set);
-    if !asker.is_other() || !again::is(&done, Errno::PERM) {
+    if !asker.is_other() || !error::is(&done, Errno::PERM) {
         return done;
     }
     let statx = at::stat(path)?;

@@ -9,26 +9,29 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use eke_cache_store::{FileId, Key};
 use fuser::ReplyData;
 
-use super::Serve;
-use super::serve::errno;
-use crate::tier::ready::Readiness;
+use super::Fs;
+use super::error::errno;
+use crate::node::Node;
+use crate::tier::ready::{Prepared, Readiness};
 
-/// A read that was not answered yet.
-pub(super) struct Job {
-    pub number: u64,
-    pub offset: u64,
-    pub len: u32,
+/// A read that was not answered yet. Its node was looked up once.
+struct Job {
+    node: Arc<Node>,
+    file: FileId,
+    offset: u64,
+    len: u32,
     /// It has waited for another's read already. The next time it is read by itself: else each of many readers of a block that
     /// cannot be kept would wait for all before it.
-    pub waited: bool,
-    pub reply: ReplyData,
+    waited: bool,
+    reply: ReplyData,
 }
 
 /// Where sessions leave reads.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+struct Senders {
     landed: Sender<Job>,
     missing: Sender<Job>,
 }
@@ -36,7 +39,7 @@ pub(super) struct Door {
 /// Threads to be.
 #[derive(Debug)]
 pub struct Fetchers {
-    door: Door,
+    senders: Senders,
     landed: Receiver<Job>,
     missing: Receiver<Job>,
 }
@@ -49,12 +52,7 @@ impl Fetchers {
     #[expect(clippy::new_without_default, reason = "two channels are no default value")]
     pub fn new() -> Self {
         let ((to_landed, landed), (to_missing, missing)) = (channel(), channel());
-        Self { door: Door { landed: to_landed, missing: to_missing }, landed, missing }
-    }
-
-    /// Has them read for this file system.
-    pub fn serve(&self, serve: Serve) -> Serve {
-        Serve { door: Some(self.door.clone()), ..serve }
+        Self { senders: Senders { landed: to_landed, missing: to_missing }, landed, missing }
     }
 
     /// Starts so many that read below, and so many that answer what has landed, by `spawn`, which gets each thread's name. They
@@ -64,80 +62,96 @@ impl Fetchers {
     /// Of `spawn`.
     pub fn start(
         self,
-        serve: &Serve,
+        fs: &Arc<Fs>,
         (fetching, answering): (usize, usize),
         mut spawn: impl FnMut(&str, Body) -> io::Result<()>,
     ) -> io::Result<()> {
-        let serve = self.serve(serve.clone());
+        let reads = Reads::of(Arc::clone(fs), Some(&self));
         let (landed, missing) = (Arc::new(Mutex::new(self.landed)), Arc::new(Mutex::new(self.missing)));
         for _ in 0..fetching {
-            spawn("fetch", each(&missing, &serve, Serve::fetch))?;
+            spawn("fetch", each(&missing, &reads, Reads::fetch))?;
         }
         for _ in 0..answering {
-            spawn("answer", each(&landed, &serve, Serve::take))?;
+            spawn("answer", each(&landed, &reads, Reads::take))?;
         }
         Ok(())
     }
 }
 
-fn each(jobs: &Arc<Mutex<Receiver<Job>>>, serve: &Serve, act: impl Fn(&Serve, Job) + Send + 'static) -> Body {
-    let (jobs, serve) = (Arc::clone(jobs), serve.clone());
+fn each(jobs: &Arc<Mutex<Receiver<Job>>>, reads: &Reads, act: impl Fn(&Reads, Job) + Send + 'static) -> Body {
+    let (jobs, reads) = (Arc::clone(jobs), reads.clone());
     let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
     Box::new(move || {
         while let Ok(job) = next() {
-            act(&serve, job);
+            act(&reads, job);
         }
     })
 }
 
-impl Serve {
-    /// Answers if all is held; else others will. Without fetchers it waits itself.
-    pub(super) fn take(&self, job: Job) {
-        match (&self.door, self.fs.readiness(&job)) {
-            (Some(door), Readiness::Flying(key)) if !job.waited => self.when_landed(door, key, job),
-            (Some(door), Readiness::Flying(_) | Readiness::Missing) => {
-                if let Err(unsent) = door.missing.send(job) {
-                    self.answer(unsent.0);
+/// Answers reads, or leaves them to the fetchers.
+#[derive(Debug, Clone)]
+pub(super) struct Reads {
+    fs: Arc<Fs>,
+    /// `None`: whoever reads waits for the file below itself.
+    senders: Option<Senders>,
+}
+
+impl Reads {
+    pub fn of(fs: Arc<Fs>, fetchers: Option<&Fetchers>) -> Self {
+        Self { fs, senders: fetchers.map(|fetchers| fetchers.senders.clone()) }
+    }
+
+    /// A read of the kernel.
+    pub fn read(&self, number: u64, offset: u64, len: u32, reply: ReplyData) {
+        match self.fs.nodes.get(number) {
+            Ok(node) => {
+                let file = self.fs.id(&node);
+                self.take(Job { node, file, offset, len, waited: false, reply });
+            }
+            Err(e) => reply.error(errno(e)),
+        }
+    }
+
+    /// Answers if all is resident; else others will. Without fetchers it waits itself.
+    fn take(&self, job: Job) {
+        let Some(senders) = &self.senders else { return self.answer(job, None) };
+        match self.fs.tier.prepare(job.file, job.offset, job.len as usize) {
+            Readiness::Resident(read) => self.answer(job, Some(read)),
+            Readiness::Flying(key) if !job.waited => self.when_landed(senders, key, job),
+            Readiness::Flying(_) | Readiness::Missing => {
+                if let Err(unsent) = senders.missing.send(job) {
+                    self.answer(unsent.0, None);
                 }
             }
-            _ => self.answer(job),
         }
     }
 
-    /// As [`Serve::take`], but reads below.
+    /// As [`Reads::take`], but reads below.
     fn fetch(&self, job: Job) {
-        match (&self.door, self.fs.readiness(&job)) {
-            (Some(door), Readiness::Flying(key)) if !job.waited => self.when_landed(door, key, job),
-            _ => self.answer(job),
+        match (&self.senders, self.fs.tier.prepare(job.file, job.offset, job.len as usize)) {
+            (Some(senders), Readiness::Flying(key)) if !job.waited => self.when_landed(senders, key, job),
+            (_, Readiness::Resident(read)) => self.answer(job, Some(read)),
+            _ => self.answer(job, None),
         }
     }
 
-    fn when_landed(&self, door: &Door, key: eke_cache_store::Key, job: Job) {
+    fn when_landed(&self, senders: &Senders, key: Key, job: Job) {
         let job = Job { waited: true, ..job };
-        let (landed, serve) = (door.landed.clone(), self.clone());
+        let (landed, reads) = (senders.landed.clone(), self.clone());
         let word = move || {
             if let Err(unsent) = landed.send(job) {
-                serve.answer(unsent.0);
+                reads.answer(unsent.0, None);
             }
         };
         self.fs.tier.when_landed(key, Box::new(word));
     }
 
-    fn answer(&self, job: Job) {
-        let Job { number, offset, len, reply, .. } = job;
+    fn answer(&self, job: Job, prepared: Option<Prepared<'_>>) {
+        let Job { node, offset, len, reply, .. } = job;
         let mut reply = Some(reply);
-        let done = self.fs.read(number, offset, len, |data| reply.take().map(|r| r.data(data)));
+        let done = self.fs.read_node(&node, offset, len, prepared, |data| reply.take().map(|r| r.data(data)));
         if let (Err(e), Some(reply)) = (done, reply) {
             reply.error(errno(e));
         }
-    }
-}
-
-impl super::Fs {
-    /// A node that is not there is an error, and held.
-    fn readiness(&self, job: &Job) -> Readiness {
-        self.nodes
-            .get(job.number)
-            .map_or(Readiness::Held, |node| self.tier.readiness(self.id(&node), job.offset, job.len as usize))
     }
 }

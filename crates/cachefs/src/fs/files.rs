@@ -19,6 +19,7 @@ use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
 use crate::rights;
+use crate::tier::ready::Prepared;
 use crate::tier::{Place, Seen};
 
 fn access(flags: i32) -> Access {
@@ -147,10 +148,25 @@ impl Fs {
         len: u32,
         take: impl FnOnce(&[u8]) -> T,
     ) -> io::Result<T> {
-        let node = self.nodes.get(number)?;
-        let (file, _) = self.file(&node, Access::Read)?;
+        self.read_node(&self.nodes.get(number)?, offset, len, None, take)
+    }
+
+    /// The same of a node, with the blocks that were found for it, if any were looked for.
+    pub(super) fn read_node<T>(
+        &self,
+        node: &Arc<Node>,
+        offset: u64,
+        len: u32,
+        prepared: Option<Prepared<'_>>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
+        let (file, _) = self.file(node, Access::Read)?;
         self.with_hands(|hands| {
-            Ok(take(self.tier.read(hands, self.id(&node), &file, offset, len as usize)?))
+            let read = match prepared {
+                Some(prepared) => self.tier.read_prepared(hands, prepared, &file, offset, len as usize),
+                None => self.tier.read(hands, self.id(node), &file, offset, len as usize),
+            };
+            Ok(take(read?))
         })
     }
 

@@ -19,6 +19,7 @@ mod again;
 mod asker;
 mod attributes;
 mod directories;
+mod error;
 mod fetchers;
 mod files;
 mod foreign;

@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::halves;
-use super::{Asker, Found, Fs, again, attr_of};
+use super::{Asker, Found, Fs, again, attr_of, error};
 use crate::below::at;
 
 /// What is to be made under a name.
@@ -78,7 +78,7 @@ impl Fs {
         let name = at::name(name)?;
         let made =
             asker.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
-        if !(asker.again && again::is(&made, Errno::EXIST) && is_made(asker, &dir, name, kind)) {
+        if !(asker.again && error::is(&made, Errno::EXIST) && is_made(asker, &dir, name, kind)) {
             made?;
         }
         self.look(parent, &dir, name)
@@ -103,7 +103,7 @@ impl Fs {
         let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
         let linked = asker.acts_on(&[at::stat(&path)?], link);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
-        if !(asker.again && again::is(&linked, Errno::EXIST) && is_it()) {
+        if !(asker.again && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;
         }
         self.look(parent, &dir, name)

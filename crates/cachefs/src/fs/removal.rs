@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::{Asker, Fs, again};
+use super::{Asker, Fs, again, error};
 use crate::below::at;
 use crate::node::{self, Node};
 
@@ -129,7 +129,7 @@ impl Fs {
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let renamed = asker.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
-        if asker.again && again::is(&renamed, Errno::NOENT) && arrived() {
+        if asker.again && error::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());
         }
         self.settle(victim, to, renamed)?;

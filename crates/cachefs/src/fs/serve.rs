@@ -14,7 +14,8 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::fetchers::{Door, Job};
+use super::error::errno;
+use super::fetchers::{Fetchers, Reads};
 use super::removal::End;
 use super::space::At;
 use super::{Asker, Change, Found, Fs, Kind, believed, capabilities};
@@ -25,14 +26,8 @@ const NO_HANDLE: FileHandle = FileHandle(0);
 /// The file system as fuser wants it. Clones serve the same, so that each session can have one.
 #[derive(Debug, Clone)]
 pub struct Serve {
-    pub(super) fs: Arc<Fs>,
-    /// `None`: a session that reads waits for the file below itself.
-    pub(super) door: Option<Door>,
-}
-
-/// The kernel's word for an error; one without a number is `EIO`.
-pub(super) fn errno(e: io::Error) -> Errno {
-    e.raw_os_error().map_or(Errno::EIO, |_| Errno::from(e))
+    fs: Arc<Fs>,
+    reads: Reads,
 }
 
 fn empty(reply: ReplyEmpty, done: io::Result<()>) {
@@ -51,9 +46,14 @@ fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
 }
 
 impl Serve {
-    /// Of this file system; [`super::Fetchers::serve`] adds threads.
+    /// Of this file system. A session that reads waits for the file below itself.
     pub fn new(fs: Arc<Fs>) -> Self {
-        Self { fs, door: None }
+        Self { reads: Reads::of(Arc::clone(&fs), None), fs }
+    }
+
+    /// Of this file system; what is missing is read by these threads.
+    pub fn with_fetchers(fs: Arc<Fs>, fetchers: &Fetchers) -> Self {
+        Self { reads: Reads::of(Arc::clone(&fs), Some(fetchers)), fs }
     }
 
     fn entry(&self, reply: ReplyEntry, found: io::Result<Found>) {
@@ -234,7 +234,7 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.take(Job { number: ino.0, offset, len: size, waited: false, reply });
+        self.reads.read(ino.0, offset, size, reply);
     }
 
     fn write(

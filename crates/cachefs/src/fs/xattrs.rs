@@ -10,7 +10,7 @@ use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use super::{Asker, Fs, again};
+use super::{Asker, Fs, error};
 use crate::below::at;
 use crate::rights;
 
@@ -67,7 +67,7 @@ impl Fs {
         let set =
             change(asker, &path, (name, false), || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
         let is_set = || self.getxattr(asker, number, name, 0).is_ok_and(|v| v == value);
-        if asker.again && again::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
+        if asker.again && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
 
     /// Removes one.
@@ -77,7 +77,7 @@ impl Fs {
     pub fn removexattr(&self, asker: &Asker, number: u64, name: &OsStr) -> io::Result<()> {
         let path = self.path(number)?;
         let removed = change(asker, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
-        if asker.again && again::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
+        if asker.again && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }
 

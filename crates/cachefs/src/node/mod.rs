@@ -17,6 +17,7 @@
 mod borders;
 mod forgotten;
 mod hold;
+mod identity;
 pub mod ledger;
 mod nodes;
 mod paths;
@@ -24,7 +25,8 @@ mod table;
 
 pub use borders::{Refused, is_kernels};
 pub use hold::{Access, Hold, Node, Writer};
+pub use identity::Inode;
 pub use ledger::{Entry, Ledger, Nobody};
 pub(crate) use nodes::inode;
 pub use nodes::{DESCRIPTOR, Footprint, Nodes};
-pub use table::{Inode, Place, ROOT, Table};
+pub use table::{Place, ROOT, Table};

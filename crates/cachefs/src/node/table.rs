@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use eke_model::units::Bytes;
 
+use super::identity::Inode;
 use super::{Entry, Ledger, Node};
 use crate::footprint::{allocated, map};
 
@@ -18,25 +19,6 @@ const FOREIGN: u64 = 1 << 63;
 const MOST_PLACES: usize = 16;
 /// Nodes of an earlier worker that seem forgotten are kept until so many more do, in case they are not.
 const MOST_DOUBTFUL: usize = 1024;
-
-/// An inode below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inode {
-    /// `st_dev`.
-    pub dev: u64,
-    /// `st_ino`.
-    pub ino: u64,
-    /// Its birth in nanoseconds since 1970, 0 if unknown.
-    pub born_ns: i128,
-}
-
-impl Inode {
-    /// Is the other the same, as far as can be told?
-    pub fn is(&self, other: &Self) -> bool {
-        let births = self.born_ns == other.born_ns || self.born_ns == 0 || other.born_ns == 0;
-        (self.dev, self.ino) == (other.dev, other.ino) && births
-    }
-}
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,9 @@
 
 use eke_cache_store::{Key, Ticket};
 
-use super::fetch::{MOST, Run};
 use super::flight::{Claim, Lead};
 use super::read::Reading;
-
-/// Blocks that follow a run, each to be brought in by its ticket.
-pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];
+use super::run::{Ahead, Run};
 
 /// A request this long is the kernel's own reading ahead, or a program's that reads much at once.
 const LONG: usize = 128 << 10;

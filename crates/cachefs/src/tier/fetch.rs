@@ -6,44 +6,10 @@ use std::ops::Range;
 use eke_cache_store::Ticket;
 
 use super::Hands;
-use super::ahead::Ahead;
 use super::flight::{Claim, Lead};
 use super::piece::{Found, Piece};
 use super::read::Reading;
-
-/// The most blocks that are read at once: with 64 KiB each a huge page, which a disk gets as one piece of memory.
-pub(super) const MOST: usize = 32;
-
-/// Neighbouring missing blocks, by their pieces' places in the list.
-#[derive(Default)]
-pub(super) struct Run<'t> {
-    pieces: Range<usize>,
-    leads: [Option<Lead<'t>>; MOST],
-}
-
-impl<'t> Run<'t> {
-    pub fn first(&self) -> usize {
-        self.pieces.start
-    }
-
-    pub fn end(&self) -> usize {
-        self.pieces.end
-    }
-
-    pub fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    fn has_room_for(&self, index: usize) -> bool {
-        self.pieces.is_empty() || (self.pieces.end == index && self.pieces.len() < MOST)
-    }
-
-    fn push(&mut self, index: usize, lead: Option<Lead<'t>>) {
-        let start = if self.pieces.is_empty() { index } else { self.pieces.start };
-        self.leads[index - start] = lead;
-        self.pieces = start..index + 1;
-    }
-}
+use super::run::{Ahead, Run};
 
 impl<'t> Reading<'t, '_> {
     /// Reads what nobody else is reading, and lists what others read. Of a file that is not worth it, only what was asked for,

@@ -1,8 +1,8 @@
 //! Blocks of files: from the store if it has them, from below if not; and what a change makes of them.
 //!
 //! # Layout
-//! - `read`, `fetch`, `ahead`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
-//! - [`ready`]: must a read wait?
+//! - `read`, `fetch`, `run`, `ahead`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
+//! - [`ready`]: must a read wait? The blocks that it found
 //! - `recent`: a few blocks as they are
 //! - `names`, `known`: files' identities, and what they were when they were last seen
 //! - [`judge`], [`report`]: what is worth it, and what it costs; [`clock`]
@@ -29,6 +29,7 @@ mod names;
 mod piece;
 mod read;
 mod recent;
+mod run;
 
 use std::fmt;
 use std::io;
@@ -49,6 +50,7 @@ use known::Known;
 use names::{NOBODY, Names};
 use piece::Piece;
 use read::Reading;
+use ready::Prepared;
 use recent::{Recent, Spare};
 use report::Counters;
 pub use report::Report;
@@ -112,7 +114,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             tick: Duration::from_millis(10),
             recent_blocks: 32,
-            at_once: fetch::MOST,
+            at_once: run::MOST,
         }
     }
 }
@@ -218,9 +220,25 @@ impl Tier {
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
+        self.read_prepared(hands, Prepared { file, blocks: Vec::new() }, below, offset, len)
+    }
+
+    /// The same, with blocks that [`Tier::prepare`] found for this read: they are not looked up again.
+    ///
+    /// # Errors
+    /// As [`Tier::read`].
+    pub fn read_prepared<'h>(
+        &self,
+        hands: &'h mut Hands,
+        prepared: Prepared<'_>,
+        below: &File,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<&'h [u8]> {
         hands.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NOBODY) {
-            Some(store) => Reading { tier: self, store, hands, file, below, offset, len }.run()?,
+            Some(store) => Reading { tier: self, store, hands, file, below, offset, len }.run(blocks)?,
             None => self.read_straight(hands, file, below, offset, len)?,
         };
         Ok(hands.reply.bytes(read))

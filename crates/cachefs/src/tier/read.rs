@@ -3,10 +3,11 @@
 use std::io;
 use std::ops::Range;
 
-use eke_cache_store::{FileId, Key, Lookup, Store, Ticket};
+use eke_cache_store::{FileId, Key, Resident, Store, Ticket};
 
 use super::flight::Wait;
 use super::piece::{Found, Piece, cut};
+use super::ready::{Block, Bytes};
 use super::{Hands, Tier};
 use crate::below::File;
 
@@ -22,8 +23,8 @@ pub(super) struct Reading<'t, 'h> {
 }
 
 impl Reading<'_, '_> {
-    /// Puts the bytes into the reply, which has room for them; how many.
-    pub fn run(mut self) -> io::Result<usize> {
+    /// Puts the bytes into the reply, which has room for them; how many. `found` are the first blocks, if they were looked for.
+    pub fn run(mut self, found: Vec<Block<'_>>) -> io::Result<usize> {
         let size = self.store.block_size();
         self.hands.pieces.clear();
         self.hands.waits.clear();
@@ -32,7 +33,9 @@ impl Reading<'_, '_> {
             return self.straight(0..self.len);
         }
         self.hands.pieces.extend(cut(self.offset, self.len, size));
-        (0..self.hands.pieces.len()).for_each(|index| self.look_for(index));
+        let looked_for = found.len().min(self.hands.pieces.len());
+        found.into_iter().take(looked_for).enumerate().for_each(|(index, block)| self.fill(index, block));
+        (looked_for..self.hands.pieces.len()).for_each(|index| self.look_for(index));
         self.fetch()?;
         for turn in 0..self.hands.waits.len() {
             let (index, wait) = self.hands.waits[turn];
@@ -56,17 +59,30 @@ impl Reading<'_, '_> {
         self.fetch_alone(index)
     }
 
-    /// Fills a piece in from what is held.
+    /// Fills a piece in if its block is resident.
     pub fn look_for(&mut self, index: usize) {
         let key = Key::new(self.file, self.hands.pieces[index].block);
-        // Before the look: what is found is at least as new, so that it may be kept by it.
-        let ticket = self.store.ticket(key);
-        let held = self.recent(index, key).or_else(|| self.unpack(index, ticket));
+        match self.tier.find(self.store, key) {
+            Ok(block) => self.fill(index, block),
+            Err(ticket) => {
+                self.store.note_miss();
+                self.hands.pieces[index].found = Found::Missing(ticket);
+            }
+        }
+    }
+
+    /// Fills a piece in from its block.
+    fn fill(&mut self, index: usize, block: Block<'_>) {
+        let ticket = block.ticket;
+        let len = match block.bytes {
+            Bytes::Recent(bytes, len) => self.copy(index, bytes.get(..len)),
+            Bytes::Stored(resident) => self.decompress(index, ticket, resident),
+        };
         let piece = &self.hands.pieces[index];
-        let found = match held {
+        let found = match len {
             Some(len) if self.is_whole(piece, len) => Found::Bytes(piece.bytes_of(len)),
             // The file ended with it once, and has grown.
-            Some(_) => Found::Missing(self.store.drop_block(key)),
+            Some(_) => Found::Missing(self.store.drop_block(ticket.key())),
             None => Found::Missing(ticket),
         };
         if let Found::Bytes(bytes) = found {
@@ -81,29 +97,28 @@ impl Reading<'_, '_> {
         piece.within.end <= len || self.below.stamp().is_ok_and(|stamp| stamp.size == end)
     }
 
-    /// From the recent blocks; the block's length.
-    fn recent(&mut self, index: usize, key: Key) -> Option<usize> {
-        let (block, len) = self.tier.recent.get(self.store, key)?;
+    /// From a recent block; its length.
+    fn copy(&mut self, index: usize, block: Option<&[u8]>) -> Option<usize> {
+        let block = block?;
         let reply = self.hands.reply.bytes_mut(self.len);
-        self.hands.pieces[index].copy(block.get(..len)?, reply);
+        self.hands.pieces[index].copy(block, reply);
         self.tier.counters.recent_hits.add(1);
-        Some(len)
+        Some(block.len())
     }
 
-    /// From the store; the block's length. A block that is asked for as a whole is unpacked right into the reply; another is
+    /// From the store; the block's length. A block that is asked for as a whole is decompressed right into the reply; another is
     /// kept as it is too, since the rest of it is perhaps asked for next.
-    fn unpack(&mut self, index: usize, ticket: Ticket) -> Option<usize> {
+    fn decompress(&mut self, index: usize, ticket: Ticket, resident: Resident<'_>) -> Option<usize> {
         let began = self.tier.clock.now();
         let Hands { scratch, reply, spare, pieces, .. } = &mut *self.hands;
-        let (piece, reply) = (&pieces[index], reply.bytes_mut(self.len));
-        let mut straight = false;
-        let lookup = self.store.get_into(scratch.as_mut()?, ticket.key(), |len| {
-            straight = piece.is_all_of(len);
-            if straight { reply.get_mut(piece.at..piece.at + len) } else { spare.room(len) }
-        });
-        let Lookup::Hit(len) = lookup else { return None };
+        let (piece, reply, len) = (&pieces[index], reply.bytes_mut(self.len), resident.block_len());
+        let is_all = piece.is_all_of(len);
+        let out = if is_all { reply.get_mut(piece.at..piece.at + len) } else { spare.room(len) };
+        if !resident.read_into(scratch.as_mut()?, out?) {
+            return None;
+        }
         self.tier.note_hit(self.file, len, began);
-        if !straight {
+        if !is_all {
             piece.copy(spare.bytes(len), reply);
             self.tier.recent.put(ticket, len, spare);
         }

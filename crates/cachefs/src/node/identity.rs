@@ -1,0 +1,20 @@
+//! What tells inodes apart.
+
+/// An inode below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// `st_dev`.
+    pub dev: u64,
+    /// `st_ino`.
+    pub ino: u64,
+    /// Its birth in nanoseconds since 1970, 0 if unknown.
+    pub born_ns: i128,
+}
+
+impl Inode {
+    /// Is the other the same, as far as can be told?
+    pub fn is(&self, other: &Self) -> bool {
+        let births = self.born_ns == other.born_ns || self.born_ns == 0 || other.born_ns == 0;
+        (self.dev, self.ino) == (other.dev, other.ino) && births
+    }
+}
