@@ -13,7 +13,7 @@ TIME    ?= 60
 EXPERIMENT ?= reads store
 ROUNDS     ?= 2
 
-.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs bench-agent bench-quick compare bench-deps install uninstall clean
+.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs build-bench bench-agent bench-quick compare bench-deps install install-bench uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -32,6 +32,9 @@ build: setup ## the programs, optimised
 dev: setup ## the programs, quickly, in target/debug: seconds after a change
 	$(CARGO) build -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
 	$(CARGO) build -p eke-io $$(./scripts/features eke-io)
+
+build-bench: build ## the laboratory: eke-bench, which `eke bench` executes
+	$(CARGO) build --release -p eke-bench
 
 run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
 	@./scripts/as-caller $(MAKE) --no-print-directory build
@@ -62,15 +65,15 @@ check: setup ## formatting, lints, generated documents, licences and advisories
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 
-docs: build ## write docs/ anew: tables and schemas from the program, man pages into target/man, pictures from docs/results
-	@./scripts/docs $(BIN)/eke
+docs: build-bench ## write docs/ anew: tables and schemas from the programs, man pages into target/man, pictures from docs/results
+	@./scripts/docs $(BIN)/eke $(BIN)/eke-bench
 	@./scripts/pictures
 
-bench-agent: build ## the agent's resident set and idle CPU
+bench-agent: build-bench ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
 
 bench-quick: ## the three experiments with few variants, as root; results with plots in target/results
-	@./scripts/as-caller $(MAKE) --no-print-directory build
+	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
 	@mkdir -p target/results
 	@for name in paging switch capacity; do \
 	  $(BIN)/eke bench $$name --quick --force --output target/results/$$name.json --html target/results/$$name.html || exit 1; done
@@ -95,6 +98,15 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
 	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+
+install-bench: ## the laboratory as well, to the same places
+	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
+	install -Dm755 $(BIN)/eke-bench $(DESTDIR)$(PREFIX)/bin/eke-bench
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BIN)/eke-bench man --directory $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BIN)/eke-bench completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke-bench
+	$(BIN)/eke-bench completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke-bench
+	$(BIN)/eke-bench completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke-bench.fish
 
 uninstall: ## undo all that eke changed, end its mounts, then remove what install put there and what eke left
 	@./scripts/uninstall "$(PREFIX)" "$(DESTDIR)"

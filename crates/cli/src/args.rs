@@ -1,11 +1,5 @@
 //! Every verb and option. Help, completions and the man page come from here.
 
-mod bench;
-mod bench_cache;
-mod bench_io;
-mod bench_link;
-mod bench_startup;
-mod bench_web;
 mod cache;
 mod dash;
 mod io;
@@ -20,19 +14,13 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 
-pub use bench::{Bench, Capacity, Experiment, Files, Of, Place, Show};
-pub use bench_cache::{ReadsBench, StoreBench, TraceBench};
-pub use bench_io::IoBench;
-pub use bench_link::LinkBench;
-pub use bench_startup::{NO_DISK, StartupBench};
-pub use bench_web::{Server, WebBench};
 pub use cache::{Cache, Mount as CacheMount};
 pub use dash::{Dash, Metrics, MetricsFormat};
 pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;
 pub use top::Top;
 
-const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part.\n\
+const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part, 6 not installed.\n\
                      `eke down` restores everything that `eke up` changed, also after a crash and without the agent.";
 
 /// Finds what this machine is short of, pays for it with CPU time, and undoes it on request.
@@ -165,9 +153,16 @@ pub enum Verb {
     /// Measure disk latency by class, and what a setting changes
     #[command(subcommand)]
     Io(Io),
-    /// Run an experiment and print it as a table
-    #[command(subcommand)]
-    Bench(Bench),
+    /// Run an experiment and print it as a table; needs the package eke-bench
+    #[command(
+        disable_help_flag = true,
+        after_help = "Example:\n  eke bench --help               the experiments\n  sudo eke bench paging --quick\n\nIt executes `eke-bench` with the same words."
+    )]
+    Bench {
+        /// The experiment and its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "EXPERIMENT")]
+        words: Vec<OsString>,
+    },
     /// Print completions for a shell
     #[command(
         after_help = "Example:\n  eke completions bash | sudo tee /usr/share/bash-completion/completions/eke"
@@ -191,16 +186,16 @@ pub enum Verb {
     /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// The schema's name; without it all of them: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-replay, prefetch-trace, link, link-undo, io-watch, io-compare, bench, record, report
+        /// The schema's name; without it all of them: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, link, link-undo, io-watch, io-compare, record, report
         name: Option<String>,
     },
-    /// A process with pages of its own (for experiments)
+    /// A process with pages of its own (for the demo)
     #[command(hide = true)]
     Stressor {
         /// What it does, as JSON
         spec: String,
     },
-    /// What experiments stand on
+    /// What `eke` starts itself, and the laboratory's processes
     #[command(subcommand, hide = true)]
     Lab(Lab),
 }
@@ -208,72 +203,11 @@ pub enum Verb {
 /// `eke lab ...`.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// A block device that is as slow as one says, until Ctrl-C
-    #[command(
-        after_help = "Example:\n  sudo eke lab slow-disk --profile laptop\n  sudo eke lab slow-disk --profile sd --measure"
-    )]
-    SlowDisk(SlowDisk),
-    /// A session of viewers on a screen of its own, one JSON object for each event
-    #[command(
-        after_help = "Example:\n  eke lab session '{\"screen\": [1024, 768], \"viewer\": \"mupdf\", \"documents\": [\"/tmp/a.pdf\"], \"ballast\": {\"size\": 0, \"ratio\": 3}, \"merge_same_pages\": false, \"patience_s\": 10, \"acts\": [{\"do\": \"open\", \"document\": 0}]}'"
-    )]
-    Session {
-        /// Enter this tree, with mounts of its own, before anything is started
-        #[arg(long, value_name = "DIR")]
-        chroot: Option<PathBuf>,
-        /// What is done, as JSON; @FILE: in this file; -: on standard input
-        spec: String,
-    },
-    /// One launch of `eke bench startup`, or the other program on its disk
-    Startup {
-        /// What is to be done, as JSON
-        task: String,
-    },
-    /// A moving picture on the display of the environment; frames and seconds as JSON
-    Picture {
-        /// Milliseconds
-        #[arg(value_name = "MS")]
-        time: u64,
-    },
     /// The far end of `eke link` without ssh: zeros, for who knows the token that it prints; until a line on standard input
     LinkEnd,
-    /// Tabs of a browser with pages of a local web server, until one cannot be held
-    Tabs {
-        /// What is to be done, as JSON
-        spec: String,
-    },
-    /// The pages for that, on a port of 127.0.0.1, until Ctrl-C
-    Pages {
-        /// How many
-        #[arg(long, default_value_t = 24, value_name = "N")]
-        tabs: usize,
-        /// How much of a document each shows
-        #[arg(long, default_value = "400K", value_name = "SIZE")]
-        weight: Bytes,
-        /// Where the documents are (HTML); the system's documentation without it
-        #[arg(long, value_name = "DIR")]
-        documents: Vec<PathBuf>,
-    },
-}
-
-/// `eke lab slow-disk`.
-#[derive(Debug, ClapArgs)]
-pub struct SlowDisk {
-    /// Which disk
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_slow_disk::Profile::NAMES))]
-    pub profile: String,
-    /// Its size
-    #[arg(long, value_name = "SIZE", default_value = "1G")]
-    pub size: Bytes,
-    /// What lies in it (made if it is not there); memory without it
-    #[arg(long, value_name = "FILE")]
-    pub image: Option<PathBuf>,
-    /// Measure it with fio, print nominal beside measured, and end; overwrites what lies in it
-    #[arg(long)]
-    pub measure: bool,
-    /// Seconds of each figure
-    #[arg(long, default_value_t = 5, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub seconds: u32,
+    /// The others are of `eke-bench`
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
 }
 
 /// `eke record`.

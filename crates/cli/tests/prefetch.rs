@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Public, Ran, command, eke, is_root};
+use common::{Public, Ran, build_bench, eke, is_root};
 use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
 use eke_prefetch_model::{
     Ended, Event, FileSet, Happened, Kind, Launch, Pages, Program, ProgramId, Span, Stamp, Touched,
@@ -229,7 +229,6 @@ fn json_has_the_documented_shape() {
         ("prefetch-list", &["list"][..]),
         ("prefetch-show", &["show", "meld"]),
         ("prefetch-explain", &["explain"]),
-        ("prefetch-replay", &["replay", "--scenario", "one-user", "--days", "2"]),
         ("prefetch-trace", &["trace", "--output", out.to_str().unwrap()]),
         ("prefetch-forget", &["forget", "meld"]),
     ] {
@@ -258,6 +257,7 @@ fn a_trace_is_replayed_also_with_hashed_names() {
     assert_eq!(mode, 0o600);
     let again = prefetch(&store, &["trace", "--output", path]);
     assert!(again.status == Some(1) && again.stderr.contains("no file is replaced"), "{}", again.shown());
+    build_bench();
     let replayed = eke(&["prefetch", "replay", path, "--budget", "1M"]);
     assert_eq!(replayed.status, Some(0), "{}", replayed.shown());
     assert!(replayed.stdout.contains("A budget of 1.0 MiB"), "{}", replayed.shown());
@@ -267,86 +267,19 @@ fn a_trace_is_replayed_also_with_hashed_names() {
 }
 
 #[test]
-fn a_generated_scenario_reads_well() {
-    let ran = eke(&["prefetch", "replay", "--scenario", "two-users", "--days", "3", "--budget", "64M"]);
-    assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    for part in
-        ["two users in turn, 3 days", "A budget of 64 MiB", "oracle", "page cache", "among 5", "waste"]
-    {
-        assert!(ran.stdout.contains(part), "no {part}: {}", ran.shown());
-    }
-}
-
-#[test]
-fn commands_of_a_public_trace_have_files_by_rule() {
-    let dir = tempfile::tempdir().unwrap();
-    let commands: String =
-        (0..60).map(|i| format!("{}\n", ["ls", "cd", "vi", "make", "exit"][i % 5])).collect();
-    put(dir.path(), "USER0", &commands);
-    let ran = eke(&[
-        "prefetch",
-        "replay",
-        "--form",
-        "purdue",
-        dir.path().join("USER0").to_str().unwrap(),
-        "--json",
-    ]);
-    assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    let rows = ran.json()["rows"].as_array().unwrap().clone();
-    let hits = rows.iter().filter(|row| row["variant"] == "oracle" && row["metric"] == "hit bytes");
-    assert!(hits.map(|row| row["value"].as_f64().unwrap()).sum::<f64>() > 0.0, "{}", ran.shown());
-}
-
-#[test]
-fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
-    let dir = tempfile::tempdir().unwrap();
-    let [page, json] = ["replay.html", "replay.json"].map(|name| dir.path().join(name).display().to_string());
-    let scenario = ["prefetch", "replay", "--scenario", "one-user", "--days", "3"];
-    let ran = eke(&[&scenario[..], &["--html", &page, "--output", &json]].concat());
-    assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    assert!(ran.stdout.contains(&format!("Written: {page}")), "{}", ran.shown());
-    let page_text = std::fs::read_to_string(&page).unwrap();
-    assert!(page_text.contains("class=\"curve") && page_text.contains("as foretold"), "{page_text}");
-    let shown = eke(&["bench", "show", &json]);
-    assert!(
-        shown.stdout.contains("came about") && shown.stdout.contains("--days 3 --seed 1"),
-        "{}",
-        shown.shown()
-    );
-    let again = eke(&[&scenario[..], &["--html", &page]].concat());
-    assert!(again.status == Some(2) && again.stderr.contains("--force"), "{}", again.shown());
-}
-
-#[test]
-fn wrong_traces_and_arguments_say_what_would_be_right() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str, text: &str| {
-        put(dir.path(), name, text);
-        dir.path().join(name).to_str().unwrap().to_owned()
-    };
-    let none = file("none.csv", "eke-prefetch-trace,1\n");
-    let wrong = file("wrong.csv", "eke-prefetch-trace,1\nstart,now,0,/bin/a\n");
+fn wrong_arguments_say_what_would_be_right() {
     let says = |args: &[&str], status: i32, part: &str| {
         let ran = eke(&[&["prefetch"], args].concat());
         assert!(ran.status == Some(status) && ran.stderr.contains(part), "{part}: {}", ran.shown());
     };
-    says(&["replay", &none], 1, "no program starts in");
-    says(&["replay", &wrong], 2, "line 2 of the trace");
-    says(&["replay", "/bin/sh"], 1, "cannot read");
-    says(&["replay", "/nonexistent.csv"], 1, "cannot read /nonexistent.csv: No such file");
-    says(&["replay"], 2, "required");
-    says(&["replay", &none, "--scenario", "one-user"], 2, "cannot be used with");
-    says(&["replay", &none, "--budget", "lots"], 2, "is not a size");
     says(&["trace", "--json"], 2, "is no JSON");
     says(&["explain", "--most", "0"], 2, "--most");
     says(&["show"], 2, "PROGRAM");
-    let mut reader = command(&["prefetch", "replay", "-"]);
-    let ran: Ran = reader.output().unwrap().into();
-    assert!(ran.status == Some(2) && ran.stderr.contains("line 1 of the trace"), "{}", ran.shown());
 }
 
 #[test]
 fn every_verb_has_an_example() {
+    build_bench();
     for verb in ["list", "show", "forget", "explain", "replay", "trace"] {
         let help = eke(&["prefetch", verb, "--help"]);
         assert!(help.status == Some(0) && help.stdout.contains("Example:"), "{}", help.shown());

@@ -106,7 +106,7 @@ fn compression_is_decided_by_a_session_and_written() {
     let _machine = lock_machine();
     let server = Server::start(&with_eke());
     let config = server.config();
-    let screen = eke_bench::desktop::bare::Screen::start().unwrap();
+    let screen = eke_bench_desktop::desktop::bare::Screen::start().unwrap();
     let root = root();
     let run = |program: &str| {
         let mut command = common::command(&["--root", root.path().to_str().unwrap(), "link", HOST, "--json"]);

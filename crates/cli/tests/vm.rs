@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use eke_bench::guest::{self, GuestRun, Peer};
-use eke_bench::session::{Act, Ballast, End, Event, Spec};
+use eke_bench_desktop::session::{Act, Ballast, End, Event, Spec};
+use eke_bench_memory::guest::{self, GuestRun, Peer};
 use eke_model::units::Bytes;
 use eke_vm::{
     Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
@@ -39,6 +39,12 @@ fn binaries() -> &'static [PathBuf] {
 fn cache_binary() -> Vec<PathBuf> {
     let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     build_static(workspace, &["eke-cache"]).expect("the static binary builds")
+}
+
+/// What drives sessions, and is in the machines that have one.
+fn bench_binary() -> Vec<PathBuf> {
+    let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    build_static(workspace, &["eke-bench"]).expect("the static binary builds")
 }
 
 impl Lab {
@@ -296,12 +302,13 @@ fn guest_disk(lab: &Lab) -> Option<(PathBuf, PathBuf)> {
     let document = lab.place.path().join("a.pdf");
     #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
     std::fs::write(&document, DOCUMENT).unwrap();
-    let mut parts = guest::parts("xpdf", binaries()).unwrap();
+    let own = [binaries(), &bench_binary()].concat();
+    let mut parts = guest::parts("xpdf", &own).unwrap();
     let there = parts.document(&document, "a.pdf");
     let image = lab.place.path().join("guest");
     match guest::make_image(&lab.kit, &image, &parts, &[]) {
         Ok(()) => Some((image, there)),
-        Err(guest::Error::Stage(e @ eke_bench::stage::Error::Missing { .. })) => {
+        Err(guest::Error::Stage(e @ eke_bench_core::stage::Error::Missing { .. })) => {
             eprintln!("skipped: a_document_in_a_guest: {e}");
             None
         }

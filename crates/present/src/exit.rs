@@ -22,6 +22,8 @@ pub enum Status {
     NotPermitted,
     /// 5
     InPart,
+    /// 6
+    NotInstalled,
     /// A command's own status (`eke box`).
     Of(u8),
 }
@@ -36,6 +38,7 @@ impl Status {
             Self::NoAgent => 3,
             Self::NotPermitted => 4,
             Self::InPart => 5,
+            Self::NotInstalled => 6,
             Self::Of(status) => status,
         })
     }

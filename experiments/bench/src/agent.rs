@@ -18,8 +18,8 @@ use eke_model::snapshot::Request;
 use eke_model::units::Nanos;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{cpu_percent, cpu_time, mib};
-use crate::report::{Machine, Report, Row};
+use eke_bench_core::process::{cpu_percent, cpu_time, mib};
+use eke_results::report::{Machine, Report, Row};
 
 /// The agent's resident set must be below this, in MiB.
 pub const MOST_MIB: f64 = 8.0;

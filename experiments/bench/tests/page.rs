@@ -1,126 +1,271 @@
-//! Which plots the results of experiments (made up, in `fixtures/`) get.
+//! `eke bench show` and what the experiments refuse before they begin: the built program, and a real browser.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
 
-use eke_bench::page::figures::{Curve, Figure, Lane, Shape, figures};
-use eke_bench::page::page;
-use eke_bench::report::groups::groups;
-use eke_bench::report::{Report, Role, saved};
+mod common;
 
-fn report(text: &str) -> Report {
-    saved::parse(text).unwrap()
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::{CHROMIUM, Public, bench, chromium, command, is_root};
+use eke_testkit::real::skip;
+use eke_testkit::tree;
+use serde_json::Value;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/results/tests/fixtures");
+
+fn fixture(name: &str) -> String {
+    format!("{FIXTURES}/{name}.json")
 }
 
-fn drawn(report: &Report) -> Vec<Figure> {
-    groups(report).iter().flat_map(figures).collect()
+fn report(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(fixture(name)).unwrap()).unwrap()
 }
 
-fn paging() -> Report {
-    report(include_str!("fixtures/paging.json"))
+/// The page of a saved result.
+fn page(place: &Path, name: &str) -> PathBuf {
+    let page = place.join(format!("{name}.html"));
+    let ran = bench(&["show", &fixture(name), "--html", page.to_str().unwrap(), "--force"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    page
 }
 
-fn names(lanes: &[Lane]) -> Vec<&str> {
-    lanes.iter().map(|l| l.name.as_str()).collect()
+/// The values of an attribute, in order.
+fn attributes<'a>(html: &'a str, name: &str) -> Vec<&'a str> {
+    let opening = format!(" {name}=\"");
+    html.split(opening.as_str()).skip(1).filter_map(|t| t.split('"').next()).collect()
+}
+
+/// The plots for a screen; those for a phone hold the same.
+fn plots(dom: &str) -> Vec<&str> {
+    let plots = dom.split("<svg class=\"wide\"").skip(1);
+    plots.filter_map(|t| t.split("</svg>").next()).collect()
+}
+
+fn numbers(values: &[&str]) -> Vec<f64> {
+    let mut numbers: Vec<f64> = values.iter().map(|v| v.parse().unwrap()).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers
+}
+
+/// The samples of rows that `wanted` holds of, ascending.
+fn samples(report: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<f64> {
+    let rows = report["rows"].as_array().unwrap().iter().filter(|row| wanted(row));
+    let samples = rows.flat_map(|row| row["samples"].as_array().unwrap());
+    let mut samples: Vec<f64> = samples.map(|s| s.as_f64().unwrap()).collect();
+    samples.sort_by(f64::total_cmp);
+    samples
 }
 
 #[test]
-fn totals_are_bars_and_many_times_are_strips() {
-    let report = paging();
-    let figures = drawn(&report);
-    let titles: Vec<&str> = figures.iter().map(|f| f.title.as_str()).collect();
-    assert_eq!(titles, ["total, document A", "total, document B", "page, document A", "page, document B"]);
-    let order: Vec<&str> = report.variants.iter().map(|v| v.name.as_str()).collect();
-    match (&figures[0].shape, &figures[2].shape) {
-        (Shape::Bars(bars), Shape::Strips(strips)) => {
-            assert_eq!((names(bars), names(strips)), (order.clone(), order));
-            assert_eq!(bars[6].role, Role::Ours);
-            assert_eq!(bars[6].samples.len(), 3);
-            assert!(strips.iter().all(|s| s.samples.len() == 300));
-        }
-        other => panic!("{other:?}"),
+fn a_saved_result_is_a_table_or_json() {
+    let ran = bench(&["show", &fixture("switch")]);
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    assert!(ran.stdout.contains("1.4x more (loses)") && ran.stdout.lines().all(|l| l.chars().count() <= 80));
+    let again = bench(&["show", &fixture("switch"), "--json"]).json();
+    assert_eq!(again, report("switch"));
+}
+
+/// The results that are kept: `eke bench show` reads each, its command is one of today's, and it stands in the list.
+#[test]
+fn kept_results_are_shown_and_their_commands_still_work() {
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
+    let list = std::fs::read_to_string(format!("{results}/README.md")).unwrap();
+    let files = |dir: &str| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<PathBuf> =
+        files(results).filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    for file in &kept {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(list.contains(&format!("`{name}`")), "docs/results/README.md does not name {name}");
     }
-    assert!(figures.iter().take(2).all(|f| f.logarithmic), "none is far slower");
-}
-
-#[test]
-fn near_values_are_on_a_scale_from_zero() {
-    let mut report = paging();
-    report.rows.retain(|r| r.variant != "none");
-    assert!(!drawn(&report)[0].logarithmic);
-    // zero has no logarithm
-    report.rows[0].samples[0] = 0.0;
-    report.rows[1].samples[0] = 1e6;
-    assert!(!drawn(&report)[0].logarithmic);
-}
-
-fn curve(figures: &[Figure]) -> &Curve {
-    match &figures[0].shape {
-        Shape::Curve(curve) => curve,
-        other => panic!("{other:?}"),
+    for file in kept.into_iter().chain(["paging", "capacity"].map(|name| fixture(name).into())) {
+        let shown = bench(&["show", file.to_str().unwrap()]);
+        assert_eq!(shown.status, Some(0), "{}: {}", file.display(), shown.shown());
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let line = report["command"].as_str().unwrap();
+        // Some need no root.
+        let arguments = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("eke ").expect(line);
+        let arguments =
+            ["bench ", "prefetch "].iter().find_map(|verb| arguments.strip_prefix(verb)).expect(line);
+        // What is understood is refused for a file that cannot be; nothing begins.
+        let again = format!("\"$EKE_BENCH\" {arguments} --output /nonexistent/a.json");
+        let mut shell = std::process::Command::new("sh");
+        let ran: common::Ran = shell
+            .args(["-c", &again])
+            .env("EKE_BENCH", env!("CARGO_BIN_EXE_eke-bench"))
+            .output()
+            .unwrap()
+            .into();
+        assert!(ran.stderr.contains("cannot create /nonexistent/a.json"), "{line}: {}", ran.shown());
     }
 }
 
 #[test]
-fn capacity_is_a_curve_with_peers_at_their_own_size() {
-    let report = report(include_str!("fixtures/capacity.json"));
-    let figures = drawn(&report);
-    let curve = curve(&figures);
-    assert_eq!(curve.over, "swap, MiB");
-    let places: Vec<(&str, Vec<f64>)> =
-        curve.lines.iter().map(|l| (l.name.as_str(), l.points.iter().map(|p| p.at).collect())).collect();
-    assert_eq!(places[4], ("ChromeOS", vec![248.0]));
-    assert_eq!(places[5], ("eke", vec![32.0, 64.0, 96.0, 128.0, 160.0, 192.0]));
-    assert_eq!(curve.lines[5].points[2].samples, [7.0, 8.0, 7.0]);
-    assert!(matches!(figures[1].shape, Shape::Bars(_)), "bytes held do not depend on a size");
-}
-
-#[test]
-fn levers_are_differences_from_ours() {
-    let report = report(include_str!("fixtures/levers.json"));
-    let figures = drawn(&report);
-    let (main, levers) = (&figures[0], &figures[1]);
-    assert!(matches!(&main.shape, Shape::Bars(lanes) if names(lanes) == ["none", "Fedora", "eke"]));
-    let Shape::Differences(lanes) = &levers.shape else { panic!("{levers:?}") };
-    assert_eq!(
-        names(lanes),
-        ["eke", "eke, page-cluster 3", "eke, no proactive reclaim", "eke, same-page merging"]
-    );
-    assert_eq!(lanes[0].median, Some(0.0));
-    let row = |name: &str| report.rows.iter().find(|r| r.variant == name).unwrap();
-    let difference = row("eke, page-cluster 3").median - row("eke").median;
-    assert!((lanes[1].median.unwrap() - difference).abs() < 1e-9);
-    assert!(lanes[1].text.starts_with('+') && lanes[3].text.starts_with('−'), "{lanes:?}");
-}
-
-#[test]
-fn a_page_says_all_that_the_report_says() {
-    for text in [
-        include_str!("fixtures/paging.json"),
-        include_str!("fixtures/switch.json"),
-        include_str!("fixtures/capacity.json"),
-        include_str!("fixtures/levers.json"),
+fn what_is_no_result_is_told_apart() {
+    let place = tempfile::tempdir().unwrap();
+    let whole = std::fs::read_to_string(fixture("switch")).unwrap();
+    for (name, text, part) in [
+        ("nothing", "", "cut short"),
+        ("half", &whole[..whole.len() / 2], "cut short"),
+        ("text", "not JSON", "not JSON"),
+        ("other", "{\"name\": \"eke\"}", "not the result of an `eke bench` experiment: missing field"),
     ] {
-        let report = report(text);
-        let page = page(&report);
-        for word in report.notes.iter().chain(report.variants.iter().map(|v| &v.set_up)) {
-            assert!(page.contains(&eke_record::svg::escape(word)), "{word}");
-        }
-        let samples: usize = report.rows.iter().map(|r| r.samples.len()).sum();
-        assert!(page.len() < 60_000 + samples * 120, "{} bytes for {samples} samples", page.len());
-        assert!(!page.contains("NaN") && !page.contains("inf"), "{}", report.experiment);
+        tree::put(place.path(), name, text);
+        let file = place.path().join(name);
+        let html = place.path().join("page.html");
+        let ran = bench(&["show", file.to_str().unwrap(), "--html", html.to_str().unwrap()]);
+        assert_eq!(ran.status, Some(1), "{name}: {}", ran.shown());
+        assert!(ran.stderr.contains(part) && ran.stderr.contains(file.to_str().unwrap()), "{}", ran.stderr);
+        assert!(!html.exists());
+    }
+    let gone = bench(&["show", "/nonexistent.json"]);
+    assert!(gone.stderr.contains("cannot show /nonexistent.json: No such file"), "{}", gone.stderr);
+    let directory = bench(&["show", place.path().to_str().unwrap()]);
+    assert!(directory.stderr.contains("no file that"), "{}", directory.stderr);
+}
+
+#[test]
+fn no_file_is_replaced_unasked_and_that_is_said_before_an_experiment() {
+    let place = tempfile::tempdir().unwrap();
+    tree::put(place.path(), "old.html", "old");
+    let old = place.path().join("old.html");
+    let old_text = old.to_str().unwrap();
+    for args in [
+        &["show", &fixture("switch"), "--html", old_text][..],
+        &["capacity", "--quick", "--html", old_text],
+        &["paging", "--quick", "--output", old_text],
+    ] {
+        let ran = bench(args);
+        assert_eq!(ran.status, Some(2), "{}", ran.shown());
+        assert!(ran.stderr.contains("exists already") && ran.stderr.contains("--force"), "{}", ran.stderr);
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
+    }
+    let nowhere = bench(&["switch", "--quick", "--output", "/nonexistent/a.json"]);
+    assert!(
+        nowhere.stderr.contains("cannot create /nonexistent/a.json: No such file"),
+        "{}",
+        nowhere.shown()
+    );
+}
+
+#[test]
+fn experiments_say_why_they_need_root() {
+    if !is_root() {
+        return skip("experiments_say_why_they_need_root", "only root can become nobody");
+    }
+    let public = Public::new();
+    for name in ["paging", "switch", "capacity", "web"] {
+        let ran = public.as_nobody(&[name, "--quick"]);
+        assert_eq!(ran.status, Some(4), "{}", ran.shown());
+        assert!(ran.stderr.contains("makes a box and a slow disk"), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn figures_that_are_none_or_few_or_huge_are_drawn() {
-    let mut report = report(include_str!("fixtures/switch.json"));
-    report.rows[0].samples = vec![0.0];
-    report.rows[1].samples = Vec::new();
-    report.rows[2].samples = vec![-5.0, 1e300, 1e-300];
-    report.rows[3].samples = vec![f64::NAN, 1.0];
-    let page = page(&report);
-    for number in page.split(" cx=\"").skip(1).filter_map(|t| t.split('"').next()) {
-        let x: f64 = number.parse().unwrap();
-        assert!((0.0..=760.0).contains(&x), "{x}");
+fn the_experiments_have_examples_and_check_their_options() {
+    for name in ["paging", "switch", "capacity", "web", "reads", "store", "trace", "show"] {
+        let help = bench(&[name, "--help"]);
+        assert!(help.stdout.contains("Example:"), "{}", help.shown());
     }
+    for (args, part) in [
+        (&["paging", "--disk", "floppy"][..], "possible values: nfs, laptop, sd, scsi2008, none"),
+        (&["paging", "--repeats", "0"], "0 is not in 1..=100"),
+        (&["switch", "--memory", "much"], "is not a size"),
+        (&["capacity", "--in", "cloud"], "possible values: box, machine"),
+        (&["store", "--block", "48K"], "a power of two from 4K to 256K"),
+        (&["store", "--threads", "0"], "0 is not in 1..=1024"),
+        (&["store", "--seconds", "0"], "give more than 0"),
+    ] {
+        let ran = bench(args);
+        assert_eq!(ran.status, Some(2), "{}", ran.shown());
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_reader_that_is_gone_is_no_failure() {
+    let mut shown = command(&["show", &fixture("paging")]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(shown.stdout.take());
+    assert_eq!(shown.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_pages_show_the_data_in_a_real_browser() {
+    if !Path::new(CHROMIUM).exists() {
+        return skip("the_pages_show_the_data_in_a_real_browser", "no /usr/bin/chromium on this machine");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dom = |name: &str| {
+        let ran = chromium(&page(place.path(), name), &["--dump-dom"]);
+        assert!(!ran.stderr.contains("CONSOLE"), "{}", ran.stderr);
+        assert_eq!(attributes(&ran.stdout, "id").iter().filter(|id| **id == "json").count(), 1);
+        ran.stdout
+    };
+    paging(&dom("paging"));
+    capacity(&dom("capacity"));
+    levers(&dom("levers"));
+}
+
+/// Two plots of totals with a dot for each run, two of page times with a stroke for each page.
+fn paging(dom: &str) {
+    let (report, plots) = (report("paging"), plots(dom));
+    assert_eq!(plots.len(), 4);
+    for (plot, document) in plots.iter().zip(["A", "B"]) {
+        let of = |row: &Value| row["metric"] == "total" && row["params"]["document"] == document;
+        assert_eq!(numbers(&attributes(plot, "data-value")), samples(&report, of));
+    }
+    for (plot, document) in plots[2..].iter().zip(["A", "B"]) {
+        let of = |row: &&Value| row["metric"] == "page" && row["params"]["document"] == document;
+        let rows: Vec<&Value> = report["rows"].as_array().unwrap().iter().filter(of).collect();
+        let strokes = plot.split("<path class=\"strokes").skip(1);
+        let strokes = strokes.map(|t| t.split('>').next().unwrap().matches('M').count());
+        assert_eq!(strokes.collect::<Vec<_>>(), vec![300; rows.len()]);
+        let medians: Vec<&str> = attributes(plot, "data-median");
+        let expected: Vec<String> = rows.iter().map(|r| r["median"].as_f64().unwrap().to_string()).collect();
+        assert_eq!(medians, expected);
+    }
+}
+
+/// A curve with each variant at its sizes; the download is the report.
+fn capacity(dom: &str) {
+    let (report, plots) = (report("capacity"), plots(dom));
+    assert_eq!(plots.len(), 2);
+    let held = |row: &Value| row["metric"] == "documents held";
+    assert_eq!(numbers(&attributes(plots[0], "data-value")), samples(&report, held));
+    assert_eq!(
+        numbers(&attributes(plots[0], "data-at")),
+        [0.0, 32.0, 62.0, 62.0, 64.0, 96.0, 124.0, 128.0, 160.0, 192.0, 248.0]
+    );
+    let address = attributes(dom, "href")[0].strip_prefix("data:application/json,").unwrap();
+    let embedded: Value = serde_json::from_slice(&percent_decoded(address)).unwrap();
+    assert_eq!(embedded, report);
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default().as_bytes().to_vec();
+    parts.fold(first, |mut out, part| {
+        out.push(u8::from_str_radix(&part[..2], 16).unwrap());
+        out.extend(part[2..].bytes());
+        out
+    })
+}
+
+/// Bars, then differences; the text of the plots has the names.
+fn levers(dom: &str) {
+    let plots = plots(dom);
+    assert_eq!(plots.len(), 5);
+    assert!(plots[1].contains("what each lever changes"));
+    let dots = attributes(plots[1], "data-variant");
+    assert_eq!(
+        dots.iter().filter(|name| **name == "eke, page-cluster 3").count(),
+        4,
+        "3 runs and the median"
+    );
+    assert!(attributes(plots[1], "data-value").iter().any(|v| v.starts_with('-')));
 }

@@ -1,10 +1,15 @@
 //! Results of experiments, documents, programs and what helpers of experiments say.
 
-use eke_bench::documents::pages;
-use eke_bench::report::saved;
-use eke_bench::stage::start;
-use eke_bench::tabs::{server, wire};
-use eke_bench::{guest, page, process, startup, trace, web};
+use eke_bench_cache::trace;
+use eke_bench_core::process;
+use eke_bench_core::stage::start;
+use eke_bench_desktop::documents::pages;
+use eke_bench_desktop::tabs::{server, wire};
+use eke_bench_memory::guest;
+use eke_bench_startup as startup;
+use eke_bench_web as web;
+use eke_results::page;
+use eke_results::report::saved;
 
 use crate::again::comes_back;
 use crate::input::{Input, text, two};

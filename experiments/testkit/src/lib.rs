@@ -7,6 +7,7 @@
 //! - [`wait`]: waiting for a condition
 
 pub mod fake_kernel;
+pub mod program;
 pub mod real;
 pub mod sshd;
 pub mod tree;

@@ -1,6 +1,5 @@
 //! What `prefetch ... --json` prints. A path that is not UTF-8 is an array of its bytes.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use eke_model::units::Bytes;
@@ -121,30 +120,6 @@ pub struct Decision {
     pub used: Option<Bytes>,
     /// Of what was read, what nobody asked for; none: not known.
     pub wasted: Option<Bytes>,
-}
-
-/// `prefetch replay`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Replay {
-    /// What was replayed.
-    pub trace: String,
-    /// The figures.
-    pub rows: Vec<Row>,
-}
-
-/// One figure.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Row {
-    /// Whose: a predictor, `oracle`, `page cache`.
-    pub variant: String,
-    /// Under which conditions.
-    pub params: BTreeMap<String, String>,
-    /// Of what.
-    pub metric: String,
-    /// Its unit.
-    pub unit: String,
-    /// The figure.
-    pub value: f64,
 }
 
 /// `prefetch trace`.

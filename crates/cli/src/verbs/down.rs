@@ -3,14 +3,13 @@
 use eke_apply::journal::{self, Journal};
 use eke_apply::revert::{self, Outcome as Undone};
 use eke_apply::{cgroup, script, state};
-use eke_bench::stage;
 use eke_linux::read;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Far, Task};
 use eke_present::{put, say};
 use eke_sandbox::demo::disk_file;
 
-use super::{Context, up};
+use super::{Context, laboratory, up};
 use crate::agent::{self, Hung, Stopped};
 use crate::documents;
 
@@ -42,7 +41,7 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
     if let Err(e) = cgroup::sweep(&context.root) {
         document.blocked.push(format!("what a killed box left: {e}"));
     }
-    if let Err(e) = stage::sweep(&context.root) {
+    if let Err(e) = laboratory::sweep(context) {
         document.blocked.push(format!("what a killed experiment left: {e}"));
     }
     revert_all(context, hung.as_ref(), &mut document)?;

@@ -1,13 +1,6 @@
 //! The verbs, one file each.
 
 mod advise;
-mod bench;
-mod bench_cache;
-mod bench_io;
-mod bench_line;
-mod bench_link;
-mod bench_startup;
-mod bench_web;
 mod boot_config;
 mod cache;
 mod cgroup_box;
@@ -18,6 +11,7 @@ mod down;
 mod enable;
 mod files;
 mod io;
+mod laboratory;
 mod link;
 mod metrics;
 mod overview;
@@ -27,11 +21,7 @@ mod prefetch;
 mod record;
 mod report;
 mod run;
-mod session;
-mod slow_disk;
-mod startup;
 mod status;
-mod tabs;
 mod top;
 mod up;
 
@@ -128,19 +118,14 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
         Some(Verb::Link(options)) => link::run(&context, &options),
         Some(Verb::Io(io)) => io::run(&context, &io),
-        Some(Verb::Bench(experiment)) => bench::run(&context, &experiment),
+        Some(Verb::Bench { words }) => laboratory::run(&context, &[], &words),
         Some(Verb::Record(options)) => record::run(&context, options),
         Some(Verb::Report(options)) => report::run(&context, &options),
         Some(Verb::Completions { shell }) => pages::completions(shell),
         Some(Verb::Man { verb, directory }) => pages::man(&verb, directory.as_deref()),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
-        Some(Verb::Lab(Lab::SlowDisk(options))) => slow_disk::run(&context, options),
-        Some(Verb::Lab(Lab::Session { chroot, spec })) => session::run(chroot.as_deref(), &spec),
-        Some(Verb::Lab(Lab::Startup { task })) => startup::run(&task),
-        Some(Verb::Lab(Lab::Pages { tabs, weight, documents })) => tabs::pages(tabs, weight, documents),
-        Some(Verb::Lab(Lab::Tabs { spec })) => tabs::run(&context, &spec),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
-        Some(Verb::Lab(Lab::Picture { time })) => bench_link::picture(time),
+        Some(Verb::Lab(Lab::Other(words))) => laboratory::run(&context, &["lab"], &words),
         Some(Verb::Stressor { spec }) => {
             Ok(eke_present::exit::Status::Of(eke_sandbox::stressor::program(&spec)))
         }

@@ -2,48 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod clean;
-pub mod pdf;
 pub mod terminal;
 
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use eke_testkit::wait::wait_at_most;
-
-/// What a run of `eke` gave.
-#[derive(Debug)]
-pub struct Ran {
-    pub stdout: String,
-    pub stderr: String,
-    pub status: Option<i32>,
-}
-
-impl Ran {
-    /// All three, for a snapshot.
-    pub fn shown(&self) -> String {
-        format!(
-            "{}--- stderr\n{}--- status {}",
-            self.stdout,
-            self.stderr,
-            self.status.map_or("none".into(), |s| s.to_string())
-        )
-    }
-
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|e| panic!("not JSON ({e}): {}{}", self.stdout, self.stderr))
-    }
-}
-
-impl From<Output> for Ran {
-    fn from(o: Output) -> Self {
-        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-        Self { stdout: text(&o.stdout), stderr: text(&o.stderr), status: o.status.code() }
-    }
-}
+use eke_testkit::program::build_beside;
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use eke_testkit::program::{CHROMIUM, Ran, chromium, is_root, machine, ran};
 
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eke"));
@@ -53,30 +20,6 @@ pub fn command(args: &[&str]) -> Command {
 
 pub fn eke(args: &[&str]) -> Ran {
     command(args).output().expect("eke starts").into()
-}
-
-/// Killed where the test fails.
-struct Experiment<'a>(&'a mut Child);
-
-impl Drop for Experiment<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let _ = self.0.kill();
-        }
-    }
-}
-
-/// Waits until an experiment is so far; `false` if it ended before.
-pub fn until_begun(child: &mut Child, mut is_begun: impl FnMut() -> bool) -> bool {
-    let experiment = Experiment(child);
-    wait_at_most(Duration::from_secs(300), "the experiment to begin", || {
-        if is_begun() { Some(true) } else { experiment.0.try_wait().unwrap().map(|_| false) }
-    })
-}
-
-/// Another command, which runs `eke`.
-pub fn ran(command: &mut Command) -> Ran {
-    command.stdin(Stdio::null()).output().expect("the command starts").into()
 }
 
 /// The two programs where nobody may run them from.
@@ -107,28 +50,16 @@ impl Public {
     }
 }
 
-/// The browser of the tests of pages.
-pub const CHROMIUM: &str = "/usr/bin/chromium";
-
-/// A page in a headless browser of its own, whose console comes on standard error.
-pub fn chromium(page: &Path, args: &[&str]) -> Ran {
-    let profile = tempfile::tempdir().expect("a temporary directory");
-    let mut browser = Command::new(CHROMIUM);
-    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
-    browser.args(["--enable-logging=stderr", "--v=0"]).args(args);
-    browser.arg(format!("--user-data-dir={}", profile.path().display()));
-    browser.arg(format!("file://{}", page.display())).stdin(Stdio::null());
-    browser.output().expect("chromium starts").into()
-}
-
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// The agent's program, which cargo does not build for this crate's tests.
 pub fn build_agent() {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| build(&["-p", "eke-agent"]));
+}
+
+/// The same for the laboratory's program.
+pub fn build_bench() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| build(&["-p", "eke-bench"]));
 }
 
 /// The same for the program that measures latencies.
@@ -146,38 +77,5 @@ pub fn build_cache() -> PathBuf {
 
 /// Beside `eke`.
 fn build(what: &[&str]) {
-    let exe = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
-    let mut build = Command::new(env!("CARGO"));
-    build.arg("build").args(what).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    if exe.parent().is_some_and(|d| d.ends_with("release")) {
-        build.arg("--release");
-    }
-    assert!(build.status().expect("cargo runs").success(), "{what:?} does not build");
-}
-
-/// Everything that eke may change, as text.
-pub fn machine() -> String {
-    let mut out = String::new();
-    let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
-    for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
-        out += &format!("{file}: {}", read(file.as_ref()));
-    }
-    for dir in ["/sys/module/zswap/parameters", "/sys/block"] {
-        let mut entries: Vec<PathBuf> =
-            std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
-        entries.sort();
-        for entry in entries {
-            out += &format!("{}: {}\n", entry.display(), read(&entry).trim());
-        }
-    }
-    let mounts = read("/proc/mounts".as_ref());
-    // Used shrinks and grows by itself
-    let swaps: Vec<String> = read("/proc/swaps".as_ref())
-        .lines()
-        .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
-        .collect();
-    // A slow disk of the lab's or a cache of another test's may come and go beside a test.
-    let comes_and_goes = |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ");
-    let mounts: Vec<&str> = mounts.lines().filter(|l| !comes_and_goes(l)).collect();
-    out + &swaps.join("\n") + "\n" + &mounts.join("\n")
+    build_beside(env!("CARGO_BIN_EXE_eke").as_ref(), env!("CARGO").as_ref(), what);
 }

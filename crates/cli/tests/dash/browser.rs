@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use eke_bench::tabs::Spec;
-use eke_bench::tabs::launch::{self, Launched};
-use eke_bench::tabs::wire::{self, Inbox, Message};
+use eke_bench_desktop::tabs::Spec;
+use eke_bench_desktop::tabs::launch::{self, Launched};
+use eke_bench_desktop::tabs::wire::{self, Inbox, Message};
 use eke_testkit::wait::wait_for;
 use serde_json::{Value, json};
 

@@ -3,4 +3,5 @@
 pub mod compare;
 pub mod csv;
 pub mod histogram;
+pub mod report;
 pub mod watch;

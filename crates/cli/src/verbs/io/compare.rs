@@ -1,7 +1,5 @@
 //! `eke io compare` and `eke io sweep`.
 
-use eke_bench::io::compared;
-use eke_bench::page::page;
 use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
 use eke_io::knobs;
@@ -14,16 +12,16 @@ use eke_present::progress::Shown;
 use eke_present::stop;
 use eke_present::{put, say};
 use eke_record::output;
+use eke_results::page::page;
 
 use super::{Context, device, sensor};
-use crate::args::{Files, IoCompare, IoLoad, IoSweep};
-use crate::show::io::compare as text;
-use crate::verbs::bench::refuse_existing;
+use crate::args::{IoCompare, IoLoad, IoSweep};
+use crate::show::io::{compare as text, report};
 
 /// `eke io compare`.
 pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
     let values = [options.a.clone(), options.b.clone()];
-    refuse_existing(&files(&options.load))?;
+    may_write_page(&options.load)?;
     let compared = hold(context, &options.knob, &values, options.pairs, &options.load)?;
     context.print(&compared, |c| put!("{}", text::pair(c)))?;
     let [a, b] = values.each_ref().map(|value| quoted(value));
@@ -33,7 +31,7 @@ pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
 
 /// `eke io sweep`.
 pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
-    refuse_existing(&files(&options.load))?;
+    may_write_page(&options.load)?;
     let compared = hold(context, &options.knob, &options.values, options.rounds, &options.load)?;
     context.print(&compared, |c| put!("{}", text::sweep(c)))?;
     let values = quoted(&options.values.join(","));
@@ -41,8 +39,12 @@ pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
     write_page(context, &compared, &asked, &options.load)
 }
 
-fn files(load: &IoLoad) -> Files {
-    Files { output: None, html: load.html.clone(), force: load.force }
+/// A long comparison must not end with a page that cannot be written.
+fn may_write_page(load: &IoLoad) -> Outcome<()> {
+    match &load.html {
+        Some(path) => output::may_write(path, load.force).map_err(crate::verbs::record::failure),
+        None => Ok(()),
+    }
 }
 
 /// Where one was asked for. `asked` is what was, without what all have.
@@ -51,7 +53,7 @@ fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad
     let verb = asked.split(' ').next().unwrap_or_default();
     let mut words = vec![format!("sudo eke io {asked} --device {} --seed {} --", compared.device, load.seed)];
     words.extend(load.command.iter().map(|word| quoted(&word.to_string_lossy())));
-    let report = compared::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
+    let report = report::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
     output::write(path, &page(&report), load.force).map_err(crate::verbs::record::failure)?;
     if !context.json {
         say!("\nWritten: {}", path.display());

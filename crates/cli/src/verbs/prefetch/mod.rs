@@ -2,12 +2,11 @@
 //!
 //! # Layout
 //! - [`which`]: which program a text means
-//! - [`list`], [`show`], [`forget`], [`explain`], [`replay`], [`trace`]: the verbs
+//! - [`list`], [`show`], [`forget`], [`explain`], [`trace`]: the verbs
 
 mod explain;
 mod forget;
 mod list;
-mod replay;
 mod show;
 mod trace;
 mod which;
@@ -44,7 +43,7 @@ pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
         Verb::Explain { program, most } => {
             explain::run(context, &store, program.as_deref(), usize::from(*most))
         }
-        Verb::Replay(options) => replay::run(context, options),
+        Verb::Replay { words } => super::laboratory::run(context, &["replay"], words),
         Verb::Trace { hash, output } => trace::run(context, &store, *hash, output.as_deref()),
     }
 }

@@ -1,0 +1,81 @@
+//! `eke bench`, `eke prefetch replay`: executes `eke-bench`, which is a package of its own.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use eke_linux::cgroup::name;
+use eke_linux::root::RUN_DIR;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs::{self, NotFound};
+
+use super::Context;
+
+const PROGRAM: &str = "eke-bench";
+
+/// Executes `eke-bench VERB WORDS`: this process becomes that one. It returns only if there is no such program.
+pub fn run(context: &Context, verb: &[&str], words: &[OsString]) -> Outcome {
+    let program = find()?;
+    let mut command = Command::new(&program);
+    if context.json {
+        command.arg("--json");
+    }
+    if !context.root.is_host() {
+        command.arg("--root").arg(context.root.path(""));
+    }
+    let error = command.args(verb).args(words).exec();
+    Err(Failure::new(Status::Failed, format!("cannot execute {}: {error}", program.display())))
+}
+
+/// Removes what a killed experiment left. Nothing is executed if nothing was left.
+///
+/// # Errors
+/// Something was left and `eke-bench`, which made it, is not there or cannot remove it.
+pub fn sweep(context: &Context) -> Result<(), String> {
+    let left = leftovers(context).map_err(|e| e.to_string())?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let program = find().map_err(|e| format!("{} in /{RUN_DIR}: {e}", left.join(", ")))?;
+    let mut command = Command::new(&program);
+    command.args(["lab", "sweep"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let output = command.output().map_err(|e| format!("cannot execute {}: {e}", program.display()))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
+/// Directories in `/run/eke` that name an owner who does not run any more.
+fn leftovers(context: &Context) -> Result<Vec<String>, eke_linux::Error> {
+    let entries = match std::fs::read_dir(context.root.path(RUN_DIR)) {
+        Ok(entries) => entries,
+        Err(_) => return Ok(Vec::new()),
+    };
+    let mut left = Vec::new();
+    for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let Some(owner) = name::owner(&name) else { continue };
+        if !name::is_alive(&context.root, owner)? {
+            left.push(name);
+        }
+    }
+    Ok(left)
+}
+
+fn find() -> Outcome<PathBuf> {
+    programs::trusted(PROGRAM).map_err(|e| {
+        let status = match &e {
+            NotFound::Nowhere => Status::NotInstalled,
+            NotFound::Writable { .. } => Status::NotPermitted,
+        };
+        match e {
+            NotFound::Nowhere => Failure::new(status, format!("{PROGRAM} is not installed")).hint(
+                "the experiments are a package of their own, eke-bench (from source: `make install-bench`)",
+            ),
+            NotFound::Writable { .. } => {
+                Failure::new(status, format!("{PROGRAM} is not executed as root: {e}"))
+            }
+        }
+    })
+}

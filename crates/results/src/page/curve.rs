@@ -1,0 +1,159 @@
+//! Values over a number: a line where a variant has several places, a ring where it has one.
+
+use std::fmt::Write;
+
+use eke_plot::svg::{Size, escape};
+
+use super::axis::{Scale, span};
+use super::draw::{class, dot, frame, text, width};
+use super::figures::{Curve, Figure, Line};
+use super::labels::{Area, place};
+use crate::report::Role;
+use crate::report::words::shown;
+
+const RIGHT: f64 = 16.0;
+const LINE: f64 = 17.0;
+/// Points nearer than this have one name together.
+const NEAR: f64 = 7.0;
+
+/// Where things are.
+struct Plot<'a> {
+    figure: &'a Figure,
+    curve: &'a Curve,
+    x: Scale,
+    y: Scale,
+    area: Area,
+    /// On a phone points have numbers, explained above.
+    numbered: bool,
+}
+
+/// The plot as an element.
+pub fn draw(figure: &Figure, curve: &Curve, size: Size, id: &str) -> String {
+    let numbered = size.width < 500.0;
+    let mut out = String::new();
+    let top = if numbered { legend(&mut out, curve, size) } else { 0.0 } + 34.0;
+    let area = Area { left: 46.0, top, width: size.width - 46.0 - RIGHT, height: 260.0 };
+    let points = || curve.lines.iter().flat_map(|l| &l.points);
+    let values = span(points().flat_map(|p| p.samples.iter().copied()), figure.logarithmic);
+    let places = span(points().map(|p| p.at), false);
+    let bottom = area.top + area.height;
+    let x = Scale::new(places, false, (area.left, area.left + area.width));
+    let y = Scale::new(values, figure.logarithmic, (bottom, area.top));
+    let plot = Plot { figure, curve, x, y, area, numbered };
+    plot.axes(&mut out);
+    // ours above the others
+    let (ours, others): (Vec<&Line>, Vec<&Line>) = curve.lines.iter().partition(|l| l.role == Role::Ours);
+    for line in others.into_iter().chain(ours) {
+        plot.line(&mut out, line);
+    }
+    plot.names(&mut out);
+    frame(figure, size, bottom + 42.0, id, &plot.says(), &out)
+}
+
+/// Numbers and names above the plot; how high they are.
+fn legend(out: &mut String, curve: &Curve, size: Size) -> f64 {
+    let (mut x, mut y) = (2.0, 14.0);
+    for (i, line) in curve.lines.iter().enumerate() {
+        let name = format!("{} {}", i + 1, line.name);
+        let room = width(&name) + 16.0;
+        if x > 2.0 && x + room > size.width {
+            (x, y) = (2.0, y + LINE);
+        }
+        text(out, (x, y), "start", &format!("name {}", class(line.role)), &name);
+        x += room;
+    }
+    y
+}
+
+impl Plot<'_> {
+    fn axes(&self, out: &mut String) {
+        let Area { left, top, width, height } = self.area;
+        let (right, bottom) = (left + width, top + height);
+        for (y, label) in self.y.ticks() {
+            let _ = write!(out, "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>");
+            text(out, (left - 7.0, y + 4.0), "end", "", label);
+        }
+        for (x, label) in self.x.ticks() {
+            let _ = write!(out, "<path class=\"axis\" d=\"M{x:.1} {bottom:.1}v4\"/>");
+            text(out, (x, bottom + 18.0), "middle", "", label);
+        }
+        let _ = write!(out, "<path class=\"axis\" d=\"M{left:.1} {bottom:.1}H{right:.1}\"/>");
+        let kind = if self.figure.logarithmic { ", logarithmic" } else { "" };
+        text(out, (2.0, top - 14.0), "start", "", &format!("{}{kind}", self.figure.unit));
+        text(out, (right, bottom + 36.0), "end", "", &self.curve.over);
+    }
+
+    fn at(&self, place: f64, value: f64) -> (f64, f64) {
+        (self.x.at(place), self.y.at(value))
+    }
+
+    fn line(&self, out: &mut String, line: &Line) {
+        let (role, name) = (class(line.role), escape(&line.name));
+        let mut path = String::new();
+        for (i, point) in line.points.iter().enumerate() {
+            let (x, y) = self.at(point.at, point.median);
+            let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
+        }
+        let _ = write!(out, "<path class=\"curve {role}\" d=\"{path}\"/>");
+        for point in &line.points {
+            let (x, y) = self.at(point.at, point.median);
+            for sample in &point.samples {
+                dot(out, self.at(point.at, *sample), &line.name, *sample, &self.figure.unit);
+            }
+            let _ = write!(
+                out,
+                "<circle class=\"ring {role}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" data-variant=\"{name}\" data-at=\"{}\" data-median=\"{}\"><title>{name}, {} {}: {} {}</title></circle>",
+                point.at,
+                point.median,
+                escape(&self.curve.over),
+                shown(point.at),
+                shown(point.median),
+                escape(&self.figure.unit)
+            );
+        }
+    }
+
+    /// Beside the last point of each line; points on each other have one name together.
+    fn names(&self, out: &mut String) {
+        let mut names: Vec<((f64, f64), String, Role)> = Vec::new();
+        for (i, line) in self.curve.lines.iter().enumerate() {
+            let Some(last) = line.points.last() else { continue };
+            let (x, y) = self.at(last.at, last.median);
+            let name = if self.numbered { (i + 1).to_string() } else { line.name.clone() };
+            match names.iter_mut().find(|((a, b), ..)| (a - x).abs() < NEAR && (b - y).abs() < NEAR) {
+                Some((_, text, _)) => *text = format!("{text}, {name}"),
+                None => names.push(((x, y), name, line.role)),
+            }
+        }
+        let wanted: Vec<_> = names.iter().map(|(at, name, _)| (*at, width(name) + 4.0)).collect();
+        for ((_, name, role), area) in names.iter().zip(place(&wanted, self.area, &self.taken())) {
+            let middle = (area.left + area.width / 2.0, area.top + 11.5);
+            text(out, middle, "middle", &format!("name {}", class(*role)), name);
+        }
+    }
+
+    /// Points, and the lines between them.
+    fn taken(&self) -> Vec<Area> {
+        let mut taken = Vec::new();
+        for line in &self.curve.lines {
+            let points: Vec<(f64, f64)> = line.points.iter().map(|p| self.at(p.at, p.median)).collect();
+            taken.extend(points.iter().map(|p| Area::around(*p, 6.0)));
+            for pair in points.windows(2) {
+                let ((a, b), (c, d)) = (pair[0], pair[1]);
+                let on = |i: i32| f64::from(i) / 16.0;
+                let between = (1..16).map(|i| ((c - a).mul_add(on(i), a), (d - b).mul_add(on(i), b)));
+                taken.extend(between.map(|p| Area::around(p, 3.0)));
+            }
+        }
+        taken
+    }
+
+    fn says(&self) -> String {
+        let point = |p: &super::figures::Point| format!("{} at {}", shown(p.median), shown(p.at));
+        let lines = self.curve.lines.iter().map(|l| {
+            let points: Vec<String> = l.points.iter().map(point).collect();
+            format!("{}: {}", l.name, points.join(", "))
+        });
+        format!("{} over {}. {}", self.figure.unit, self.curve.over, lines.collect::<Vec<_>>().join("; "))
+    }
+}

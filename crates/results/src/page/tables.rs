@@ -1,0 +1,84 @@
+//! The figures below each plot, and every sample.
+
+use std::fmt::Write;
+
+use eke_plot::svg::escape;
+
+use super::draw::class;
+use crate::report::groups::{Group, Member, ends, is_distribution, quantile};
+use crate::report::words::{key_words, parameter, shown};
+use crate::report::{Better, Report};
+
+/// One row for each row of the group.
+pub fn figures(out: &mut String, group: &Group<'_>) {
+    let many = group.members.iter().any(|m| is_distribution(m.row));
+    let better = if group.metric.better == Better::Less { "less" } else { "more" };
+    let _ = write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"figures\"><caption>In {}; {better} is better</caption><thead><tr><th scope=\"col\">variant</th>",
+        escape(group.unit)
+    );
+    if let Some(sweep) = &group.sweep {
+        let (name, unit) = key_words(&sweep.key);
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(format!("{name} {unit}").trim_end()));
+    }
+    *out += "<th scope=\"col\">median</th>";
+    if is_compared(group) {
+        *out += "<th scope=\"col\" class=\"words\">beside the best peer</th>";
+    }
+    *out += "<th scope=\"col\">min</th>";
+    if many {
+        *out += "<th scope=\"col\">p99</th>";
+    }
+    *out += "<th scope=\"col\">max</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
+    for member in &group.members {
+        figures_row(out, group, member, many);
+    }
+    *out += "</tbody></table></div>\n";
+}
+
+fn figures_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: bool) {
+    let samples = &member.row.samples;
+    let (low, high) = ends(samples);
+    let figure = |v: f64| if samples.is_empty() { "-".to_owned() } else { shown(v) };
+    let cell = |out: &mut String, class: &str, text: &str| {
+        let _ = write!(out, "<td{class}>{}</td>", escape(text));
+    };
+    let _ =
+        write!(out, "<tr class=\"{}\"><th scope=\"row\">{}</th>", class(member.role), escape(&member.label));
+    if group.sweep.is_some() {
+        cell(out, "", &group.place(member.row).map_or("-".into(), shown));
+    }
+    cell(out, "", &figure(member.row.median));
+    if is_compared(group) {
+        let sentence = group.beside(member).map(|b| b.sentence(member.role)).unwrap_or_default();
+        cell(out, " class=\"words\"", &sentence);
+    }
+    cell(out, "", &figure(low));
+    if many {
+        cell(out, "", &quantile(samples, 0.99).map_or("-".into(), shown));
+    }
+    cell(out, "", &figure(high));
+    cell(out, "", &samples.len().to_string());
+    *out += "</tr>\n";
+}
+
+fn is_compared(group: &Group<'_>) -> bool {
+    group.members.iter().any(|m| group.beside(m).is_some())
+}
+
+/// Every sample in the order in which it was taken.
+pub fn samples(out: &mut String, report: &Report) {
+    *out += "<div class=\"scroll\" tabindex=\"0\"><table class=\"raw\"><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">conditions</th>\
+             <th scope=\"col\">metric</th><th scope=\"col\">unit</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
+    for row in &report.rows {
+        let conditions: Vec<String> = row.params.iter().map(|(k, v)| parameter(k, v)).collect();
+        let samples: Vec<String> = row.samples.iter().map(f64::to_string).collect();
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.variant));
+        for cell in [&conditions.join(", "), &row.metric, &row.unit, &samples.join(" ")] {
+            let _ = write!(out, "<td>{}</td>", escape(cell));
+        }
+        *out += "</tr>\n";
+    }
+    *out += "</tbody></table></div>\n";
+}

@@ -1,0 +1,141 @@
+//! Who decides what is held, and how many requests that serves.
+
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+use eke_cache_replay::{Lru, Request, Sieve, replay};
+use eke_cache_store::S3Fifo;
+use eke_model::units::Bytes;
+use eke_results::report::{Role, Variant};
+use quick_cache::Weighter;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
+
+/// Whose order of eviction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// What was asked for longest ago goes.
+    Lru,
+    /// SIEVE.
+    Sieve,
+    /// quick_cache's own, of the CLOCK-Pro family.
+    Quick,
+    /// The store's.
+    Eke,
+    /// S3-FIFO as in its paper.
+    TwoBits,
+}
+
+impl Who {
+    /// In the order of the table.
+    pub const ALL: [Self; 5] = [Self::Lru, Self::Sieve, Self::Quick, Self::Eke, Self::TwoBits];
+
+    /// As in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lru => "LRU",
+            Self::Sieve => "SIEVE",
+            Self::Quick => "quick_cache",
+            Self::Eke => "eke",
+            Self::TwoBits => "eke, two bits",
+        }
+    }
+
+    pub(super) fn variant(self) -> Variant {
+        let (role, set_up) = match self {
+            Self::Lru => (Role::Baseline, "the block that was asked for longest ago goes"),
+            Self::Sieve => (Role::Peer, "SIEVE (NSDI '24), weighed in bytes"),
+            Self::Quick => (
+                Role::Peer,
+                "quick_cache 0.7, single-threaded, told how many blocks fit on the mean, weighed in bytes; of the CLOCK-Pro family",
+            ),
+            Self::Eke => (
+                Role::Ours,
+                "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the store's",
+            ),
+            Self::TwoBits => (Role::Lever, "the same with two bits, as in the paper"),
+        };
+        Variant { name: self.name().into(), role, set_up: set_up.into() }
+    }
+
+    /// Requests of `trace` that a cache of `capacity` serves, and the bytes of these by all bytes asked for (0 to 1).
+    pub fn serve(self, capacity: Bytes, trace: &[Request]) -> Served {
+        let requests = trace.iter().copied();
+        let rates = match self {
+            Self::Lru => replay::<Lru>(capacity, requests),
+            Self::Sieve => replay::<Sieve>(capacity, requests),
+            Self::Eke => replay::<S3Fifo<1>>(capacity, requests),
+            Self::TwoBits => replay::<S3Fifo<3>>(capacity, requests),
+            Self::Quick => return quick(capacity, trace),
+        };
+        Served { hits: rates.hits, requests: rates.requests, hit_bytes: rates.hit_bytes, bytes: rates.bytes }
+    }
+}
+
+/// What a cache made of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// Requests that it served.
+    pub hits: u64,
+    /// All of them.
+    pub requests: u64,
+    /// What the hits weigh together.
+    pub hit_bytes: u64,
+    /// What all requests weigh together.
+    pub bytes: u64,
+}
+
+#[derive(Clone)]
+struct AsGiven;
+
+impl Weighter<u64, u32> for AsGiven {
+    fn weight(&self, _key: &u64, weight: &u32) -> u64 {
+        // What weighs nothing is never evicted there.
+        u64::from(*weight).max(1)
+    }
+}
+
+/// The same hash each time, so that a trace has one outcome.
+type Hasher = BuildHasherDefault<DefaultHasher>;
+
+fn quick(capacity: Bytes, trace: &[Request]) -> Served {
+    let mut served = Served { bytes: trace.iter().map(|r| u64::from(r.weight)).sum(), ..Served::default() };
+    let mean = (served.bytes / trace.len().max(1) as u64).max(1);
+    let items = usize::try_from(capacity.0 / mean).unwrap_or(usize::MAX);
+    let mut cache = Cache::with(items, capacity.0, AsGiven, Hasher::default(), DefaultLifecycle::default());
+    for request in trace {
+        served.requests += 1;
+        if cache.get(&request.key).is_some() {
+            served.hits += 1;
+            served.hit_bytes += u64::from(request.weight);
+        } else {
+            cache.insert(request.key, request.weight);
+        }
+    }
+    served
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eke_cache_replay::{Zipf, loops};
+
+    #[test]
+    fn all_serve_what_fits_and_nothing_that_never_came() {
+        let trace: Vec<Request> = loops(0, 100, 3).collect();
+        for who in Who::ALL {
+            let roomy = who.serve(Bytes::mib(64), &trace);
+            assert_eq!((roomy.hits, roomy.requests), (200, 300), "{who:?}");
+            assert!(roomy.hit_bytes * 3 == roomy.bytes * 2, "{who:?}");
+            assert_eq!(who.serve(Bytes(1), &trace).hits, 0, "{who:?}");
+        }
+    }
+
+    #[test]
+    fn all_are_better_than_chance_and_the_same_again() {
+        let trace: Vec<Request> = Zipf::new(2_000, 0.8, 1).take(40_000).collect();
+        for who in Who::ALL {
+            let served = who.serve(Bytes(2_000 * 32_768 / 10), &trace);
+            assert!(served.hits > served.requests / 5, "{who:?}: {served:?}");
+            assert_eq!(served, who.serve(Bytes(2_000 * 32_768 / 10), &trace));
+        }
+    }
+}

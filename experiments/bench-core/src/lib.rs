@@ -1,0 +1,18 @@
+//! What all experiments share.
+//!
+//! # Layout
+//! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
+//! - [`stage`]: programs and documents on a slow disk
+//! - [`cache`]: the directory that keeps images for the next run
+//! - [`fault`]: errors that all experiments have
+//! - [`disk_reads`]: what was read from a disk
+//! - [`process`]: CPU time and memory of one process; text in, numbers out
+//! - [`random`]: random numbers from a seed
+
+pub mod cache;
+pub mod disk_reads;
+pub mod fault;
+pub mod peers;
+pub mod process;
+pub mod random;
+pub mod stage;

@@ -1,0 +1,226 @@
+//! What runs come to. Pure.
+
+use eke_io::{Class, Histogram};
+use eke_results::report::groups::quantile;
+use eke_results::report::times::Times;
+use eke_results::report::words::shown;
+use eke_results::report::{Machine, Metric, Report, Role, Row, Variant as Compared, median};
+use eke_results::report::{less, more};
+use eke_results::rows::{Rows, params};
+
+use super::plan::{Run, Variant, Writer};
+use super::trial::Trial;
+use super::{Bench, limits};
+
+/// What it is about.
+pub const READ_P99: &str = "read, 99 of 100 within";
+const READ_P50: &str = "read, half within";
+const READS: &str = "latency of reads";
+const RATE: &str = "reads";
+const WRITTEN: &str = "written";
+const START: &str = "program start";
+const FLUSH: &str = "flush";
+
+type Held = Vec<(Run, Trial)>;
+
+/// The report.
+pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
+    let options = &bench.options;
+    let mut notes: Vec<String> = Vec::new();
+    for writer in &options.writers {
+        notes.extend(beside_default(&held, *writer));
+        notes.extend(limits::waits(&held, *writer));
+        notes.extend(limits::unsteady(&held, *writer, &options.variants));
+    }
+    notes.extend(held.iter().filter_map(|(run, trial)| turned(run, trial)));
+    notes.extend(about(bench, &held));
+    notes.extend(left_out);
+    Report {
+        experiment: "io".to_owned(),
+        command: bench.command.clone(),
+        machine: Machine::of(bench.root),
+        variants: options.variants.iter().map(|v| compared(*v)).collect(),
+        metrics: metrics(),
+        rows: rows(&options.disk, &held),
+        times: times(&options.disk, &held),
+        notes,
+    }
+}
+
+fn metrics() -> Vec<Metric> {
+    vec![
+        less(
+            READ_P99,
+            "Of 4 KiB reads at random places, at a fixed rate, past the page cache, beside a writer.",
+        ),
+        less(READ_P50, "The same, the median."),
+        more(WRITTEN, "What the disk wrote meanwhile: what the writer keeps."),
+        less(START, "A program on the same disk, cold, from its start to its end."),
+        less(FLUSH, "The average flush of the disk's cache, meanwhile."),
+        more(RATE, "Reads a second: one waits for the one before, so slow answers make fewer."),
+        less(READS, "Every read of all runs."),
+    ]
+}
+
+fn rows(disk: &str, held: &Held) -> Vec<Row> {
+    let mut rows = Rows::default();
+    for (run, trial) in held {
+        let at = params([("disk", disk.into()), ("writer", run.writer.name().into())]);
+        let mut add = |metric, unit, samples: &[f64]| {
+            rows.add(run.variant.name(), &at, metric, unit, samples.iter().copied());
+        };
+        let of = |share| quantile(&trial.reads_ms, share);
+        add(READ_P99, "ms", of(0.99).as_slice());
+        add(READ_P50, "ms", of(0.5).as_slice());
+        add(WRITTEN, "MB/s", &[trial.written_per_s() / 1e6]);
+        add(START, "s", &trial.starts_s);
+        add(FLUSH, "ms", trial.flush_ms().as_slice());
+        add(RATE, "1/s", &[trial.reads_ms.len() as f64 / trial.seconds.max(1e-9)]);
+        add(READS, "ms", &trial.reads_ms);
+    }
+    rows.done()
+}
+
+/// Of each class of requests to the disk, all runs as one.
+fn times(disk: &str, held: &Held) -> Vec<Times> {
+    let mut all: Vec<((Class, Writer, Variant), Histogram)> = Vec::new();
+    for (run, trial) in held {
+        for figures in &trial.device.classes {
+            let key = (figures.class, run.writer, run.variant);
+            match all.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, whole)) => whole.merge(&figures.latency.whole),
+                None => all.push((key, figures.latency.whole)),
+            }
+        }
+    }
+    let of = |((class, writer, variant), whole): &((Class, Writer, Variant), Histogram)| {
+        let at = params([("disk", disk.into()), ("writer", writer.name().into())]);
+        Times::of(variant.name(), &at, class.to_string(), whole)
+    };
+    all.iter().filter_map(of).collect()
+}
+
+/// eke beside the kernel's default, as a sentence: what was promised, and whether it is kept.
+fn beside_default(held: &Held, writer: Writer) -> Option<String> {
+    let of = |variant: Variant, figure: &dyn Fn(&Trial) -> Option<f64>| {
+        let same = held.iter().filter(|(run, _)| run.variant == variant && run.writer == writer);
+        let samples: Vec<f64> = same.filter_map(|(_, trial)| figure(trial)).collect();
+        (!samples.is_empty()).then(|| median(&samples))
+    };
+    let p99 = |trial: &Trial| quantile(&trial.reads_ms, 0.99);
+    let written = |trial: &Trial| Some(trial.written_per_s() / 1e6);
+    let (default, eke) = (of(Variant::Default, &p99)?, of(Variant::Eke, &p99)?);
+    let (before, after) = (of(Variant::Default, &written)?, of(Variant::Eke, &written)?);
+    let (share, kept) = (100.0 * eke / default, 100.0 * after / before);
+    let is_kept = share <= 50.0 && kept >= 95.0;
+    Some(format!(
+        "Beside {}: with eke 99 of 100 reads come within {} ms instead of {} ms ({share:.0} %), and {} MB/s are written instead of {} ({kept:.0} %). At most half of the time with at least 95 % written was the aim: {}.",
+        writer.name(),
+        shown(eke),
+        shown(default),
+        shown(after),
+        shown(before),
+        if is_kept { "reached" } else { "not reached" }
+    ))
+}
+
+/// What limits the governor stands in what it did last.
+fn turned(run: &Run, trial: &Trial) -> Option<String> {
+    if run.variant != Variant::Eke {
+        return None;
+    }
+    let did = match trial.turned.as_slice() {
+        [] => limits::nothing(trial),
+        all => all.iter().map(|what| what.trim_end_matches('.')).collect::<Vec<_>>().join(" | "),
+    };
+    Some(format!("What the governor did beside {}, round {}: {did}.", run.writer.name(), run.round + 1))
+}
+
+fn about(bench: &Bench<'_>, held: &Held) -> Vec<String> {
+    let options = &bench.options;
+    let mut notes = vec![
+        format!(
+            "The disk is the modelled disk \"{}\" behind a loop device: its queue, its schedulers and its writeback throttle are the kernel's. Each run has a new one.",
+            options.disk
+        ),
+        format!(
+            "Each run is measured for {} s after {} s of warming up, in which the governor finds its way: what it costs on the way there is not in the figures.",
+            options.measured_s, options.warm_up_s
+        ),
+        format!("The reader asks for {} reads a second at most, one at a time: faster answers do not make more load.", options.rate),
+        "Written is what reached the disk, not what programs wrote to memory.".to_owned(),
+        "ZFS is not here: on a machine that has it, `eke io compare zfs_vdev_async_write_max_active 10 3 -- LOAD` makes the study again.".to_owned(),
+    ];
+    if held.iter().any(|(_, trial)| trial.source != "bpf") {
+        notes.push("The disk's figures are the kernel's averages: BPF was not to be had.".to_owned());
+    }
+    if options.repeats < 3 {
+        notes.push("Each run was made once or twice: a small difference can be chance.".to_owned());
+    }
+    notes
+}
+
+fn compared(variant: Variant) -> Compared {
+    let (role, set_up) = match variant {
+        Variant::Default => (
+            Role::Baseline,
+            "as the kernel sets a loop device up: no scheduler, the writeback throttle at its own value"
+                .to_owned(),
+        ),
+        Variant::Scheduler(name) => (Role::Peer, format!("queue/scheduler {name}, as it comes")),
+        Variant::NoThrottle => (Role::Peer, "queue/wbt_lat_usec 0".to_owned()),
+        Variant::Throttle => (
+            Role::Peer,
+            "queue/wbt_lat_usec 2000, the kernel's own value for disks that do not rotate".to_owned(),
+        ),
+        Variant::Idle => (Role::Peer, "the writer under ionice -c 3, queue/scheduler bfq".to_owned()),
+        Variant::Eke => (Role::Ours, "eke-io govern with its defaults".to_owned()),
+    };
+    Compared { name: variant.name().to_owned(), role, set_up }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(ms: f64, mb_per_s: f64) -> Trial {
+        use eke_io::figures::{Device, Figures};
+        use eke_io::{Class, Latency, Mode, Operation};
+        use eke_model::units::Bytes;
+        let latency = Latency { bytes: Bytes((mb_per_s * 1e7) as u64), ..Latency::default() };
+        let class = Class::new(Operation::Write, Mode::Async);
+        let device = Device { classes: vec![Figures { class, latency }], ..Device::default() };
+        Trial { reads_ms: vec![1.0, ms], seconds: 10.0, device, source: "bpf".into(), ..Trial::default() }
+    }
+
+    fn held(eke_ms: f64, eke_mb: f64) -> Held {
+        let run = |variant| Run { round: 0, variant, writer: Writer::Stream };
+        vec![(run(Variant::Default), trial(100.0, 40.0)), (run(Variant::Eke), trial(eke_ms, eke_mb))]
+    }
+
+    #[test]
+    fn what_was_aimed_at_is_said_with_both_figures() {
+        let sentence = |ms, mb| beside_default(&held(ms, mb), Writer::Stream).unwrap();
+        let reached = sentence(40.0, 39.0);
+        assert!(
+            reached.contains("within 40 ms instead of 100 ms (40 %), and 39 MB/s")
+                && reached.ends_with(": reached."),
+            "{reached}"
+        );
+        assert!(
+            sentence(60.0, 40.0).ends_with("not reached.") && sentence(40.0, 37.0).ends_with("not reached.")
+        );
+        assert_eq!(beside_default(&held(1.0, 1.0), Writer::Fsync), None);
+    }
+
+    #[test]
+    fn each_figure_is_a_row() {
+        let rows = rows("sd", &held(40.0, 39.0));
+        assert_eq!(
+            rows.iter().filter(|r| r.metric == READ_P99).map(|r| r.median).collect::<Vec<_>>(),
+            [100.0, 40.0]
+        );
+        assert!(rows.iter().all(|r| metrics().iter().any(|m| m.name == r.metric)));
+        assert!(rows.iter().all(|r| r.metric != START), "nothing was started");
+    }
+}

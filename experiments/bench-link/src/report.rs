@@ -1,0 +1,202 @@
+//! What all settings together show. Pure.
+
+use eke_results::report::words::shown;
+use eke_results::report::{Better, Machine, Metric, Report, Role, Variant};
+use eke_results::rows::{Params, Rows, params};
+
+use super::Bench;
+use super::plan::{Setting, study};
+use super::trial::{Chosen, Sampled, Through, Trial};
+use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
+
+/// Everything that went to its end.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Held {
+    /// The settings.
+    pub trials: Vec<(Setting, Trial)>,
+    /// What was left out, and how a CPU was made.
+    pub notes: Vec<String>,
+}
+
+const EKE: &str = "eke";
+const BOTH_WAYS: &str = "throughput";
+const TO_HERE: &str = "to here";
+const TO_THERE: &str = "to there";
+const CPU: &str = "CPU of the busier end";
+const FRAMES: &str = "X session";
+const DIRECT: &str = "without ssh";
+const PACKED: &str = "eke's, compressed";
+const SECONDS: &str = "eke link takes";
+const MOVED: &str = "eke link moves";
+
+/// The report.
+pub fn report(bench: &Bench<'_>, held: Held) -> Report {
+    let mut notes = verdicts(&held);
+    notes.extend(about());
+    notes.extend(held.notes.iter().cloned());
+    Report {
+        experiment: "link".to_owned(),
+        command: bench.command.clone(),
+        machine: Machine::of(bench.root),
+        variants: variants(&held),
+        metrics: metrics(),
+        rows: rows(&held),
+        notes,
+        ..Report::default()
+    }
+}
+
+fn name(sampled: &Sampled) -> String {
+    if sampled.suite == study() {
+        format!("{}, the study's", sampled.suite)
+    } else {
+        sampled.suite.to_string()
+    }
+}
+
+fn at(setting: &Setting) -> Params {
+    params([("link", setting.link.name().into()), ("cpu", setting.cpu.name().into())])
+}
+
+fn rows(held: &Held) -> Vec<eke_results::report::Row> {
+    let mut rows = Rows::default();
+    for (setting, trial) in &held.trials {
+        let at = at(setting);
+        for sampled in &trial.sampled {
+            add(&mut rows, &name(sampled), &at, sampled);
+        }
+        let ours = trial.chosen.last().and_then(|c| trial.sampled.iter().find(|s| s.suite == c.suite));
+        if let Some(ours) = ours {
+            add(&mut rows, EKE, &at, ours);
+        }
+        add_frames(&mut rows, &at, trial);
+        rows.add(EKE, &at, SECONDS, "s", trial.chosen.iter().map(|c| c.seconds));
+        rows.add(EKE, &at, MOVED, "MB", trial.chosen.iter().map(|c| c.bytes as f64 / 1e6));
+    }
+    rows.done()
+}
+
+fn add_frames(rows: &mut Rows, at: &Params, trial: &Trial) {
+    for (through, frames) in &trial.frames {
+        let suite = match through {
+            Through::Suite(suite) => suite,
+            Through::Packed => {
+                rows.add(PACKED, at, FRAMES, "frames/s", [*frames]);
+                continue;
+            }
+            Through::Nothing => {
+                rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
+                continue;
+            }
+        };
+        let known = trial.sampled.iter().find(|m| m.suite == *suite);
+        rows.add(&known.map_or_else(|| suite.to_string(), name), at, FRAMES, "frames/s", [*frames]);
+        if trial.chosen.last().is_some_and(|c| c.suite == *suite) {
+            rows.add(EKE, at, FRAMES, "frames/s", [*frames]);
+        }
+    }
+}
+
+fn add(rows: &mut Rows, variant: &str, at: &Params, sampled: &Sampled) {
+    rows.add(variant, at, BOTH_WAYS, "MB/s", sampled.rates());
+    rows.add(variant, at, TO_HERE, "MB/s", sampled.to_here.iter().copied());
+    rows.add(variant, at, TO_THERE, "MB/s", sampled.to_there.iter().copied());
+    rows.add(variant, at, CPU, "ms/MB", sampled.bound_per_mb.iter().map(|s| 1e3 * s));
+}
+
+fn metrics() -> Vec<Metric> {
+    let metric = |name: &str, better, about: &str| Metric { name: name.into(), better, about: about.into() };
+    vec![
+        metric(BOTH_WAYS, Better::More, "as much to here as to there: the harmonic mean of both"),
+        metric(TO_HERE, Better::More, "from the server to the thin client"),
+        metric(TO_THERE, Better::More, "from the thin client to the server"),
+        metric(
+            CPU,
+            Better::Less,
+            "of ssh or sshd, whichever needs more: it hardly depends on what else the machine does",
+        ),
+        metric(
+            FRAMES,
+            Better::More,
+            "whole frames of 640 x 480 through ssh -Y, from the server to the thin client's screen",
+        ),
+        metric(SECONDS, Better::Less, "from the first answer on, 20 at most"),
+        metric(MOVED, Better::Less, "both ways together, 200 at most"),
+    ]
+}
+
+fn variants(held: &Held) -> Vec<Variant> {
+    let mut variants: Vec<Variant> = Vec::new();
+    for sampled in held.trials.iter().flat_map(|(_, t)| &t.sampled) {
+        let name = name(sampled);
+        if variants.iter().all(|v| v.name != name) {
+            let role = if sampled.is_allowed { Role::Peer } else { Role::Baseline };
+            variants.push(Variant { name, role, set_up: String::new() });
+        }
+    }
+    if held.trials.iter().any(|(_, t)| !t.frames.is_empty()) {
+        let set_up = "X over TCP as it is, which eke never chooses: what encryption costs".to_owned();
+        variants.push(Variant { name: DIRECT.into(), role: Role::Baseline, set_up });
+        let set_up = "eke's cipher with ssh's compression (zlib): the picture packs to two thirds".to_owned();
+        variants.push(Variant { name: PACKED.into(), role: Role::Peer, set_up });
+    }
+    let set_up =
+        "what `eke link` chose in this setting, with the figures of that cipher's exhaustive measurement"
+            .to_owned();
+    variants.push(Variant { name: EKE.into(), role: Role::Ours, set_up });
+    variants
+}
+
+/// A sentence for each setting.
+fn verdicts(held: &Held) -> Vec<String> {
+    let each = held.trials.iter().flat_map(|(setting, trial)| {
+        let mut said: Vec<String> = Vec::new();
+        for chosen in &trial.chosen {
+            let line = verdict(setting, trial, chosen);
+            if !said.contains(&line) {
+                said.push(line);
+            }
+        }
+        said
+    });
+    let mut lines: Vec<String> = each.collect();
+    lines.extend(held.trials.iter().filter_map(|(setting, trial)| {
+        let why = trial.no_frames.as_ref()?;
+        Some(format!("{}, {}: no X session: {why}.", setting.link.name(), setting.cpu.name()))
+    }));
+    let all = held.trials.iter().flat_map(|(_, t)| t.chosen.iter().map(move |c| standing(t, c).holds()));
+    let (asked, holds) = (all.clone().count(), all.filter(|holds| *holds).count());
+    lines.push(format!(
+        "In {holds} of {asked} decisions eke's choice is within 5 % of the best allowed cipher, or their 95 % intervals overlap."
+    ));
+    lines
+}
+
+fn verdict(setting: &Setting, trial: &Trial, chosen: &Chosen) -> String {
+    let beside = beside_the_study(trial, chosen).map_or(String::new(), |times| {
+        let rc4 = if times >= RC4_GAIN { ", more than RC4's 1.5 times" } else { "" };
+        format!(" {} times the study's AES128-CTR{rc4}.", shown(times))
+    });
+    let cpu = less_cpu(trial, chosen)
+        .map_or(String::new(), |times| format!(" It needs {} times less CPU.", shown(times)));
+    format!(
+        "{}, {}: eke chose {}, limit {}: {}.{beside}{cpu}",
+        setting.link.name(),
+        setting.cpu.name(),
+        chosen.suite,
+        chosen.limit,
+        standing(trial, chosen).words()
+    )
+}
+
+fn about() -> Vec<String> {
+    [
+        "The near end (ssh, the thin client) has the smaller CPU, the far end (sshd, the server) this machine's; both run on the same \
+         processors, so that on the unlimited link they are in each other's way.",
+        "The CPU without AES instructions is OpenSSL's idea of it (OPENSSL_ia32cap); UMAC and the rest of ssh are not told. Atom-like is \
+         a part of a modern CPU by a quota, not an in-order one.",
+        "Every allowed cipher was measured over connections that all stood at once, in turn, with another one first each round.",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}

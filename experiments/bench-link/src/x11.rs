@@ -1,0 +1,97 @@
+//! An X session over the link: a moving picture through `ssh -Y`, by cipher, and directly, as it would be without encryption.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use eke_bench_core::fault::on;
+use eke_bench_desktop::desktop::bare::{Screen, die_with_parent};
+use eke_bench_desktop::desktop::find;
+use eke_link::Suite;
+use eke_link::measure::Ssh;
+use rustix::process::Signal;
+
+use super::Bench;
+use super::error::{Error, Result};
+use super::net::{NEAR_ADDRESS, Net};
+use super::picture::Frames;
+use super::server::HOST;
+
+/// Beside the time of the picture: connecting, and a start on a small CPU.
+const STARTS_WITHIN: Duration = Duration::from_secs(40);
+
+/// The near end's screen.
+pub struct Session<'a> {
+    screen: Screen,
+    net: &'a Net,
+    program: PathBuf,
+    time: Duration,
+}
+
+impl<'a> Session<'a> {
+    /// Starts the screen.
+    ///
+    /// # Errors
+    /// In words: no Xvfb, no xauth.
+    pub fn start(bench: &Bench<'_>, net: &'a Net) -> Result<Self, String> {
+        // both ends of ssh ask it for the key
+        if find(&["xauth"]).is_none() {
+            return Err("xauth is not installed (Debian: apt install xauth)".to_owned());
+        }
+        let screen = Screen::start_apart(&net.in_near())?;
+        let time = Duration::from_millis(if bench.options.quick { 1500 } else { 4000 });
+        Ok(Self { screen, net, program: bench.program.clone(), time })
+    }
+
+    /// Frames a second through ssh, in this cipher and with these options besides.
+    ///
+    /// # Errors
+    /// ssh's, the picture's, or a signal.
+    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, more: &[&str]) -> Result<Frames> {
+        let line = format!("exec '{}' lab picture {}", self.program.display(), self.time.as_millis());
+        let mut command = ssh.connection(HOST, Some(suite), &[&["-T", "-Y"], more].concat(), &line);
+        command.env("DISPLAY", self.screen.display()).env("XAUTHORITY", self.screen.key());
+        self.frames(bench, command, &suite.to_string())
+    }
+
+    /// Frames a second over the link as it is.
+    ///
+    /// # Errors
+    /// The picture's, or a signal.
+    pub fn direct(&self, bench: &Bench<'_>) -> Result<Frames> {
+        let mut command = Command::new("ip");
+        command.args(&self.net.in_far()[1..]).arg(&self.program).args(["lab", "picture"]);
+        command.arg(self.time.as_millis().to_string());
+        command.env("DISPLAY", format!("{NEAR_ADDRESS}:{}", self.screen.number()));
+        command.env("XAUTHORITY", self.screen.key());
+        self.frames(bench, command, "direct")
+    }
+
+    fn frames(&self, bench: &Bench<'_>, mut command: Command, what: &str) -> Result<Frames> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        die_with_parent(&mut command, Signal::KILL);
+        let mut child = command.spawn().map_err(on("start", Path::new("ssh")))?;
+        let until = Instant::now() + STARTS_WITHIN + self.time;
+        // It says one line at its end, which no pipe is too small for.
+        while matches!(child.try_wait(), Ok(None)) {
+            if bench.shutdown.load(Ordering::Relaxed) || Instant::now() >= until {
+                let _ = child.kill();
+                let _ = child.wait();
+                let late = Error::Place(format!("X, {what}: no end of the picture came"));
+                return Err(if bench.shutdown.load(Ordering::Relaxed) { Error::Interrupted } else { late });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let read = |pipe: Option<&mut dyn Read>| {
+            let mut text = String::new();
+            let _ = pipe.map(|p| p.read_to_string(&mut text));
+            text
+        };
+        let said = read(child.stdout.as_mut().map(|p| p as &mut dyn Read));
+        let error = read(child.stderr.as_mut().map(|p| p as &mut dyn Read));
+        serde_json::from_str(said.trim())
+            .map_err(|_| Error::Place(format!("X, {what}: no picture: {}", error.trim())))
+    }
+}

@@ -1,0 +1,64 @@
+//! Documents in windows, in a box: opened and browsed through 50 pages, one after the other.
+
+use eke_bench_desktop::session::{Act, figures};
+use eke_results::report::{Metric, Report};
+use eke_results::rows::{Params, Rows};
+
+use crate::experiment::{self, Bench, Experiment, Trial, trial};
+use eke_results::report::{less, more};
+
+const PAGES: u32 = 50;
+/// More than any variant holds in the study's 124 MiB.
+const MOST: usize = 24;
+const HELD: &str = "documents held";
+const PAGE: &str = "one page";
+
+const CAPACITY: Experiment = Experiment {
+    name: "capacity",
+    documents: MOST,
+    documents_if_quick: 16,
+    pages: PAGES,
+    acts,
+    metrics,
+    sizes: true,
+    ballast: experiment::DESKTOP,
+};
+
+/// Holds the experiment.
+///
+/// # Errors
+/// What it needs is missing, or the kernel refuses; everything is as before then.
+pub fn run(bench: &Bench) -> Result<Report, experiment::Error> {
+    experiment::hold(bench, &CAPACITY, &mut add)
+}
+
+fn acts(documents: usize, pages: u32) -> Vec<Act> {
+    let each = |document| [Act::Open { document }, Act::Browse { document, pages, back: false }];
+    (0..documents).flat_map(each).collect()
+}
+
+fn metrics() -> Vec<Metric> {
+    let own = [
+        more(
+            HELD,
+            "documents opened and browsed through 50 pages before one was killed or a page took over 10 s",
+        ),
+        super::density_metric("documents'"),
+        less(PAGE, "from the key to the page drawn"),
+        super::killed_metric(),
+    ];
+    own.into_iter().chain(trial::metrics()).collect()
+}
+
+fn add(trial: &Trial, rows: &mut Rows) {
+    let (variant, params) = (trial.variant, &trial.params);
+    let (count, held) = figures::capacity(trial.events, PAGES);
+    rows.add(variant, params, HELD, "documents", [count as f64]);
+    super::add_density(rows, variant, params, held, trial.report.memory);
+    let none = Params::new();
+    trial.add_opening(rows);
+    trial.add_end(rows);
+    let pages = figures::browsed(trial.events).into_iter().flat_map(|b| b.seconds);
+    rows.add(variant, &none, PAGE, "s", pages);
+    super::add_killed(rows, variant, params, trial.events);
+}

@@ -1,0 +1,128 @@
+//! What a guest needs of this machine: QEMU and a kernel, programs and documents, on its disk.
+
+use std::path::{Path, PathBuf};
+
+use eke_bench_core::stage;
+use eke_bench_desktop::session::{Act, Ballast, Spec};
+use eke_vm::{Kit, fetch_package};
+
+use super::field::Small;
+use super::{LIMIT, PAGES};
+use crate::experiment::{Bench, Error, scene};
+use crate::guest::{self, GuestRun, Peer};
+
+/// How the ballast's pages compress: as in a box.
+pub(super) const BALLAST_RATIO: f64 = 2.5;
+/// More than any peer holds.
+const MOST: usize = 12;
+/// The longest that a page may take on a real CPU, in seconds.
+const PATIENCE_S: f64 = 10.0;
+/// What is beside the running program and goes into the guest with it.
+const BESIDE: [&str; 2] = ["eke", "eke-agent"];
+
+pub(super) struct Place {
+    pub kit: Kit,
+    pub image: PathBuf,
+    pub documents: Vec<PathBuf>,
+    pub notes: Vec<String>,
+    viewer: String,
+}
+
+impl Place {
+    /// Finds everything, and makes the disk unless it is in the cache.
+    pub fn prepare(bench: &Bench) -> Result<Self, Error> {
+        let kit = kit()?;
+        let viewer = scene::viewer(bench.options.viewer.as_deref())?;
+        let choice = scene::choose(bench.options.documents.as_deref(), MOST)?;
+        let own = own(&bench.program)?;
+        let unknown = || Error::Viewer { name: viewer.clone(), known: Vec::new() };
+        let mut parts = guest::parts(&viewer, &own).ok_or_else(unknown)?;
+        let documents = choice.documents.iter().map(|d| parts.document(&d.path, &d.name)).collect();
+        let (packages, mut notes) = packages();
+        bench.progress.say("Preparing the disk of the small machine.");
+        let image = guest::ensure_image(bench.root, &kit, &parts, &packages, &stage::default_cache())?;
+        notes.insert(0, format!("The viewer is {viewer}. Documents: {}.", scene::names(&choice)));
+        notes.extend(choice.notes);
+        Ok(Self { kit, image, documents, notes, viewer })
+    }
+
+    /// A run that has nothing measured.
+    pub fn run(&self, machine: &Small, peer: &Peer) -> GuestRun {
+        GuestRun {
+            peer: peer.clone(),
+            memory_mib: machine.memory_mib,
+            spec: self.spec(machine),
+            measured: None,
+            timeout: LIMIT,
+        }
+    }
+
+    fn spec(&self, machine: &Small) -> Spec {
+        let each = |document| [Act::Open { document }, Act::Browse { document, pages: PAGES, back: false }];
+        let spec = Spec {
+            screen: (1024, 768),
+            viewer: self.viewer.clone(),
+            documents: self.documents.clone(),
+            ballast: Ballast { size: machine.ballast, ratio: BALLAST_RATIO },
+            merge_same_pages: false,
+            acts: (0..self.documents.len()).flat_map(each).collect(),
+            patience_s: PATIENCE_S,
+            expected: Vec::new(),
+        };
+        guest::for_emulation(&spec, PAGES)
+    }
+}
+
+/// What is missing is fetched where that only downloads; nothing is installed for an experiment.
+fn kit() -> Result<Kit, Error> {
+    let cache = eke_vm::default_cache();
+    match Kit::find(&cache) {
+        Ok(kit) => Ok(kit),
+        Err(missing) if missing.parts.iter().any(|part| part.is_installed()) => Err(machined(missing.into())),
+        Err(_) => Kit::fetch(&cache).map_err(machined),
+    }
+}
+
+fn machined(error: eke_vm::Error) -> Error {
+    guest::Error::Machine(error).into()
+}
+
+fn own(program: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut own = vec![program.to_owned()];
+    for name in BESIDE {
+        let path = program.with_file_name(name);
+        if !path.is_file() {
+            return Err(Error::NoProgram { name, beside: program.to_owned() });
+        }
+        own.push(path);
+    }
+    Ok(own)
+}
+
+/// The packages that could be had, and of the others why not.
+fn packages() -> (Vec<PathBuf>, Vec<String>) {
+    let cache = eke_vm::default_cache();
+    let (mut there, mut notes) = (Vec::new(), Vec::new());
+    for name in guest::packages() {
+        match fetch_package(&cache, name) {
+            Ok(place) => there.push(place),
+            Err(e) => notes.push(format!(
+                "The package {name} could not be had, so its documented values stand for it: {e}."
+            )),
+        }
+    }
+    (there, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_product_must_be_beside_the_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("eke-bench");
+        let error = own(&program).unwrap_err().to_string();
+        assert!(error.starts_with("eke is not beside ") && error.contains("make build"), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Tabs of a browser, in a box: opened and scrolled through, every earlier one visited after each.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use eke_bench_core::peers::Arrangement;
+use eke_bench_core::peers::host::processes_in_boxes;
+use eke_bench_desktop::session::{Event, Held, figures, run};
+use eke_bench_desktop::tabs::{Server, Spec, cold, documents, held};
+use eke_model::units::Bytes;
+use eke_results::report::{Metric, Report};
+use eke_results::rows::{Params, Rows};
+use eke_swap::measure::Measured;
+
+use super::{add_density, add_killed, density_metric, killed_metric};
+use crate::experiment::field::{Entrant, Field};
+use crate::experiment::{Bench, Error, or_interrupted};
+use eke_results::report::{less, more};
+
+/// The budget of the box in which a browser without swap holds 5 tabs, but not 6.
+pub const MEMORY: Bytes = Bytes::mib(720);
+/// A box in which nothing is short.
+const TO_SPARE: Bytes = Bytes::mib(6144);
+/// The most tabs.
+const MOST: usize = 40;
+/// How many are open when their pages are measured.
+const MEASURED_AT: usize = 6;
+/// How much of a document each tab shows, in bytes.
+const WEIGHT: usize = 400 << 10;
+/// Earlier tabs that are visited after each new one, if it is to be quick.
+const VISITS_IF_QUICK: usize = 6;
+/// Browsers, the first of which is taken.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+const HELD: &str = "tabs held";
+const OPENING: &str = "opening a tab";
+const VISIT: &str = "going back to a tab";
+
+/// Holds the experiment.
+///
+/// # Errors
+/// What it needs is missing, or the kernel refuses; everything is as before then.
+pub fn run(bench: &Bench) -> Result<Report, Error> {
+    or_interrupted(bench, hold(bench))
+}
+
+fn hold(bench: &Bench) -> Result<Report, Error> {
+    let mut browsing = Browsing::prepare(bench)?;
+    let measured = browsing.calibrate()?;
+    let memory = bench.options.memory.unwrap_or(MEMORY);
+    let entrants = browsing.field.entrants(memory, &measured, true)?;
+    let entrants = browsing.field.chosen(entrants)?;
+    let mut rows = Rows::default();
+    for entrant in browsing.field.rounds(&entrants) {
+        if let Some(run) = browsing.trial(entrant)? {
+            add(&mut rows, entrant.name(), &entrant.params, &run);
+        }
+    }
+    Ok(browsing.field.report("capacity of tabs", metrics(), &entrants, rows))
+}
+
+/// What stays the same from run to run.
+struct Browsing<'a> {
+    field: Field<'a>,
+    spec: Spec,
+    /// The browser's files, which each run reads from the disk anew, so that its box is charged for them.
+    files: Vec<PathBuf>,
+    _server: Server,
+}
+
+impl<'a> Browsing<'a> {
+    fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
+        let mut field = Field::prepare(bench)?;
+        field.check_names(true)?;
+        let found = eke_bench_desktop::desktop::find(&BROWSERS)
+            .ok_or(Error::NoBrowser { known: BROWSERS.to_vec() })?;
+        let program = cold::real(&found);
+        let directories = bench
+            .options
+            .documents
+            .as_ref()
+            .map_or_else(|| documents::USUAL.map(PathBuf::from).to_vec(), |own| vec![own.clone()]);
+        let pages = documents::gather(&directories, MOST, WEIGHT);
+        field.notes.extend(pages.notes);
+        field.notes.push(format!(
+            "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run; there is no slow disk, no viewer and no ballast, whatever was asked for.",
+            program.display()
+        ));
+        let server = Server::start(pages.pages, Arc::new(AtomicBool::new(false)))?;
+        let visits = bench.options.quick.then_some(VISITS_IF_QUICK);
+        let spec = Spec { tabs: MOST, visits, ..Spec::new(program.clone(), server.port()) };
+        Ok(Self { field, spec, files: cold::files(&program), _server: server })
+    }
+
+    /// Some tabs with memory to spare: how the pages of such programs compress.
+    fn calibrate(&self) -> Result<Measured, Error> {
+        let Field { bench, host, .. } = &self.field;
+        bench.progress.begins("calibration: some tabs with memory to spare");
+        let mut measured = None;
+        let spec = Spec { tabs: MEASURED_AT + 1, ..self.spec.clone() };
+        let run = self.field.hold(self.command(&spec), TO_SPARE, &Arrangement::default(), &mut |event| {
+            if matches!(event, Event::Held(Held { documents: MEASURED_AT, .. })) {
+                let root = bench.root;
+                measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
+            }
+        })?;
+        Ok(measured.ok_or_else(|| Error::Calibration(run.end_in_words()))??)
+    }
+
+    fn trial(&mut self, entrant: &Entrant) -> Result<Option<run::Run>, Error> {
+        cold::cold(&self.files);
+        let spec = Spec { merge_same_pages: entrant.arrangement.merge_same_pages, ..self.spec.clone() };
+        let command = self.command(&spec);
+        self.field.compete(entrant, command)
+    }
+
+    fn command(&self, spec: &Spec) -> Vec<OsString> {
+        let program = OsString::from(&self.field.bench.program);
+        let spec = serde_json::to_string(spec).unwrap_or_default();
+        vec![program, "lab".into(), "tabs".into(), spec.into()]
+    }
+}
+
+fn metrics() -> Vec<Metric> {
+    vec![
+        more(HELD, "tabs opened, scrolled through and visited again before one was killed or took over 10 s"),
+        density_metric("browser's"),
+        less(OPENING, "from asking for the tab until its page is drawn"),
+        less(VISIT, "from asking for an earlier tab until it is drawn and answers"),
+        killed_metric(),
+    ]
+}
+
+fn add(rows: &mut Rows, variant: &str, params: &Params, run: &run::Run) {
+    rows.add(variant, params, HELD, "tabs", [held(&run.events) as f64]);
+    let last = run.events.iter().rev().find_map(|event| match event {
+        Event::Held(held) => Some(*held),
+        _ => None,
+    });
+    add_density(rows, variant, params, last.unwrap_or_default(), run.report.memory);
+    let none = Params::new();
+    rows.add(variant, &none, OPENING, "s", figures::openings(&run.events));
+    rows.add(variant, &none, VISIT, "s", figures::switches(&run.events));
+    add_killed(rows, variant, params, &run.events);
+}

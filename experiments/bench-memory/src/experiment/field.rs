@@ -1,0 +1,248 @@
+//! What every experiment in a box stands on: the machine, the ground on which variants are arranged, who takes part, and what
+//! is to be said about it in the end.
+
+use std::ffi::OsString;
+use std::sync::atomic::Ordering;
+
+use eke_bench_core::peers::ours::{EKE, Levers};
+use eke_bench_core::peers::table::{PEERS, STUDY_MIB};
+use eke_bench_core::peers::{self, Arrangement, Ground, Host};
+use eke_bench_desktop::session::{Event, figures, run};
+use eke_model::step::Step;
+use eke_model::units::{Bytes, MIB};
+use eke_results::report::{Machine, Metric, Report, Role};
+use eke_results::rows::{Params, Rows, params};
+use eke_swap::measure::Measured;
+
+use crate::study;
+
+use super::{Bench, Error, lacking};
+
+/// What quick runs compare: none, two sizes, the peer that declares and tunes most, eke.
+const QUICK: [&str; 6] = [TO_SPARE, "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
+
+/// The name of the variant without any want.
+pub(super) const TO_SPARE: &str = "memory to spare";
+
+/// What the reader of a quick report must know.
+const IF_QUICK: &str = "A quick run: few peers were run, so that the best peer is the best of those here, and each once unless said otherwise: a small difference can be chance.";
+
+/// See the module.
+pub(crate) struct Field<'a> {
+    pub bench: &'a Bench<'a>,
+    pub ground: Ground,
+    pub host: Host,
+    pub notes: Vec<String>,
+    /// How runs ended that did not go to their end, in sentences.
+    ends: Vec<String>,
+}
+
+/// A variant with the box that it runs in.
+pub(crate) struct Entrant {
+    pub arrangement: Arrangement,
+    pub memory: Bytes,
+    pub params: Params,
+}
+
+impl Entrant {
+    /// `params` has the size of its compressed swap, 0 for one without swap.
+    pub fn new(arrangement: Arrangement, memory: Bytes) -> Self {
+        let params = compressed_swap(&arrangement)
+            .map_or_else(Params::new, |size| params([(crate::capacity::SWAP, (size.0 / MIB).into())]));
+        Self { arrangement, memory, params }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.arrangement.variant.name
+    }
+}
+
+/// What variants may be called, whether or not this machine can have them.
+fn names(sizes: bool, levers: bool) -> Vec<String> {
+    let mut names: Vec<String> = PEERS.iter().map(|p| p.name.to_owned()).collect();
+    if sizes {
+        names.extend(STUDY_MIB.map(peers::size_name));
+    } else {
+        names.insert(0, TO_SPARE.to_owned());
+    }
+    names.push(EKE.to_owned());
+    if levers {
+        names.extend(peers::lever_names().map(str::to_owned));
+    }
+    names
+}
+
+fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
+    let sizes = arrangement.plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::AddZram(device) => Some(device.disksize),
+        _ => None,
+    });
+    let size: Bytes = sizes.sum();
+    (size.0 > 0 || !arrangement.swap).then_some(size)
+}
+
+impl<'a> Field<'a> {
+    /// Undoes what a dead experiment left, and reads the machine.
+    pub fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
+        let ground = Ground::prepare(bench.root)?;
+        let host = Host::of(bench.root)?;
+        Ok(Self { bench, ground, host, notes: Vec::new(), ends: Vec::new() })
+    }
+
+    /// A wrong name costs nobody a calibration.
+    ///
+    /// # Errors
+    /// A name that no variant has.
+    pub fn check_names(&self, sizes: bool) -> Result<(), Error> {
+        let known = names(sizes, self.bench.options.levers);
+        self.bench.options.refuse_unknown(&known)
+    }
+
+    /// Everything that is compared in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
+    pub fn entrants(
+        &mut self,
+        budget: Bytes,
+        measured: &Measured,
+        sizes: bool,
+    ) -> Result<Vec<Entrant>, Error> {
+        self.host.learn(measured);
+        let peers = peers::in_box(budget, &self.host, &[])?;
+        let mut arrangements = peers.arrangements;
+        self.notes.extend(peers.notes);
+        if sizes {
+            arrangements.extend(peers::sizes(&self.host, &STUDY_MIB));
+        }
+        arrangements.push(peers::ours(budget, &self.host, measured, Levers::default())?);
+        if self.bench.options.levers {
+            let (levers, notes) = peers::levers(budget, &self.host, measured)?;
+            arrangements.extend(levers);
+            self.notes.extend(notes);
+        }
+        Ok(arrangements.into_iter().map(|a| Entrant::new(a, budget)).collect())
+    }
+
+    /// Those that the user asks for, in the order of the table.
+    pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
+        let options = &self.bench.options;
+        let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
+        let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
+            ([], false) => true,
+            ([], true) => QUICK.contains(&entrant.name()) || entrant.arrangement.variant.role == Role::Lever,
+            (named, _) => named.iter().any(|n| n == entrant.name()),
+        };
+        let chosen: Vec<Entrant> = entrants.into_iter().filter(wanted).collect();
+        // What this machine leaves out is a note; where nothing is left, that is no experiment.
+        if chosen.is_empty() {
+            options.refuse_unknown(&known)?;
+        }
+        Ok(chosen)
+    }
+
+    /// Every entrant once, then all again, each round begun by another: what a round warms up or wears out favours nobody.
+    pub fn rounds<'e>(&self, entrants: &'e [Entrant]) -> impl Iterator<Item = &'e Entrant> + use<'a, 'e> {
+        let (progress, repeats) = (self.bench.progress, self.bench.options.repeats);
+        progress.planned(entrants.len() * repeats);
+        let rounds =
+            (1..=repeats).flat_map(move |round| in_turn(entrants, round - 1).map(move |e| (round, e)));
+        let begins = rounds.inspect(move |(round, entrant)| {
+            progress.begins(&format!("{}, {round} of {repeats}", entrant.name()));
+        });
+        begins.map(|(_, entrant)| entrant)
+    }
+
+    /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
+    /// the notes say why.
+    pub fn compete(&mut self, entrant: &Entrant, command: Vec<OsString>) -> Result<Option<run::Run>, Error> {
+        self.ground.apply(&entrant.arrangement)?;
+        let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
+        self.ground.none()?;
+        let run = run?;
+        let (held, end) = (run.was_held(), run.end_in_words());
+        if !held {
+            self.ends.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
+        } else if end != figures::ALL_DONE {
+            self.ends.push(format!("{}: a run ended because {end}.", entrant.name()));
+        }
+        Ok(Some(run).filter(|_| held))
+    }
+
+    /// Holds one session in a box of `memory`.
+    pub fn hold(
+        &self,
+        command: Vec<OsString>,
+        memory: Bytes,
+        arrangement: &Arrangement,
+        heard: &mut dyn FnMut(&Event),
+    ) -> Result<run::Run, Error> {
+        let bench = self.bench;
+        let place = run::Box { memory, swap: arrangement.swap, swappiness: arrangement.swappiness, command };
+        let run = run::in_box(bench.root, &place, bench.shutdown, &mut |event| {
+            if let Some(doing) = doing(event) {
+                bench.progress.doing(&doing);
+            }
+            heard(event);
+        })?;
+        if self.is_interrupted() { Err(Error::Interrupted) } else { Ok(run) }
+    }
+
+    /// Has the user had enough?
+    pub fn is_interrupted(&self) -> bool {
+        self.bench.shutdown.load(Ordering::Relaxed)
+    }
+
+    /// Says that no more runs follow the `done` ones, and why.
+    pub fn ended_early(&mut self, done: usize, entrant: &Entrant, error: &Error) {
+        let name = entrant.name();
+        let note = format!("The experiment ended after {done} runs, in one of {name}, because {error}.");
+        self.bench.progress.say(&note);
+        self.notes.push(note);
+    }
+
+    /// What all runs together show.
+    pub fn report(mut self, name: &str, metrics: Vec<Metric>, entrants: &[Entrant], rows: Rows) -> Report {
+        self.bench.progress.done();
+        self.notes.append(&mut self.ends);
+        let rows = rows.done();
+        let names: Vec<&str> = entrants.iter().map(Entrant::name).collect();
+        self.notes.extend(lacking::notes(&rows, &names, self.bench.options.repeats));
+        self.notes.extend(self.bench.options.quick.then(|| IF_QUICK.to_owned()));
+        study::beside(Report {
+            experiment: name.to_owned(),
+            command: self.bench.command.clone(),
+            machine: Machine::of(self.bench.root),
+            variants: entrants.iter().map(|e| e.arrangement.variant.clone()).collect(),
+            metrics,
+            rows,
+            notes: self.notes,
+            ..Report::default()
+        })
+    }
+}
+
+/// All of them in order, from the one at `first` on (round the end).
+fn in_turn<T>(all: &[T], first: usize) -> impl Iterator<Item = &T> {
+    all.iter().cycle().skip(first % all.len().max(1)).take(all.len())
+}
+
+/// What the driver does just now, for the progress.
+pub(crate) fn doing(event: &Event) -> Option<String> {
+    match event {
+        Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),
+        Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
+        Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_begins_with_another() {
+        let round = |first| in_turn(&["a", "b", "c"], first).copied().collect::<String>();
+        assert_eq!((round(0), round(1), round(3)), ("abc".into(), "bca".into(), "abc".into()));
+        assert_eq!(in_turn::<u8>(&[], 2).count(), 0);
+    }
+}

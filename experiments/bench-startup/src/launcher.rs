@@ -1,0 +1,148 @@
+//! The other end of [`super::launch`]: starts that process, and reads from the disk are counted around the launch alone.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{Error, Result};
+use super::helper::{Helper, Line};
+use super::launch::{Event, Spec, Started};
+use super::reader;
+
+/// How long the process itself may take.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// After the program's own patience.
+const SPARE: Duration = Duration::from_secs(30);
+
+/// What a process of `eke lab startup` does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// One launch.
+    Launch(Spec),
+    /// The other program on the disk.
+    Read(reader::Spec),
+}
+
+impl Task {
+    /// The command for it.
+    pub fn command(&self, eke: &Path) -> Command {
+        let mut command = Command::new(eke);
+        command.args(["lab", "startup"]).arg(serde_json::to_string(self).unwrap_or_default());
+        command.stderr(Stdio::inherit());
+        command
+    }
+}
+
+/// A launch that waits to be told.
+pub struct Ready<'a> {
+    program: String,
+    helper: Helper,
+    patience: Duration,
+    shutdown: &'a AtomicBool,
+}
+
+/// A program that runs; dropping it ends it and all that it started.
+#[derive(Debug)]
+pub struct Running {
+    /// How its start went.
+    pub started: Started,
+    helper: Helper,
+}
+
+/// Starts the process of a launch and waits until it is in the tree. `traced` is a file for what strace writes.
+///
+/// # Errors
+/// The tree cannot be entered, or a signal came.
+pub fn prepare<'a>(
+    eke: &Path,
+    name: &str,
+    spec: &Spec,
+    key: &Path,
+    traced: Option<&Path>,
+    shutdown: &'a AtomicBool,
+) -> Result<Ready<'a>> {
+    let mut command = Task::Launch(spec.clone()).command(eke);
+    if let Some(file) = traced {
+        command = under_strace(&command, file);
+    }
+    command.env("XAUTHORITY", key);
+    let helper = Helper::start(name, &mut command, None)?;
+    let patience = Duration::from_secs(spec.patience_s);
+    let mut ready = Ready { program: name.to_owned(), helper, patience, shutdown };
+    match ready.event(READY_WITHIN)? {
+        Event::Ready {} => Ok(ready),
+        Event::Failed { why } => Err(ready.failed(why)),
+        Event::Started(_) => Err(ready.failed("it started before it was told to".to_owned())),
+    }
+}
+
+fn under_strace(command: &Command, file: &Path) -> Command {
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-T", "-y", "-s", "0", "-e"]).arg(format!("trace={}", super::calls::TRACED));
+    traced.arg("-o").arg(file).arg("--").arg(command.get_program()).args(command.get_args());
+    traced
+}
+
+impl Ready<'_> {
+    /// Starts the program, and waits until its launch is over.
+    ///
+    /// # Errors
+    /// It did not come to that.
+    pub fn go(mut self) -> Result<Running> {
+        self.helper.tell("go");
+        match self.event(self.patience + SPARE)? {
+            Event::Started(started) => Ok(Running { started, helper: self.helper }),
+            Event::Failed { why } => Err(self.failed(why)),
+            Event::Ready {} => Err(self.failed("its launcher is ready twice".to_owned())),
+        }
+    }
+
+    fn event(&mut self, within: Duration) -> Result<Event> {
+        match self.helper.line(Instant::now() + within, self.shutdown)? {
+            Line::Said(line) => serde_json::from_str(&line)
+                .map_err(|e| self.failed(format!("its launcher says what nobody understands ({e}): {line}"))),
+            Line::Nothing => {
+                Err(self.failed(format!("its launcher says nothing for {} s", within.as_secs())))
+            }
+            Line::Closed => Err(self.failed("its launcher ended".to_owned())),
+        }
+    }
+
+    fn failed(&self, why: String) -> Error {
+        Error::Launch { program: self.program.clone(), why }
+    }
+}
+
+impl Running {
+    /// Ends the program, and waits until nothing of it is left.
+    ///
+    /// # Errors
+    /// It had to be left to the kernel.
+    pub fn end(self) -> Result<()> {
+        self.helper.end()
+    }
+}
+
+/// Where a document lies in the tree.
+pub fn document_path(name: &str) -> PathBuf {
+    Path::new(eke_bench_core::stage::DOCUMENTS).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_one_word_of_json() {
+        let task =
+            Task::Read(reader::Spec { device: "/dev/loop0".into(), bytes: 4096, every_ms: 50, seed: 1 });
+        let command = task.command(Path::new("/usr/bin/eke"));
+        let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
+        assert_eq!(words[..2], ["lab", "startup"]);
+        assert_eq!(serde_json::from_str::<Task>(&words[2]).unwrap(), task);
+    }
+}

@@ -1,0 +1,74 @@
+//! The disk with the programs, mounted anew for each run, and what was read from it.
+
+use std::path::{Path, PathBuf};
+
+use eke_bench_core::disk_reads::iostat;
+use eke_bench_core::stage::{self, Stage, StageSpec};
+use eke_linux::Root;
+
+use super::error::Result;
+
+pub use eke_bench_core::disk_reads::Reads;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Place {
+    stage: Stage,
+    root: Root,
+}
+
+impl Place {
+    /// The image on the slow disk of this name, or on this machine's own.
+    ///
+    /// # Errors
+    /// As [`Stage::set`].
+    pub fn set(root: &Root, image: &Path, disk: Option<&str>) -> Result<Self> {
+        let spec = StageSpec { image: image.to_owned(), profile: disk.map(str::to_owned), writable: false };
+        Ok(Self { stage: Stage::set(root, spec)?, root: root.clone() })
+    }
+
+    /// Mounted anew: its pages, dentries, inodes and metadata are gone from memory.
+    ///
+    /// # Errors
+    /// A process still runs there.
+    pub fn cold(&self) -> Result<()> {
+        Ok(self.stage.cold()?)
+    }
+
+    /// Where the tree is. The same for every disk of one experiment, which prefetchers who go by paths need.
+    pub fn dir(&self) -> PathBuf {
+        self.stage.root_dir()
+    }
+
+    /// What was read since the disk was attached: as the slow disk saw it, or the loop device, which is a new one each time
+    /// (Documentation/admin-guide/iostats.rst).
+    pub fn reads(&self) -> Reads {
+        if let Some(stats) = self.stage.stats() {
+            return Reads { requests: stats.reads.requests, bytes: stats.reads.bytes.0 };
+        }
+        self.attribute("stat").and_then(|text| iostat(&text)).unwrap_or_default()
+    }
+
+    /// Its block device.
+    pub fn device(&self) -> Option<PathBuf> {
+        stage::source(&self.root.read("proc/mounts").ok()?, &self.dir())
+    }
+
+    /// The device's size, in bytes.
+    pub fn size(&self) -> Option<u64> {
+        self.attribute("size")?.trim().parse::<u64>().ok().map(|sectors| sectors * 512)
+    }
+
+    fn attribute(&self, name: &str) -> Option<String> {
+        let device = self.device()?;
+        self.root.read(Path::new("sys/block").join(device.file_name()?).join(name)).ok()
+    }
+
+    /// Takes it down.
+    ///
+    /// # Errors
+    /// A process still runs there.
+    pub fn strike(self) -> Result<()> {
+        Ok(self.stage.strike()?)
+    }
+}

@@ -1,0 +1,272 @@
+//! eke's own: the program `eke-prefetch` beside `eke`.
+//!
+//! `eke-prefetch run --store DIR --now-only [--no-ahead] [--no-exec]` stays, learns launches and reads at exec; `eke-prefetch ahead --store DIR
+//! PROGRAM...` reads the file sets of these programs now. Both say what happens as lines of JSON on standard output, each with its
+//! `event`. Programs have the names that it gave them when it learned them: it sees them from outside of the tree.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_bench_core::fault::on;
+use eke_bench_core::stage::Scratch;
+use eke_linux::Root;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::Prefetcher;
+use crate::error::{Error, Result};
+use crate::helper::{Helper, Line};
+use crate::programs::Program;
+use crate::scene::{How, Scene};
+
+const NAME: &str = "eke-prefetch";
+/// Cold, warm, cold: one launch does not show all that a program reads.
+const LAUNCHES: [bool; 3] = [true, false, true];
+/// A launch is learned when nothing new is touched for a while; then it is written.
+const LEARNED_WITHIN: Duration = Duration::from_secs(40);
+/// Its tracer is attached by then.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+const MEASURES_WITHIN: Duration = Duration::from_secs(3);
+const QUIET_WITHIN: Duration = Duration::from_secs(60);
+/// It does not look after a program that was started so shortly before: its files are in memory, but where an experiment made them cold.
+const FORGETS_WITHIN: Duration = Duration::from_secs(11);
+const READ_WITHIN: Duration = Duration::from_secs(300);
+
+/// See the module.
+pub struct Eke {
+    program: PathBuf,
+    dir: Scratch,
+    /// What it calls programs.
+    names: BTreeMap<&'static str, String>,
+    daemon: Option<Helper>,
+}
+
+impl Eke {
+    /// Its path beside the running program.
+    pub fn beside(eke: &Path) -> PathBuf {
+        eke.with_file_name(NAME)
+    }
+
+    /// What it needs here.
+    ///
+    /// # Errors
+    /// The program is not there.
+    pub fn check(eke: &Path) -> Result<()> {
+        if Self::beside(eke).is_file() {
+            return Ok(());
+        }
+        Err(Error::Usage(format!("{NAME} is not beside {}; `make build` puts it there", eke.display())))
+    }
+
+    /// One that has learned nothing.
+    ///
+    /// # Errors
+    /// No directory for its store can be made.
+    pub fn new(root: &Root, eke: &Path) -> Result<Self> {
+        Ok(Self {
+            program: Self::beside(eke),
+            dir: Scratch::in_run(root)?,
+            names: BTreeMap::new(),
+            daemon: None,
+        })
+    }
+
+    fn store(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    /// Starts the daemon, and waits for its first line.
+    fn run(&mut self, scene: &Scene<'_>, without: &[&str]) -> Result<()> {
+        self.rest()?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["run", "--now-only", "--store"])
+            .arg(self.store())
+            .args(without)
+            .stderr(Stdio::inherit());
+        let mut daemon = Helper::start(NAME, &mut command, Some(Signal::TERM))?;
+        match daemon.line(Instant::now() + STARTS_WITHIN, scene.bench.shutdown)? {
+            Line::Said(_) => {
+                self.daemon = Some(daemon);
+                Ok(())
+            }
+            Line::Nothing => Err(failed(format!("run says nothing for {} s", STARTS_WITHIN.as_secs()))),
+            Line::Closed => Err(failed("run ended at once; what it said is above")),
+        }
+    }
+
+    /// Ends it, and forgets all that it learned.
+    ///
+    /// # Errors
+    /// It had to be killed; the system's answer.
+    pub fn forget_all(&mut self) -> Result<()> {
+        self.rest()?;
+        self.forget()
+    }
+
+    /// From now on it does all that it does unless it is told otherwise: sees starts, learns them, looks after those that are known, and reads
+    /// ahead.
+    ///
+    /// # Errors
+    /// It is not there, or ended.
+    pub fn watch_starts(&mut self, scene: &Scene<'_>) -> Result<()> {
+        self.run(scene, &[])
+    }
+
+    /// The CPU time that it has taken since it began, in seconds; 0 if it does not run.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn cpu_s(&self) -> Result<f64> {
+        self.daemon.as_ref().map_or(Ok(0.0), Helper::cpu_s)
+    }
+
+    /// Waits until it has dealt with a launch of the program with this path in the tree. Its name, if it was learned: a launch that reads
+    /// next to nothing is not.
+    ///
+    /// # Errors
+    /// It ended, or does not say so in time.
+    pub fn wait_learned(&mut self, scene: &Scene<'_>, inside: &str) -> Result<Option<String>> {
+        let until = Instant::now() + LEARNED_WITHIN;
+        let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
+        loop {
+            match daemon.line(until, scene.bench.shutdown)? {
+                Line::Said(line) => {
+                    if let Some(name) = dealt_with(&line, inside) {
+                        return Ok(name);
+                    }
+                }
+                Line::Nothing => {
+                    let seconds = LEARNED_WITHIN.as_secs();
+                    return Err(failed(format!("does not say within {seconds} s that it learned {inside}")));
+                }
+                Line::Closed => return Err(failed("ended while it was to learn; what it said is above")),
+            }
+        }
+    }
+
+    fn learn_launch(&mut self, scene: &Scene<'_>, program: &'static Program, cold: bool) -> Result<()> {
+        self.rest()?;
+        if cold {
+            scene.place.cold()?;
+        }
+        let ready = scene.prepare(program, How::default())?;
+        self.run(scene, &["--no-ahead", "--no-exec"])?;
+        let launched = scene.go(ready)?;
+        let learned = self.wait_learned(scene, &scene.inside(program));
+        launched.running.end()?;
+        if let Some(name) = learned? {
+            self.names.insert(program.name, name);
+        }
+        Ok(())
+    }
+}
+
+/// Of `{"event": "learned", "program": ...}` the program's name, if it is the one with this path, whatever directories are before it;
+/// `Some(None)` where it was seen and not kept.
+fn dealt_with(line: &str, inside: &str) -> Option<Option<String>> {
+    let said: Value = serde_json::from_str(line).ok()?;
+    let name = said["program"].as_str()?;
+    let path = name.split(' ').next().unwrap_or_default();
+    match said["event"].as_str()? {
+        "learned" if path.ends_with(inside) => Some(Some(name.to_owned())),
+        "not_kept" if path.ends_with(inside) => Some(None),
+        _ => None,
+    }
+}
+
+impl Prefetcher for Eke {
+    fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        for program in programs {
+            LAUNCHES.into_iter().try_for_each(|cold| self.learn_launch(scene, program, cold))?;
+            if !self.names.contains_key(program.name) {
+                return Err(failed(format!("kept none of {} launches of {}", LAUNCHES.len(), program.name)));
+            }
+        }
+        self.rest()
+    }
+
+    fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        let unknown = |p: &&'static Program| failed(format!("has not learned {}", p.name));
+        let names = programs.iter().map(|p| self.names.get(p.name).ok_or_else(|| unknown(p)));
+        let names = names.collect::<Result<Vec<_>>>()?;
+        command.args(["ahead", "--store"]).arg(self.store()).args(names);
+        let mut ahead = Helper::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
+        let said = ahead.rest(Instant::now() + READ_WITHIN, scene.bench.shutdown)?;
+        ahead.end()?;
+        let bytes =
+            said.iter().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()?["bytes"].as_u64());
+        bytes.ok_or_else(|| {
+            failed(format!("ahead does not say how many bytes it read; it said: {}", said.join("; ")))
+        })?;
+        self.run(scene, &["--no-ahead"])
+    }
+
+    fn at_exec(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
+        self.run(scene, &["--no-ahead"])?;
+        know_the_disk(scene, program)
+    }
+
+    fn watch(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        self.run(scene, &[])?;
+        programs.first().map_or(Ok(()), |program| know_the_disk(scene, program))
+    }
+
+    fn rest(&mut self) -> Result<()> {
+        self.daemon.take().map_or(Ok(()), Helper::end)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.names.clear();
+        let store = self.store();
+        match std::fs::remove_dir_all(&store) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(on("remove", &store)(e).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// It measures a disk when it first wants to read from it, which takes about a second of quiet. A daemon that runs since the machine began
+/// has long done so.
+fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
+    scene.place.cold()?;
+    let began = Instant::now();
+    scene.launch(program, How::default())?.running.end()?;
+    // What it wanted for this launch may come late, and must not come to the next one.
+    let (mut last, longest) = (scene.place.reads(), Instant::now() + QUIET_WITHIN);
+    while Instant::now() < longest {
+        scene.sleep(MEASURES_WITHIN)?;
+        let now = scene.place.reads();
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    scene.sleep(FORGETS_WITHIN.saturating_sub(began.elapsed()))
+}
+
+fn failed(why: impl Into<String>) -> Error {
+    Error::Prefetcher { name: NAME, why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_is_known_by_the_end_of_its_path() {
+        let inside = "/usr/bin/xterm";
+        let line = |event: &str, program: &str| {
+            format!(r#"{{"event": "{event}", "program": "{program}", "took_s": 1.5}}"#)
+        };
+        let name = "/run/eke/stage0-1-2/root/usr/bin/xterm";
+        assert_eq!(dealt_with(&line("learned", name), inside), Some(Some(name.to_owned())));
+        assert_eq!(dealt_with(&line("not_kept", name), inside), Some(None));
+        assert_eq!(dealt_with(&line("at_exec", name), inside), None);
+        assert_eq!(dealt_with(&line("learned", "/usr/bin/uxterm"), inside), None);
+        assert_eq!(dealt_with("learned", inside), None);
+    }
+}

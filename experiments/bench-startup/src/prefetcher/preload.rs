@@ -1,0 +1,243 @@
+//! preload 0.6.4, the daemon of Debian's package with its own cycle.
+//!
+//! It runs outside of the tree and sees programs inside by their paths outside, which is where it reads them; the kernel has the same
+//! pages for both. It learns a program together with a companion, a copy of `sleep` that is not on the measured disk: the companion is
+//! started, some cycles later the program, then both end; three times. Later the companion is what lets it foresee the program. Its state
+//! is kept at the end of that and put back for each run.
+//!
+//! That is the best that can be had of it: it knows nothing else, so that all its budget is for this program, and the program starts
+//! only when it has read all that it wants to.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_bench_core::fault::{Missing, on};
+use eke_bench_core::stage::Scratch;
+use eke_bench_desktop::desktop::find;
+use eke_linux::Root;
+use rustix::process::Signal;
+
+use super::{Prefetcher, conf, key};
+use crate::error::{Error, Result};
+use crate::helper::Helper;
+use crate::programs::Program;
+use crate::scene::{How, Launched, Scene};
+
+const NAME: &str = "preload";
+const DAEMON: &str = "/usr/sbin/preload";
+/// How often a program is replayed.
+const REPLAYS: usize = 3;
+/// It looks at what runs once in a cycle, and half a cycle later takes it into its model.
+const CYCLES_TO_SEE: f64 = 2.5;
+/// What it foresees is read within as many cycles after it has seen the companion, or never.
+const CYCLES_TO_ACT: f64 = 4.0;
+/// Nothing read for so many cycles: it has read all.
+const QUIET_CYCLES: f64 = 1.25;
+/// Then the run begins all the same.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// See the module.
+pub struct Preload {
+    dir: Scratch,
+    cycle_s: u64,
+    states: BTreeMap<String, String>,
+    daemon: Option<Helper>,
+    companion: Option<Helper>,
+}
+
+impl Preload {
+    /// What it needs here.
+    ///
+    /// # Errors
+    /// The package is not installed.
+    pub fn check() -> Result<()> {
+        if Path::new(DAEMON).is_file() {
+            return Ok(());
+        }
+        Err(Missing::new(DAEMON, "the variant \"preload\" needs", "preload").into())
+    }
+
+    /// One that has learned nothing.
+    ///
+    /// # Errors
+    /// No directory for it can be made.
+    pub fn new(root: &Root, cycle_s: u64) -> Result<Self> {
+        let dir = Scratch::in_run(root)?;
+        let sleep = find(&["sleep"]).ok_or_else(|| failed("has no companion: there is no `sleep` here"))?;
+        let companion = dir.path().join("companion");
+        std::fs::copy(&sleep, &companion).map_err(on("copy", &sleep))?;
+        Ok(Self { dir, cycle_s, states: BTreeMap::new(), daemon: None, companion: None })
+    }
+
+    fn cycles(&self, cycles: f64) -> Duration {
+        Duration::from_secs(self.cycle_s).mul_f64(cycles)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The daemon as Debian starts it (`/etc/init.d/preload`: idle I/O class, nice 15), but in the foreground.
+    fn start(&mut self, scene: &Scene<'_>, state: &str) -> Result<()> {
+        let (companion, conf, saved) =
+            (self.file("companion"), self.file("preload.conf"), self.file("preload.state"));
+        put(&conf, &conf::configuration(&scene.place.dir(), &companion, self.cycle_s))?;
+        put(&saved, state)?;
+        let mut command = Command::new("ionice");
+        command.args(["-c3", DAEMON, "--foreground", "--nice", "15", "--conffile"]).arg(&conf);
+        command.arg("--statefile").arg(&saved).arg("--logfile").arg(self.file("preload.log"));
+        self.daemon = Some(Helper::start(NAME, command.stderr(Stdio::null()), Some(Signal::TERM))?);
+        Ok(())
+    }
+
+    fn start_companion(&mut self) -> Result<()> {
+        let mut command = Command::new(self.file("companion"));
+        let companion =
+            Helper::start("companion", command.arg("100000").stderr(Stdio::null()), Some(Signal::KILL))?;
+        self.companion = Some(companion);
+        Ok(())
+    }
+
+    /// It saves its state when it ends.
+    fn stop(&mut self) -> Result<String> {
+        self.rest()?;
+        let saved = self.file("preload.state");
+        Ok(std::fs::read_to_string(&saved).map_err(on("read", &saved))?)
+    }
+
+    fn is_alive(&mut self) -> Result<()> {
+        let ended = self.daemon.as_mut().is_none_or(Helper::has_ended);
+        if !ended {
+            return Ok(());
+        }
+        let log = std::fs::read_to_string(self.file("preload.log")).unwrap_or_default();
+        Err(failed(format!(
+            "ended by itself; its log ends with: {}",
+            log.lines().last().unwrap_or("nothing")
+        )))
+    }
+
+    /// Companion, program, and both gone again.
+    fn replay(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
+        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+        self.start_companion()?;
+        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+        self.stay(scene, program)?;
+        scene.sleep(self.cycles(QUIET_CYCLES))?;
+        self.companion = None;
+        self.is_alive()
+    }
+
+    /// The program runs for as long as it takes to be seen.
+    fn stay(&self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
+        let Launched { running, .. } = scene.launch(program, How { staying: true, ..How::default() })?;
+        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+        running.end()
+    }
+
+    fn learn_one(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
+        (0..REPLAYS).try_for_each(|_| self.replay(scene, program))
+    }
+
+    /// Several in a row, as they will be started.
+    fn learn_row(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        for _ in 0..REPLAYS - 1 {
+            for program in programs {
+                self.stay(scene, program)?;
+                self.is_alive()?;
+            }
+            scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+        }
+        Ok(())
+    }
+
+    fn state_of(&self, programs: &[&'static Program]) -> Result<String> {
+        let state = self.states.get(&key(programs)).cloned();
+        state.ok_or_else(|| failed(format!("has not learned {}", key(programs))))
+    }
+
+    /// Until it has read all that it wants to.
+    fn settle(&mut self, scene: &Scene<'_>) -> Result<()> {
+        let begun = Instant::now();
+        let (mut last, mut since) = (scene.place.reads(), begun);
+        while begun.elapsed() < LONGEST {
+            scene.sleep(Duration::from_millis(100))?;
+            self.is_alive()?;
+            let now = scene.place.reads();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            let is_quiet = since.elapsed() > self.cycles(QUIET_CYCLES);
+            if is_quiet && begun.elapsed() > self.cycles(CYCLES_TO_ACT) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Prefetcher for Preload {
+    fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        if self.states.contains_key(&key(programs)) {
+            return Ok(());
+        }
+        self.start(scene, "")?;
+        let learned = match programs {
+            [one] => self.learn_one(scene, one),
+            several => self.learn_row(scene, several),
+        };
+        let state = self.stop()?;
+        learned?;
+        for program in programs {
+            let executable = scene.outside(program);
+            if conf::known(&state, &executable).maps.is_none_or(|maps| maps == 0) {
+                return Err(failed(format!("did not learn {} in {REPLAYS} replays", executable.display())));
+            }
+        }
+        self.states.insert(key(programs), state);
+        Ok(())
+    }
+
+    fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        self.watch(scene, programs)?;
+        self.start_companion()?;
+        self.settle(scene)
+    }
+
+    fn at_exec(&mut self, _scene: &Scene<'_>, _program: &'static Program) -> Result<()> {
+        Ok(())
+    }
+
+    fn watch(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+        let state = self.state_of(programs)?;
+        self.start(scene, &state)
+    }
+
+    fn rest(&mut self) -> Result<()> {
+        self.companion = None;
+        self.daemon.take().map_or(Ok(()), Helper::end)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.states.clear();
+        Ok(())
+    }
+}
+
+fn failed(why: impl Into<String>) -> Error {
+    Error::Prefetcher { name: NAME, why: why.into() }
+}
+
+/// preload takes an empty state for one that it cannot read, and none for a beginning.
+fn put(path: &Path, text: &str) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(on("remove", path)(e).into()),
+        _ if text.is_empty() => return Ok(()),
+        _ => {}
+    }
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
+}

@@ -1,0 +1,311 @@
+//! What all runs together show. Pure.
+
+use std::collections::BTreeMap;
+
+use eke_results::report::words::shown;
+use eke_results::report::{Machine, Report, Role, Row, Variant as Compared, median};
+use eke_results::rows::{Params, Rows, params};
+
+use super::calls::Calls;
+use super::cost::Cost;
+use super::figures::{self, Figure};
+use super::harm::Harm;
+use super::plan::{Run, Variant};
+use super::programs::{PROGRAMS, Program};
+use super::ten::Ten;
+use super::trial::Trial;
+use super::{Bench, Options};
+
+/// Which disk; its place in [`Options::disks`].
+pub type Disk = usize;
+
+/// Everything that went to its end.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Held {
+    /// The runs.
+    pub trials: Vec<(Disk, Run, Trial)>,
+    /// Of each program, how many maps and their bytes.
+    pub maps: BTreeMap<&'static str, (usize, u64)>,
+    /// Launches under strace.
+    pub calls: Vec<(Disk, &'static Program, Variant, Calls)>,
+    /// Rows, with their programs.
+    pub ten: Vec<(Disk, Variant, Vec<&'static Program>, Ten)>,
+    /// Another reader beside a program.
+    pub harm: Vec<(Disk, &'static Program, Variant, Harm)>,
+    /// The CPU time of starts that are seen.
+    pub cost: Vec<(Disk, &'static Program, Cost)>,
+    /// What was left out, and what failed.
+    pub notes: Vec<String>,
+}
+
+/// `this machine's own` where there is none.
+pub fn disk_name(options: &Options, disk: Disk) -> String {
+    options.disks.get(disk).cloned().flatten().unwrap_or_else(|| "this machine's own".to_owned())
+}
+
+/// The report.
+pub fn report(bench: &Bench<'_>, variants: &[Variant], held: Held) -> Report {
+    let options = &bench.options;
+    let rows = rows(options, &held);
+    let mut notes = tables(options, &held);
+    notes.extend(held.cost.iter().filter_map(|(_, program, cost)| cost_line(program, cost)));
+    notes.extend(about(options));
+    notes.extend(held.notes);
+    Report {
+        experiment: "startup".to_owned(),
+        command: bench.command.clone(),
+        machine: Machine::of(bench.root),
+        variants: variants.iter().map(|v| compared(*v, options)).collect(),
+        metrics: figures::metrics(),
+        rows,
+        notes,
+        ..Report::default()
+    }
+}
+
+/// The samples of a figure of a variant's runs.
+fn samples(held: &Held, disk: Disk, program: &str, variant: Variant, of: impl Fn(&Trial) -> f64) -> Vec<f64> {
+    let same = |(d, run, _): &&(Disk, Run, Trial)| {
+        *d == disk && run.program.name == program && run.variant == variant
+    };
+    held.trials.iter().filter(same).map(|(.., trial)| of(trial)).collect()
+}
+
+fn middle(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| median(samples))
+}
+
+fn cold_bytes(held: &Held, disk: Disk, program: &str) -> Option<f64> {
+    middle(&samples(held, disk, program, Variant::Cold, |t| t.during.bytes as f64))
+}
+
+fn seconds(held: &Held, disk: Disk, program: &str, variant: Variant) -> Option<f64> {
+    middle(&samples(held, disk, program, variant, |t| t.seconds))
+}
+
+fn rows(options: &Options, held: &Held) -> Vec<Row> {
+    let mut rows = Rows::default();
+    let mut add = |variant: Variant, params: &Params, figures: Vec<Figure>| {
+        for (metric, unit, value) in figures {
+            rows.add(variant.name(), params, metric, unit, [value]);
+        }
+    };
+    let at = |disk: Disk, program: &str| {
+        params([("disk", disk_name(options, disk).into()), ("program", program.to_owned().into())])
+    };
+    for (disk, run, trial) in &held.trials {
+        let program = run.program.name;
+        let cold_s = seconds(held, *disk, program, Variant::Cold).filter(|_| run.variant != Variant::Cold);
+        let cold = cold_bytes(held, *disk, program).filter(|_| run.variant != Variant::Cold);
+        add(run.variant, &at(*disk, program), figures::of_trial(trial, cold_s, cold));
+    }
+    for (program, (maps, bytes)) in &held.maps {
+        add(Variant::Cold, &params([("program", (*program).into())]), figures::of_maps(*maps, *bytes));
+    }
+    for (disk, program, variant, calls) in &held.calls {
+        add(*variant, &at(*disk, program.name), figures::of_calls(calls));
+    }
+    for (disk, program, variant, figure) in faults(held) {
+        add(variant, &at(disk, program), vec![figure]);
+    }
+    for (disk, variant, row, ten) in &held.ten {
+        let cold: Option<f64> = row.iter().map(|p| cold_bytes(held, *disk, p.name)).sum();
+        add(*variant, &params([("disk", disk_name(options, *disk).into())]), figures::of_ten(ten, cold));
+    }
+    for (disk, program, variant, harm) in &held.harm {
+        add(*variant, &at(*disk, program.name), figures::of_harm(harm));
+    }
+    for (disk, program, cost) in &held.cost {
+        let (unseen, seen) = figures::of_cost(cost);
+        add(Variant::Warm, &at(*disk, program.name), unseen);
+        add(Variant::AtExec, &at(*disk, program.name), seen);
+    }
+    rows.done()
+}
+
+/// Time in page faults, where there are launches with and without strace, of the variant and warm.
+fn faults(held: &Held) -> Vec<(Disk, &'static str, Variant, Figure)> {
+    let times = |disk: Disk, program: &str, variant: Variant| {
+        let same = |c: &&(Disk, &'static Program, Variant, Calls)| {
+            c.0 == disk && c.1.name == program && c.2 == variant
+        };
+        let calls_s = held.calls.iter().find(same)?.3.seconds();
+        Some(figures::Times { start_s: seconds(held, disk, program, variant)?, calls_s })
+    };
+    let others = held.calls.iter().filter(|c| c.2 != Variant::Warm);
+    let of = |(disk, program, variant, _): &(Disk, &'static Program, Variant, Calls)| {
+        let (this, warm) =
+            (times(*disk, program.name, *variant)?, times(*disk, program.name, Variant::Warm)?);
+        Some((*disk, program.name, *variant, figures::of_faults(this, warm)))
+    };
+    others.filter_map(of).collect()
+}
+
+/// The thesis's table, a sentence for each program and disk: time cold, warm, with preload, its gain, maps and size.
+fn tables(options: &Options, held: &Held) -> Vec<String> {
+    let disks = 0..options.disks.len();
+    let lines = disks
+        .flat_map(|disk| PROGRAMS.iter().filter_map(move |program| table_line(options, held, disk, program)));
+    lines.collect()
+}
+
+fn table_line(options: &Options, held: &Held, disk: Disk, program: &Program) -> Option<String> {
+    let cold = seconds(held, disk, program.name, Variant::Cold)?;
+    let of = |variant: Variant| {
+        let seconds = seconds(held, disk, program.name, variant)?;
+        let gain = if variant == Variant::Warm {
+            String::new()
+        } else {
+            format!(" (gain {:.0} %)", 100.0 * (1.0 - seconds / cold))
+        };
+        Some(format!(", {} {} s{gain}", variant.name(), shown(seconds)))
+    };
+    let others: String = Variant::ALL[1..].iter().filter_map(|v| of(*v)).collect();
+    let maps = held
+        .maps
+        .get(program.name)
+        .map(|(maps, bytes)| format!("; {maps} maps, {} MB", shown((*bytes as f64 / 1e6).round())));
+    let thesis = thesis(program.name).map(|said| format!(". The thesis: {said}"));
+    Some(format!(
+        "{} on {}: cold {} s{others}{}{}.",
+        program.name,
+        disk_name(options, disk),
+        shown(cold),
+        maps.unwrap_or_default(),
+        thesis.unwrap_or_default()
+    ))
+}
+
+/// Table 6.2 of the thesis, where it has the program.
+fn thesis(program: &str) -> Option<&'static str> {
+    match program {
+        "writer" => Some("OpenOffice Writer cold 15 s, warm 2, preload 7 (gain 53 %); 323 maps, 90 MB"),
+        "gedit" => Some("gedit cold 6 s, warm 0.1, preload 4 (gain 33 %); 216 maps, 52 MB"),
+        "xterm" => Some("gnome-terminal cold 4 s, warm 0.4, preload 3 (gain 25 %); 184 maps, 27 MB"),
+        _ => None,
+    }
+}
+
+fn cost_line(program: &Program, cost: &Cost) -> Option<String> {
+    let [(known, learned), (own_known, own_learned)] = figures::overhead_percent(cost)?;
+    Some(format!(
+        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with what eke-prefetch takes itself, which is {own_known:.1} % and {own_learned:.1} %).",
+        program.name
+    ))
+}
+
+fn about(options: &Options) -> Vec<String> {
+    let mut notes = vec![
+        format!(
+            "The programs lie on an ext4 image of their own with all files of their packages and of those that these depend on, mounted anew for each run: pages, dentries, inodes and the file system's own tables are cold. Disks: {}.",
+            (0..options.disks.len()).map(|d| disk_name(options, d)).collect::<Vec<_>>().join(", ")
+        ),
+        "The X server, the programs' home directory (with what a first start leaves there) and /tmp are not on that disk. There is no window manager, session bus or settings daemon.".to_owned(),
+        "A start is over when the first top-level window is mapped that is not override-redirect, as an X client is told; it may have nothing drawn yet.".to_owned(),
+        "Time in system calls is that of one more launch under strace -f -T, all threads together, with what tracing costs; time in page faults is worked out from that and the starts without strace.".to_owned(),
+    ];
+    if options.harm {
+        notes.push("The other reader reads single blocks of 4 KiB at random places of the same disk past the page cache, 20 a second as long as the disk keeps up.".to_owned());
+    }
+    if options.repeats < 3 {
+        notes.push("Each run was made once or twice: a small difference can be chance.".to_owned());
+    }
+    notes
+}
+
+fn compared(variant: Variant, options: &Options) -> Compared {
+    let role = match variant {
+        Variant::Cold | Variant::Warm => Role::Baseline,
+        Variant::Preload => Role::Peer,
+        Variant::Ahead | Variant::AtExec => Role::Ours,
+    };
+    Compared { name: variant.name().to_owned(), role, set_up: set_up(variant, options) }
+}
+
+fn set_up(variant: Variant, options: &Options) -> String {
+    match variant {
+        Variant::Cold => "the disk was mounted just before".to_owned(),
+        Variant::Warm => "the program was started and ended just before".to_owned(),
+        Variant::Preload => format!(
+            "preload 0.6.4 of Debian, its own daemon with a cycle of {} s (shipped: 20 s), nice 15 and idle I/O class as Debian starts it. Trained by three replays of a companion that is followed by the program; its state is put back for each run, the companion started, and the program only when it reads no more: its best case. Its prefixes are the shipped ones below the programs' disk, its budget and everything else as shipped",
+            options.preload_cycle_s
+        ),
+        Variant::Ahead => "eke-prefetch reads the program's file set, learned in three launches, before it is started, and at exec what is missing; in the row it foresees by itself".to_owned(),
+        Variant::AtExec => "eke-prefetch sees the exec of the program and reads its file set from then on; before, it has seen a launch of it, so that it knows the disk".to_owned(),
+    }
+}
+
+/// What a run is called while it goes on: `gedit, preload, 2 of 5`.
+pub fn run_name(run: &Run, repeats: usize) -> String {
+    format!("{}, {}, {} of {repeats}", run.program.name, run.variant.name(), run.round + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::START;
+    use crate::place::Reads;
+    use crate::programs::named;
+
+    pub(crate) fn options() -> Options {
+        Options {
+            quick: true,
+            repeats: 2,
+            disks: vec![Some("sd".into()), None],
+            variants: Vec::new(),
+            programs: Vec::new(),
+            preload_cycle_s: 2,
+            patience: std::time::Duration::from_secs(60),
+            documents: None,
+            harm: true,
+            calls: true,
+            ten: false,
+            cost: false,
+        }
+    }
+
+    fn held() -> Held {
+        let program = named("gedit").unwrap();
+        let trial = |seconds, bytes, ahead: Option<u64>| Trial {
+            seconds,
+            major_faults: 1,
+            during: Reads { requests: 1, bytes },
+            ahead: ahead.map(|bytes| Reads { requests: 1, bytes }),
+        };
+        let run = |round, variant| Run { round, program, variant };
+        Held {
+            trials: vec![
+                (0, run(0, Variant::Cold), trial(6.0, 100_000_000, None)),
+                (0, run(1, Variant::Cold), trial(6.2, 100_000_000, None)),
+                (0, run(0, Variant::Warm), trial(0.2, 0, None)),
+                (0, run(0, Variant::Preload), trial(4.0, 60_000_000, Some(50_000_000))),
+            ],
+            maps: [("gedit", (671, 258_000_000))].into(),
+            ..Held::default()
+        }
+    }
+
+    #[test]
+    fn the_theses_table_is_a_sentence_for_each_program() {
+        let lines = tables(&options(), &held());
+        assert_eq!(
+            lines,
+            [
+                "gedit on sd: cold 6.10 s, warm 0.200 s, preload 4 s (gain 34 %); 671 maps, 258 MB. The thesis: gedit cold 6 s, warm 0.1, preload 4 (gain 33 %); 216 maps, 52 MB."
+            ]
+        );
+    }
+
+    #[test]
+    fn repeats_are_samples_and_gains_are_beside_the_cold_median() {
+        let rows = rows(&options(), &held());
+        let of =
+            |variant: &str, metric: &str| rows.iter().find(|r| r.variant == variant && r.metric == metric);
+        assert_eq!(of("cold", START).unwrap().samples, [6.0, 6.2]);
+        assert!(of("cold", figures::GAIN).is_none());
+        let preload = of("preload", figures::FOUND).unwrap();
+        assert_eq!((preload.median, &preload.params["disk"]), (40.0, &"sd".into()));
+        assert!((of("preload", figures::UNUSED).unwrap().median - 10.0).abs() < 1e-9);
+        assert_eq!(of("cold", figures::MAPS).unwrap().params.len(), 1);
+    }
+}

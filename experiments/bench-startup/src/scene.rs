@@ -1,0 +1,177 @@
+//! What every run stands on: the disk, the screen, the home directory.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use eke_bench_core::fault::on;
+use eke_bench_desktop::desktop::User;
+use eke_bench_desktop::desktop::bare::{Screen, directory};
+use tempfile::TempDir;
+
+use super::Bench;
+use super::error::{Error, Result};
+use super::launch::Spec;
+use super::launcher::{self, Ready, Running};
+use super::place::{Place, Reads};
+use super::programs::Program;
+
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a program is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct How<'a> {
+    /// With the arguments by which it stays.
+    pub staying: bool,
+    /// Look at its maps all the while.
+    pub maps: bool,
+    /// Under strace, which writes here.
+    pub traced: Option<&'a Path>,
+}
+
+/// A launch and what was read for it.
+#[derive(Debug)]
+pub struct Launched {
+    /// It runs, unless it ended by itself.
+    pub running: Running,
+    /// From the disk, from exec until it was over.
+    pub reads: Reads,
+}
+
+/// See the module.
+pub struct Scene<'a> {
+    /// The experiment.
+    pub bench: &'a Bench<'a>,
+    /// The disk.
+    pub place: Place,
+    screen: &'a Screen,
+    home: &'a Home,
+    document: Option<String>,
+}
+
+/// The programs' home directory: what a first start leaves there stays for the next one, as a person's does.
+#[derive(Debug)]
+pub struct Home(TempDir);
+
+impl Home {
+    /// An empty one, with the key to the screen.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn make(screen: &Screen) -> Result<Self> {
+        let temporary = std::env::temp_dir();
+        let home = Self(directory().map_err(on("make a directory in", &temporary))?);
+        let (from, to) = (screen.key(), home.0.path().join(".Xauthority"));
+        let key = std::fs::read(&from).map_err(on("read", &from))?;
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to);
+        file.and_then(|mut file| file.write_all(&key)).map_err(on("write", &to))?;
+        for path in [to.as_path(), home.0.path()] {
+            let User { uid, gid } = User::NOBODY;
+            std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(on("give away", path))?;
+        }
+        Ok(home)
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// The image on a disk.
+    ///
+    /// # Errors
+    /// As [`Place::set`].
+    pub(crate) fn set(
+        bench: &'a Bench<'a>,
+        image: &Path,
+        disk: Option<&str>,
+        screen: &'a Screen,
+        home: &'a Home,
+        document: Option<String>,
+    ) -> Result<Self> {
+        Ok(Self { bench, place: Place::set(bench.root, image, disk)?, screen, home, document })
+    }
+
+    /// Everything for a launch but the launch.
+    ///
+    /// # Errors
+    /// The tree cannot be entered.
+    pub fn prepare(&self, program: &Program, how: How<'_>) -> Result<Ready<'a>> {
+        let document = self.document.as_deref();
+        let spec = Spec {
+            tree: self.place.dir(),
+            home: self.home.0.path().to_owned(),
+            display: self.screen.display(),
+            executable: program.executable().unwrap_or_default().to_owned(),
+            arguments: if how.staying { program.staying(document) } else { program.arguments(document) },
+            until: if how.staying { program.until_staying() } else { program.until },
+            patience_s: self.bench.options.patience.as_secs(),
+            maps: how.maps,
+        };
+        let (eke, shutdown) = (&self.bench.program, self.bench.shutdown);
+        launcher::prepare(eke, program.name, &spec, &self.screen.key(), how.traced, shutdown)
+    }
+
+    /// Launches it.
+    ///
+    /// # Errors
+    /// It came to nothing.
+    pub fn launch(&self, program: &Program, how: How<'_>) -> Result<Launched> {
+        self.go(self.prepare(program, how)?)
+    }
+
+    /// The launch itself.
+    ///
+    /// # Errors
+    /// It came to nothing.
+    pub fn go(&self, ready: Ready<'_>) -> Result<Launched> {
+        let before = self.place.reads();
+        let running = ready.go()?;
+        Ok(Launched { running, reads: self.place.reads() - before })
+    }
+
+    /// Where a program of the tree is for those outside of it.
+    pub fn outside(&self, program: &Program) -> PathBuf {
+        let executable = program.executable().unwrap_or_default();
+        let inside = Path::new(executable).strip_prefix("/").unwrap_or(executable.as_ref());
+        let path = self.place.dir().join(inside);
+        real_path(&self.place.dir(), &path)
+    }
+
+    /// The same for those inside.
+    pub fn inside(&self, program: &Program) -> String {
+        let (outside, tree) = (self.outside(program), self.place.dir());
+        outside
+            .strip_prefix(&tree)
+            .map_or_else(|_| outside.display().to_string(), |path| format!("/{}", path.display()))
+    }
+
+    /// Waits so long.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub fn sleep(&self, time: Duration) -> Result<()> {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            self.check()?;
+            std::thread::sleep(left.min(TICK));
+        }
+        self.check()
+    }
+
+    /// Goes on unless a signal came.
+    ///
+    /// # Errors
+    /// It did.
+    pub fn check(&self) -> Result<()> {
+        let is_over = self.bench.shutdown.load(std::sync::atomic::Ordering::Relaxed);
+        if is_over { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// What `/proc/PID/exe` says of a program: links in the last place (python3 to python3.11) followed, as far as they stay in the tree.
+fn real_path(tree: &Path, path: &Path) -> PathBuf {
+    match std::fs::read_link(path) {
+        Ok(to) if to.is_absolute() => tree.join(to.strip_prefix("/").unwrap_or(&to)),
+        Ok(to) => path.parent().unwrap_or(tree).join(to),
+        Err(_) => path.to_owned(),
+    }
+}

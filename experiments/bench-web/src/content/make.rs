@@ -1,0 +1,160 @@
+//! Makes an image: an empty file system in a file, mounted, and the content written into it. Nothing is kept twice on the way.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+
+use eke_bench_core::fault::on;
+use eke_bench_core::stage::{Scratch, mount_point, run};
+use eke_model::units::MIB;
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::cut::Cutter;
+use super::image::{Content, FileSystem};
+use super::ratio::Meter;
+use super::{Corpus, classes};
+use crate::Bench;
+use crate::error::{Error, Result};
+
+/// Makes the image of one file system and puts it into the cache; the first also fills in what is seen of the bytes.
+pub(super) fn image(bench: &Bench, corpus: &Corpus, content: &mut Content, fs: FileSystem) -> Result<()> {
+    let work = Scratch::directory(bench.root, &bench.cache)?;
+    let made = work.path().join("image");
+    match fs {
+        FileSystem::Ext4 => {
+            empty(content, fs, &made)?;
+            let to = Mounted::at(bench, &made, "ext4", "loop,noatime")?;
+            cut(bench, corpus, content, &to.dir())?;
+            to.end()?;
+        }
+        FileSystem::Btrfs => {
+            empty(content, fs, &made)?;
+            let from = source(bench, content)?;
+            let to = Mounted::at(bench, &made, "btrfs", "loop,noatime,compress=zstd")?;
+            copy(bench, content, &from.dir(), &to.dir())?;
+            to.end()?;
+            from.end()?;
+        }
+        FileSystem::Erofs => {
+            let from = source(bench, content)?;
+            bench.progress.doing("EROFS packs the content, which takes a while");
+            pack(&from.dir(), &made)?;
+            from.end()?;
+        }
+    }
+    let image = content.image(fs);
+    Ok(std::fs::rename(&made, &image).map_err(on("make", &image))?)
+}
+
+/// The ext4 image, to copy from.
+fn source(bench: &Bench, content: &Content) -> Result<Mounted> {
+    Mounted::at(bench, &content.image(FileSystem::Ext4), "ext4", "loop,noatime,ro")
+}
+
+/// A file with an empty file system. Sparse, so that it takes what is written.
+fn empty(content: &Content, fs: FileSystem, image: &Path) -> Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(image).map_err(on("make", image))?;
+    file.set_len(fs.most(content.total()).div_ceil(MIB) * MIB).map_err(on("size", image))?;
+    drop(file);
+    if fs == FileSystem::Btrfs {
+        let mut command = Command::new("mkfs.btrfs");
+        return made(command.args(["-q", "-f", "-m", "single", "-d", "single"]).arg(image));
+    }
+    let inodes = (content.files.len() * 2 + 1024).to_string();
+    let mut command = Command::new("mke2fs");
+    command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal", "-N", &inodes]);
+    made(command.args(["-E", "lazy_itable_init=0,root_owner=0:0"]).arg(image))
+}
+
+fn pack(from: &Path, image: &Path) -> Result<()> {
+    made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536", "--quiet"]).arg(image).arg(from)).or_else(
+        |_| {
+            // Before erofs-utils 1.6 there is no --quiet.
+            let _ = std::fs::remove_file(image);
+            made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536"]).arg(image).arg(from))
+        },
+    )
+}
+
+fn made(command: &mut Command) -> Result<()> {
+    Ok(run(command)?)
+}
+
+/// Cuts every file, in the order of the list.
+fn cut(bench: &Bench, corpus: &Corpus, content: &mut Content, to: &Path) -> Result<()> {
+    let (mut cutter, mut meter, mut hashes) = (Cutter::new(corpus), Meter::default(), Vec::new());
+    each(bench, content, "writing the content", |number, spec| {
+        let (path, mut out) = new_file(to, &spec.path)?;
+        let hash =
+            cutter.write(number as u64, spec.bytes, &mut out, &mut meter).map_err(on("write", &path))?;
+        hashes.push(hash);
+        Ok(())
+    })?;
+    content.seen.ratio = meter.ratio();
+    content.seen.hashes = hashes;
+    content.seen.corpus.clone_from(&corpus.about);
+    Ok(())
+}
+
+fn copy(bench: &Bench, content: &Content, from: &Path, to: &Path) -> Result<()> {
+    each(bench, content, "copying the content to btrfs", |_, spec| {
+        let source = from.join(&spec.path);
+        let mut file = File::open(&source).map_err(on("open", &source))?;
+        let (path, mut out) = new_file(to, &spec.path)?;
+        io::copy(&mut file, &mut out).map_err(on("copy to", &path))?;
+        Ok(())
+    })
+}
+
+/// Does something with each file, and says how far it is.
+fn each(
+    bench: &Bench,
+    content: &Content,
+    what: &str,
+    mut act: impl FnMut(usize, &classes::FileSpec) -> Result<()>,
+) -> Result<()> {
+    let (total, mut done) = (content.total(), 0);
+    for (number, spec) in content.files.iter().enumerate() {
+        if bench.shutdown.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        bench.progress.doing(&format!("{what}: {} of {} MB", done / 1_000_000, total / 1_000_000));
+        act(number, spec)?;
+        done += spec.bytes;
+    }
+    Ok(())
+}
+
+fn new_file(root: &Path, relative: &str) -> Result<(PathBuf, File)> {
+    let path = root.join(relative);
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above).map_err(on("make", above))?;
+    }
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(on("make", &path))?;
+    Ok((path, file))
+}
+
+/// An image on a loop device that goes with its mount (mount(8)). The directory's name says whose it is, so that the next experiment
+/// removes what a killed one left.
+struct Mounted(Scratch);
+
+impl Mounted {
+    fn at(bench: &Bench, image: &Path, kind: &str, options: &str) -> Result<Self> {
+        let mounted = Self(Scratch::in_run(bench.root)?);
+        let dir = mounted.dir();
+        std::fs::create_dir(&dir).map_err(on("make", &dir))?;
+        run(Command::new("mount").args(["-t", kind, "-o", options]).arg(image).arg(&dir))?;
+        Ok(mounted)
+    }
+
+    fn dir(&self) -> PathBuf {
+        mount_point(self.0.path())
+    }
+
+    /// Everything is written then.
+    fn end(self) -> Result<()> {
+        Ok(unmount(self.dir(), UnmountFlags::empty()).map_err(on("unmount", &self.dir()))?)
+    }
+}

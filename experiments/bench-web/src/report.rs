@@ -1,0 +1,304 @@
+//! What all runs together show. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use eke_model::units::Bytes;
+use eke_results::report::words::shown;
+use eke_results::report::{Machine, Report, Role, Row, Variant as Compared};
+use eke_results::rows::{Params, Rows, params};
+
+use super::content::{Content, FileSystem};
+use super::figures::{self, READ, READS, THROUGHPUT};
+use super::plan::{Axis, Run, Variant};
+use super::trial::Trial;
+use super::{Bench, Options, client};
+
+/// A run that went to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// Its place in the list of runs.
+    pub run: usize,
+    /// What it came to.
+    pub trial: Trial,
+}
+
+/// The packed share that the project's own target needs.
+const GOOD_RATIO: f64 = 2.4;
+
+/// `eke over ext4, by connections (connections 64)`.
+pub fn run_name(run: &Run) -> String {
+    let (axis, place) = run.shown.first().cloned().unwrap_or((Axis::Base, None));
+    let words = [run.variant.name(), axis.words()].into_iter().filter(|w| !w.is_empty());
+    let words = words.collect::<Vec<_>>().join(", ");
+    match place {
+        Some((key, value)) => format!("{words} ({})", eke_results::report::words::parameter(key, &value)),
+        None => words,
+    }
+}
+
+/// The report.
+pub fn report(
+    bench: &Bench,
+    runs: &[Run],
+    contents: &BTreeMap<u32, Arc<Content>>,
+    held: &[Held],
+    mut notes: Vec<String>,
+) -> Report {
+    let rows = rows(runs, held);
+    notes.extend(about_the_content(contents));
+    notes.extend(about_the_set_up(&bench.options));
+    notes.extend(about_the_runs(runs, held));
+    notes.extend(about_the_winners(&rows));
+    let mut axes = bench.options.axes.clone();
+    axes.sort_by_key(|axis| Axis::ALL.iter().position(|a| a == axis));
+    Report {
+        experiment: "web".to_owned(),
+        command: bench.command.clone(),
+        machine: Machine::of(bench.root),
+        variants: variants(runs, &bench.options),
+        metrics: figures::metrics(&axes),
+        rows,
+        notes,
+        ..Report::default()
+    }
+}
+
+fn rows(runs: &[Run], held: &[Held]) -> Vec<Row> {
+    let mut rows = Rows::default();
+    for Held { run, trial } in held {
+        let Some(run) = runs.get(*run) else { continue };
+        let mut figures = figures::of(&trial.window);
+        figures.push((WARM_UP, "s", trial.warm_up.as_secs_f64()));
+        for (axis, place) in &run.shown {
+            let params = place.clone().map_or_else(Params::new, |place| params([place]));
+            for (metric, unit, value) in figures.iter().filter(|f| figures::is_shown(f.0, *axis)) {
+                rows.add(run.variant.name(), &params, &figures::name(metric, *axis), unit, [*value]);
+            }
+        }
+    }
+    rows.done()
+}
+
+/// Beside the figures of the window.
+pub const WARM_UP: &str = "warm-up";
+
+fn variants(runs: &[Run], options: &Options) -> Vec<Compared> {
+    let there = Variant::ALL.into_iter().filter(|v| runs.iter().any(|r| r.variant == *v));
+    let of = |variant: Variant| Compared {
+        name: variant.name().to_owned(),
+        role: role(variant),
+        set_up: set_up(variant, options),
+    };
+    there.map(of).collect()
+}
+
+fn role(variant: Variant) -> Role {
+    match variant {
+        Variant::Ext4 => Role::Baseline,
+        Variant::Ext4Twice | Variant::Btrfs | Variant::Erofs => Role::Peer,
+        Variant::EkeExt4 | Variant::EkeBtrfs => Role::Ours,
+        Variant::EkeSync => Role::Lever,
+    }
+}
+
+fn set_up(variant: Variant, options: &Options) -> String {
+    let (memory, share) = (options.base.memory, options.base.share);
+    match variant {
+        Variant::Ext4 => format!("ext4 on the disk, and a box of {memory}"),
+        Variant::Ext4Twice => format!("the same in a box of {}", variant.memory(memory)),
+        Variant::Btrfs => {
+            format!(
+                "btrfs with compress=zstd (level 3) on the disk, and a box of {memory}; its page cache is not packed"
+            )
+        }
+        Variant::Erofs => {
+            format!(
+                "EROFS, read-only, LZ4HC in clusters of 64 KiB, and a box of {memory}; its page cache is not packed"
+            )
+        }
+        Variant::EkeExt4 | Variant::EkeSync => {
+            let when = if variant == Variant::EkeSync { "sync" } else { "async" };
+            format!(
+                "`eke cache mount --memory {share}% --compress {when}` over ext4, all in a box of {memory}"
+            )
+        }
+        Variant::EkeBtrfs => format!("the same over btrfs with compress=zstd, all in a box of {memory}"),
+    }
+}
+
+fn about_the_content(contents: &BTreeMap<u32, Arc<Content>>) -> Vec<String> {
+    let mut notes = vec![
+        "The files are in the classes of SPECweb2005 Support (16 sizes from 0.1 to 38 MB a directory), as large as there. Scaled 1 to 10 means 1.7 MB for each client instead of 17: one directory for 40 clients. What is popular has the same mix of classes.".to_owned(),
+    ];
+    for (clients, content) in contents {
+        let on_disk = [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Erofs]
+            .into_iter()
+            .filter_map(|fs| Some(format!("{} {}", fs.name(), content.taken(fs)?)));
+        notes.push(format!(
+            "Content for {clients} clients: {} files, {}, {:.2} to 1 by LZ4 in blocks of 64 KiB. On the disk: {}.",
+            content.files.len(),
+            Bytes(content.total()),
+            content.seen.ratio,
+            on_disk.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    if let Some(content) = contents.values().next() {
+        notes.push(format!("It is cut at random places from {}.", content.seen.corpus));
+        if content.seen.ratio < GOOD_RATIO {
+            notes.push(format!("This content packs less than {GOOD_RATIO} to 1, for which the targets are set. What is packed already, as most downloads of today are, gains nothing."));
+        }
+    }
+    notes
+}
+
+fn about_the_set_up(options: &Options) -> Vec<String> {
+    let base = &options.base;
+    let disk = base.disk.as_ref().map_or_else(
+        || "this machine's own disk, past the page cache of the image".to_owned(),
+        |name| format!("the slow disk `{name}`, served from outside the box, cold at the start of each run"),
+    );
+    let think = if base.think.is_zero() {
+        "no pause".to_owned()
+    } else {
+        format!("a pause of {} ms", base.think.as_millis())
+    };
+    let mut notes = vec![
+        format!(
+            "{}. The box holds the server, its page cache and eke-cache: {} in all, without swap. The content lies on {disk}.",
+            base.server.about(),
+            base.memory
+        ),
+        format!(
+            "Clients: {} connections that are kept, {think} after a reply, whole files, popularity {}, the same sequence of requests in each run. Every length is checked, and the bytes of each {}th reply. They run on the same CPUs.",
+            base.connections,
+            base.requests,
+            client::SAMPLED
+        ),
+        format!(
+            "Each run warms up until the caches are full, at most {} s, and is measured for {} s.",
+            options.warm_up.as_secs(),
+            options.window.as_secs()
+        ),
+    ];
+    if options.quick {
+        notes.push("A quick run: few variants, one point, each once unless said otherwise: a small difference can be chance.".to_owned());
+    }
+    notes
+}
+
+fn about_the_runs(runs: &[Run], held: &[Held]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let name = |h: &Held| runs.get(h.run).map(run_name).unwrap_or_default();
+    let mut cold: Vec<String> = held.iter().filter(|h| !h.trial.filled).map(name).collect();
+    cold.dedup();
+    if !cold.is_empty() {
+        notes.push(format!("The caches were perhaps not full when the warm-up ended: {}.", cold.join("; ")));
+    }
+    let mut ahead: BTreeMap<&str, u64> = BTreeMap::new();
+    for h in held {
+        let variant = runs.get(h.run).map(|r| r.variant.name());
+        ahead.extend(variant.zip(h.trial.read_ahead_kib));
+    }
+    if !ahead.is_empty() {
+        let all = ahead.iter().map(|(name, kib)| format!("{name} {kib} KiB"));
+        notes.push(format!(
+            "What the kernel reads ahead, as each file system sets it: {}.",
+            all.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    notes
+}
+
+/// Who is ahead of eke at the base point, and why.
+fn about_the_winners(rows: &[Row]) -> Vec<String> {
+    let median = |metric: &str, variant: Variant| {
+        let of = |r: &&Row| r.metric == metric && r.variant == variant.name();
+        rows.iter().find(of).map(|r| r.median)
+    };
+    let throughput = |v: &Variant| median(THROUGHPUT, *v).unwrap_or(0.0);
+    let ours = [Variant::EkeExt4, Variant::EkeBtrfs].into_iter();
+    let Some(ours) = ours.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) else { return Vec::new() };
+    if throughput(&ours) <= 0.0 {
+        return Vec::new();
+    }
+    let figures = |v: Variant| {
+        let each = [READS, READ].map(|metric| {
+            let of = |v| median(metric, v).map_or("none".to_owned(), shown);
+            format!("{metric}: {}, {}: {}", of(v), ours.name(), of(ours))
+        });
+        each.join("; ")
+    };
+    let ahead = |v: &Variant| !v.is_ours() && throughput(v) > throughput(&ours);
+    let why = |v: Variant| format!("{} is ahead of eke: {} ({}.)", v.name(), why_ahead(v), figures(v));
+    Variant::ALL.into_iter().filter(ahead).map(why).collect()
+}
+
+fn why_ahead(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Ext4 => {
+            "what eke's store holds saves less of this disk's time than its misses cost, which are read in smaller pieces and pass a file server."
+        }
+        Variant::Ext4Twice => {
+            "with a small ratio, or little memory left beside the programs, twice the page cache holds more than the store does, and costs no CPU."
+        }
+        Variant::Btrfs => {
+            "a miss reads packed bytes, and reads far ahead, so that it moves the arm less often. The content must lie in btrfs, packed before; eke can be mounted over it."
+        }
+        Variant::Erofs => {
+            "a miss reads packed bytes that lie close together, so that it takes less of the disk's time. The content must be packed into a read-only image before, and each change is a new image."
+        }
+        Variant::EkeExt4 | Variant::EkeBtrfs | Variant::EkeSync => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{Counters, Window};
+    use crate::plan::{runs, tests::base};
+    use std::time::Duration;
+
+    fn held(run: usize, megabytes: u64) -> Held {
+        let after = Counters { bytes: megabytes * 1_000_000, ..Counters::default() };
+        let window = Window { seconds: 1.0, response_ms: vec![5.0], after, ..Window::default() };
+        let trial =
+            Trial { window, warm_up: Duration::from_secs(9), filled: true, read_ahead_kib: Some(128) };
+        Held { run, trial }
+    }
+
+    #[test]
+    fn a_shared_point_is_on_each_of_its_curves_and_repeats_are_samples() {
+        let runs = runs(&base(), &[Axis::Base, Axis::Load], &[Variant::EkeExt4], false);
+        let rows = rows(&runs, &[held(0, 50), held(0, 60)]);
+        let of = |metric: &str| rows.iter().filter(|r| r.metric == metric).collect::<Vec<_>>();
+        assert_eq!(of("throughput")[0].samples, [50.0, 60.0]);
+        let curve = of("throughput, by connections");
+        assert_eq!((curve.len(), &curve[0].params["connections"]), (1, &32.into()));
+        assert_eq!(of("warm-up").len(), 1, "only at the base point");
+    }
+
+    #[test]
+    fn who_is_ahead_has_a_reason() {
+        let runs = runs(&base(), &[Axis::Base], &[], false);
+        let of = |variant| runs.iter().position(|r| r.variant == variant).unwrap();
+        let all = [
+            held(of(Variant::Ext4), 20),
+            held(of(Variant::EkeExt4), 50),
+            held(of(Variant::EkeBtrfs), 60),
+            held(of(Variant::Erofs), 70),
+        ];
+        let notes = about_the_winners(&rows(&runs, &all));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("EROFS lz4hc is ahead of eke: "), "{notes:?}");
+        assert!(about_the_winners(&rows(&runs, &all[..3])).is_empty());
+    }
+
+    #[test]
+    fn runs_have_names_by_their_first_place() {
+        let runs = runs(&base(), &[Axis::Base, Axis::Load], &[Variant::Ext4], false);
+        let names: Vec<String> = runs.iter().map(run_name).collect();
+        assert_eq!(names[0], "ext4");
+        assert_eq!(names[1], "ext4, by connections (connections 4)");
+    }
+}

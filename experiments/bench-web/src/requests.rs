@@ -1,0 +1,156 @@
+//! Which file is asked for next. Pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::content::classes::PER_DIRECTORY;
+use eke_bench_core::random::{Random, share};
+
+const SEED: u64 = 2008;
+
+/// How often each file is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Requests {
+    /// The file of rank n in proportion to n to the power of minus this.
+    Zipf(f64),
+    /// All alike.
+    Uniform,
+}
+
+impl fmt::Display for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zipf(exponent) => write!(f, "zipf:{exponent}"),
+            Self::Uniform => f.write_str("uniform"),
+        }
+    }
+}
+
+impl FromStr for Requests {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let exponent = text.strip_prefix("zipf:").and_then(|n| n.parse::<f64>().ok());
+        match exponent.filter(|e| (0.0..=3.0).contains(e)) {
+            Some(exponent) => Ok(Self::Zipf(exponent)),
+            None if text == "uniform" => Ok(Self::Uniform),
+            None => {
+                Err(format!("\"{text}\" is neither `uniform` nor `zipf:EXPONENT` with 0 to 3 as in zipf:0.8"))
+            }
+        }
+    }
+}
+
+/// An endless list of requests, the same in each run: a fast variant gets further in it, not other requests.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Up to each rank, the share of all requests.
+    cumulative: Vec<f64>,
+    /// The file of each rank.
+    files: Vec<usize>,
+}
+
+impl Sequence {
+    /// Over so many files, in directories of [`PER_DIRECTORY`].
+    pub fn new(requests: Requests, files: usize) -> Self {
+        let exponent = if let Requests::Zipf(exponent) = requests { exponent } else { 0.0 };
+        let weights = (1..=files).map(|rank| (rank as f64).powf(-exponent));
+        let mut sum = 0.0;
+        let mut cumulative: Vec<f64> = weights
+            .map(|w| {
+                sum += w;
+                sum
+            })
+            .collect();
+        cumulative.iter_mut().for_each(|c| *c /= sum);
+        Self { cumulative, files: ranked(files) }
+    }
+
+    /// The index of the file that request `index` is for.
+    pub fn file(&self, index: u64) -> usize {
+        let share = share(SEED, index);
+        let rank = self.cumulative.partition_point(|c| *c <= share).min(self.files.len().saturating_sub(1));
+        self.files[rank]
+    }
+}
+
+/// The files by rank. Of each 16 ranks that follow each other every one is another file of a directory, so that what is popular has
+/// the class mix too, and no variant's luck depends on one large file.
+fn ranked(files: usize) -> Vec<usize> {
+    let directories = files.div_ceil(PER_DIRECTORY);
+    let mut random = Random::new(SEED);
+    let mut by_place: Vec<Vec<usize>> = Vec::new();
+    for place in 0..PER_DIRECTORY {
+        let mut column: Vec<usize> =
+            (0..directories).map(|d| d * PER_DIRECTORY + place).filter(|f| *f < files).collect();
+        random.shuffle(&mut column);
+        by_place.push(column);
+    }
+    let mut ranked = Vec::with_capacity(files);
+    while ranked.len() < files {
+        let mut group: Vec<usize> = by_place.iter_mut().filter_map(Vec::pop).collect();
+        random.shuffle(&mut group);
+        ranked.append(&mut group);
+    }
+    ranked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts(requests: Requests, files: usize, asked: u64) -> Vec<u64> {
+        let sequence = Sequence::new(requests, files);
+        let mut counts = vec![0; files];
+        (0..asked).for_each(|i| counts[sequence.file(i)] += 1);
+        counts
+    }
+
+    #[test]
+    fn ranks_are_asked_for_by_zipfs_law() {
+        let mut counts = counts(Requests::Zipf(1.0), 400, 200_000);
+        counts.sort_unstable_by_key(|c| std::cmp::Reverse(*c));
+        let sum: f64 = (1..=400).map(|n| 1.0 / f64::from(n)).sum();
+        for rank in [1_u32, 2, 10] {
+            let expected = 200_000.0 / f64::from(rank) / sum;
+            let seen = counts[rank as usize - 1] as f64;
+            assert!((seen / expected - 1.0).abs() < 0.1, "rank {rank}: {seen} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn uniform_is_even() {
+        let counts = counts(Requests::Uniform, 100, 100_000);
+        assert!(counts.iter().all(|c| (800..1200).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn what_is_popular_has_the_class_mix() {
+        let ranked = ranked(400);
+        for group in ranked.chunks(PER_DIRECTORY) {
+            let mut places: Vec<usize> = group.iter().map(|f| f % PER_DIRECTORY).collect();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..PER_DIRECTORY));
+        }
+    }
+
+    #[test]
+    fn distributions_are_read_as_they_are_shown() {
+        for text in ["zipf:0.8", "zipf:1", "uniform"] {
+            assert_eq!(text.parse::<Requests>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "zipf", "zipf:", "zipf:-1", "zipf:4", "zipf:NaN", "Uniform"] {
+            assert!(wrong.parse::<Requests>().unwrap_err().contains("zipf:0.8"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_file_has_one_rank(files in 1usize..200) {
+            let mut ranked = ranked(files);
+            ranked.sort_unstable();
+            prop_assert!(ranked.into_iter().eq(0..files));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The box: one group for the server, its page cache and eke's file server, with little memory in all.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_apply::cgroup::{Group, Place};
+use eke_bench_core::fault::on;
+use eke_linux::Root;
+use eke_linux::parse::keyed::count;
+use eke_model::units::Bytes;
+
+use super::cpu::Cpu;
+use super::error::{Error, Result};
+
+/// In the group's name.
+const LABEL: &str = "web";
+/// Waits until it is in the group, then becomes the program.
+const ENTER: &str = r#"read -r _ && exec "$@""#;
+/// Kills what is in the group when the experiment is gone, however it went: a server's workers would go on without their master.
+/// Many times, since what dies may have begun something.
+const GUARD: &str = r#"trap '' INT TERM HUP
+cat >/dev/null
+n=0
+while [ $n -lt 50 ] && pids=$(cat "$0") && [ -n "$pids" ]; do
+  kill -9 $pids
+  n=$((n + 1)); sleep 0.1
+done 2>/dev/null"#;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the box uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// All that is charged to it.
+    pub usage: Bytes,
+    /// Pages of files.
+    pub page_cache: Bytes,
+    /// Memory of programs.
+    pub programs: Bytes,
+}
+
+/// A box. Everything in it is killed when it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    // In the order in which they must go.
+    children: Children,
+    group: Group,
+    guard: Guard,
+    root: Root,
+}
+
+/// What was started. A process that nobody waits for would stay as a zombie.
+#[derive(Debug, Default)]
+struct Children(Vec<Child>);
+
+/// A shell outside the box that outlives the experiment by a moment. It ends when its standard input does.
+#[derive(Debug)]
+struct Guard {
+    shell: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Room {
+    /// An empty box of so much memory, without swap.
+    ///
+    /// # Errors
+    /// No groups on this machine, or the kernel's refusal.
+    pub fn make(root: &Root, memory: Bytes) -> Result<Self> {
+        let group = Group::make(root, &Place::find(root)?, LABEL)?;
+        group.limit(memory)?;
+        group.forbid_swap(memory)?;
+        let guard = Guard::start(root, &group)?;
+        Ok(Self { group, root: root.clone(), children: Children::default(), guard })
+    }
+
+    /// Starts a program in it: it is there before it uses memory. Signals of the terminal do not reach it, so that it ends in order.
+    ///
+    /// # Errors
+    /// There is no shell, or the kernel's refusal.
+    pub fn start(&mut self, command: &Command, out: Stdio, err: Stdio) -> Result<usize> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", ENTER, "sh"]).arg(command.get_program()).args(command.get_args());
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
+        let mut child = shell.spawn().map_err(on("start", "/bin/sh".as_ref()))?;
+        self.group.admit(child.id())?;
+        if let Some(input) = &mut child.stdin {
+            input.write_all(b"go\n").map_err(on("start", command.get_program().as_ref()))?;
+        }
+        self.children.0.push(child);
+        Ok(self.children.0.len() - 1)
+    }
+
+    /// The program that was started as the `index`th.
+    pub fn child(&mut self, index: usize) -> Option<&mut Child> {
+        self.children.0.get_mut(index)
+    }
+
+    /// Runs a program in it to its end; what it said on standard output.
+    ///
+    /// # Errors
+    /// It fails, or takes longer than `patience`.
+    pub fn run(&mut self, command: &Command, patience: Duration) -> Result<String> {
+        let (out, err) = (temporary()?, temporary()?);
+        let files = [&out, &err].map(|f| f.try_clone().map(Stdio::from));
+        let [Ok(to_out), Ok(to_err)] = files else {
+            return Err(failed(command, "has no file for what it says"));
+        };
+        let index = self.start(command, to_out, to_err)?;
+        let until = Instant::now() + patience;
+        let ended = loop {
+            match self.children.0[index].try_wait().map_err(on("wait for", command.get_program().as_ref()))? {
+                Some(status) => break Some(status),
+                None if Instant::now() > until => break None,
+                None => self.root.sleep(PAUSE),
+            }
+        };
+        match ended {
+            Some(status) if status.success() => Ok(text(out)),
+            Some(status) => Err(failed(command, &format!("failed ({status}): {}", text(err).trim()))),
+            None => {
+                let _ = self.children.0[index].kill();
+                Err(failed(
+                    command,
+                    &format!("gives no answer for {} s: {}", patience.as_secs(), text(err).trim()),
+                ))
+            }
+        }
+    }
+
+    /// What it uses now.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn memory(&self) -> Result<Memory> {
+        let figures = self.group.figures()?;
+        let stat = self.root.read(format!("{}/memory.stat", self.group.dir()))?;
+        let of = |v1, v2| Bytes(count(&stat, v1).or_else(|| count(&stat, v2)).unwrap_or(0));
+        Ok(Memory {
+            usage: figures.usage,
+            page_cache: of("total_cache", "file"),
+            programs: of("total_rss", "anon"),
+        })
+    }
+
+    /// How many of its processes the kernel killed for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        self.group.figures().map_or(0, |figures| figures.oom_kills)
+    }
+
+    /// The CPU time of what is in it.
+    pub fn cpu(&self) -> Cpu {
+        Cpu::of(&self.root, &self.group.pids().unwrap_or_default())
+    }
+
+    /// Kills what is in it and removes it.
+    ///
+    /// # Errors
+    /// Something cannot be killed: it waits in the kernel.
+    pub fn close(self) -> Result<()> {
+        drop(self.children);
+        self.group.remove()?;
+        drop(self.guard);
+        Ok(())
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Guard {
+    fn start(root: &Root, group: &Group) -> Result<Self> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", GUARD]).arg(root.path(group.dir()).join("cgroup.procs"));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let mut shell = command.spawn().map_err(on("start", "/bin/sh".as_ref()))?;
+        let input = shell.stdin.take();
+        Ok(Self { shell, input })
+    }
+
+    fn end(&mut self) {
+        drop(self.input.take());
+        let _ = self.shell.wait();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn temporary() -> Result<std::fs::File> {
+    Ok(tempfile::tempfile().map_err(on("make a file in", &std::env::temp_dir()))?)
+}
+
+fn text(mut file: std::fs::File) -> String {
+    use std::io::{Read, Seek};
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn failed(command: &Command, answer: &str) -> Error {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    Error::Cache { command, answer: answer.to_owned() }
+}

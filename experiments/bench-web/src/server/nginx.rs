@@ -1,0 +1,73 @@
+//! nginx: files by sendfile(2), in threads, so that who waits for the disk holds up nobody else.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use eke_bench_core::fault::Missing;
+
+use super::{Wish, clean, find, put};
+use crate::error::Result;
+
+/// For the report.
+pub(super) const ABOUT: &str =
+    "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
+
+pub(super) fn program() -> Result<PathBuf> {
+    find("nginx").ok_or_else(|| Missing::new("nginx", "this experiment needs", "nginx").into())
+}
+
+pub(super) fn command(wish: &Wish) -> Result<Command> {
+    let program = program()?;
+    let file = wish.own.join("nginx.conf");
+    put(&file, &config(wish))?;
+    let mut command = clean(&program);
+    command.arg("-e").arg("stderr").arg("-p").arg(wish.own).arg("-c").arg(file);
+    Ok(command)
+}
+
+/// The whole configuration. Its workers are root, as the mount is: they only listen on 127.0.0.1, and only read.
+fn config(wish: &Wish) -> String {
+    let Wish { content, own, port, connections } = wish;
+    let (content, own) = (content.display(), own.display());
+    let connections = connections + 64;
+    format!(
+        r#"daemon off;
+user root;
+worker_processes 2;
+pid {own}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections {connections}; }}
+http {{
+  access_log off;
+  default_type application/octet-stream;
+  sendfile on;
+  sendfile_max_chunk 1m;
+  aio threads;
+  tcp_nopush on;
+  keepalive_timeout 1h;
+  keepalive_requests 1000000000;
+  client_body_temp_path {own}/body;
+  proxy_temp_path {own}/proxy;
+  fastcgi_temp_path {own}/fastcgi;
+  uwsgi_temp_path {own}/uwsgi;
+  scgi_temp_path {own}/scgi;
+  server {{ listen 127.0.0.1:{port}; root "{content}"; }}
+}}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_serves_the_content_to_this_machine_only_and_writes_to_its_own_directory() {
+        let (content, own) = ("/run/eke/c".as_ref(), "/run/eke/o".as_ref());
+        let config = config(&Wish { content, own, port: 81, connections: 32 });
+        assert!(config.contains("listen 127.0.0.1:81; root \"/run/eke/c\";"), "{config}");
+        let paths = config.lines().filter(|l| l.contains("_path") || l.starts_with("pid"));
+        assert_eq!(paths.filter(|l| l.contains(" /run/eke/o/")).count(), 6);
+        assert_eq!(config.matches('{').count(), config.matches('}').count());
+    }
+}

@@ -1,0 +1,194 @@
+//! The content of `eke bench web` as images of real file systems, and a server with clients on them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+
+use eke_bench_web::content::{Content, Corpus, FileSystem, ensure};
+use eke_bench_web::disk::Disk;
+use eke_bench_web::plan::{Axis, Conditions, Variant};
+use eke_bench_web::{self as web, Bench, Options, Requests, ServerKind};
+use eke_linux::Root;
+use eke_model::units::Bytes;
+use eke_present::progress::Silent;
+use eke_results::report::Report;
+use eke_testkit::real::{SameDisks, lacking, no_program, skip};
+use twox_hash::XxHash64;
+
+const SYSTEMS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Erofs];
+/// 8.6 MB.
+const CLIENTS: u32 = 5;
+
+fn lacks(programs: &[&str]) -> Option<String> {
+    lacking(&["/dev/fuse", "/sys/fs/cgroup", "/dev/loop-control"]).or_else(|| no_program(programs))
+}
+
+/// Files to cut from: text that packs, and something that does not.
+fn corpus(dir: &Path) {
+    let mut noise: u32 = 1;
+    let mut next = || {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (noise >> 24) as u8
+    };
+    let put = |name: &str, bytes: &[u8]| {
+        let options = std::fs::OpenOptions::new().write(true).create_new(true).open(dir.join(name));
+        options.unwrap().write_all(bytes).unwrap();
+    };
+    let text: String = (0..60_000).map(|n| format!("line {n} of a text that packs well enough\n")).collect();
+    put("text", text.as_bytes());
+    put("noise", &(0..700_000).map(|_| next()).collect::<Vec<u8>>());
+}
+
+struct Place {
+    dir: tempfile::TempDir,
+    root: Root,
+    over: AtomicBool,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("corpus")).unwrap();
+        corpus(&dir.path().join("corpus"));
+        Self { dir, root: Root::host(), over: AtomicBool::new(false) }
+    }
+
+    fn corpus(&self) -> PathBuf {
+        self.dir.path().join("corpus")
+    }
+
+    /// Everything at one point, for a moment.
+    fn bench(&self, server: ServerKind, disk: Option<&str>) -> Bench<'_> {
+        let base = Conditions {
+            server,
+            memory: Bytes::mib(300),
+            clients: CLIENTS,
+            connections: 4,
+            requests: Requests::Zipf(0.8),
+            think: Duration::ZERO,
+            share: 50,
+            disk: disk.map(str::to_owned),
+        };
+        let options = Options {
+            quick: false,
+            repeats: 1,
+            base,
+            axes: vec![Axis::Base],
+            variants: vec![Variant::Ext4],
+            corpus: Some(self.corpus()),
+            warm_up: Duration::from_secs(1),
+            window: Duration::from_secs(2),
+        };
+        Bench {
+            root: &self.root,
+            program: PathBuf::from("/nonexistent/eke"),
+            cache: self.dir.path().join("cache"),
+            options,
+            command: String::new(),
+            progress: &Silent,
+            shutdown: &self.over,
+        }
+    }
+}
+
+/// Every file of the image has the bytes that were seen when it was made.
+fn check(root: &Root, content: &Content, fs: FileSystem) {
+    let disk = Disk::set(root, &content.image(fs), fs, None).unwrap();
+    for (spec, hash) in content.files.iter().zip(&content.seen.hashes) {
+        let bytes = std::fs::read(disk.dir().join(&spec.path)).unwrap();
+        assert_eq!(
+            (bytes.len() as u64, XxHash64::oneshot(0, &bytes)),
+            (spec.bytes, *hash),
+            "{fs:?} {spec:?}"
+        );
+    }
+    assert!(disk.reads().bytes > 1_000_000, "{fs:?}: {:?}", disk.reads());
+    disk.strike().unwrap();
+}
+
+#[test]
+fn every_image_has_the_same_bytes_and_is_made_once() {
+    if let Some(why) = lacks(&["mke2fs", "mkfs.btrfs", "mkfs.erofs"]) {
+        return skip("every_image_has_the_same_bytes", &why);
+    }
+    let _same = SameDisks::start();
+    let place = Place::new();
+    let bench = place.bench(ServerKind::Nginx, None);
+    let corpus = Corpus::find(Some(&place.corpus())).unwrap();
+    let content = ensure(&bench, &corpus, CLIENTS, &SYSTEMS).unwrap();
+    assert!(content.seen.ratio > 1.5 && content.seen.ratio < 20.0, "{}", content.seen.ratio);
+    for fs in SYSTEMS {
+        check(&place.root, &content, fs);
+    }
+    let packed = [FileSystem::Btrfs, FileSystem::Erofs].map(|fs| content.taken(fs).unwrap());
+    assert!(packed[1].0 < content.total() && packed[0].0 < content.total() * 2, "{packed:?}");
+
+    let made = |fs| content.image(fs).metadata().unwrap().modified().unwrap();
+    let before: Vec<SystemTime> = SYSTEMS.map(made).to_vec();
+    assert_eq!(ensure(&bench, &corpus, CLIENTS, &SYSTEMS).unwrap(), content);
+    assert_eq!(SYSTEMS.map(made).to_vec(), before);
+    let left = std::fs::read_dir(&bench.cache).unwrap().map(|e| e.unwrap().file_name());
+    let left: Vec<String> = left.map(|n| n.into_string().unwrap()).collect();
+    assert!(left.iter().all(|n| n.starts_with("web-")) && left.len() == 4, "{left:?}");
+}
+
+/// The one figure of this metric.
+fn figure(report: &Report, metric: &str) -> f64 {
+    let rows: Vec<_> = report.rows.iter().filter(|r| r.metric == metric).collect();
+    assert_eq!(rows.len(), 1, "{metric}: {:?}", report.rows);
+    rows[0].median
+}
+
+/// A run of ext4 has figures that fit each other.
+fn serve(server: ServerKind) {
+    let place = Place::new();
+    let report = web::run(&place.bench(server, Some("sd"))).unwrap();
+    let (throughput, answered) = (figure(&report, "throughput"), figure(&report, "answered requests"));
+    assert!(throughput > 0.1 && answered > 0.1, "{throughput} MB/s, {answered} /s");
+    assert!(figure(&report, "response time, 99th percentile") >= figure(&report, "response time, median"));
+    assert!(figure(&report, "page cache") > 1.0 && figure(&report, "CPU, system") > 0.0);
+    assert!((0.0..=100.0).contains(&figure(&report, "found in memory")));
+    let notes = report.notes.join("\n");
+    assert!(notes.contains("16 files") && notes.contains("each 32th"), "{notes}");
+}
+
+#[test]
+fn nginx_serves_whole_files_from_the_slow_disk() {
+    if let Some(why) = lacks(&["mke2fs", "nginx"]) {
+        return skip("nginx_serves_whole_files", &why);
+    }
+    let _same = SameDisks::start();
+    serve(ServerKind::Nginx);
+}
+
+#[test]
+fn tomcat_serves_whole_files_from_the_slow_disk() {
+    let tomcat = lacking(&["/usr/share/tomcat10/bin/bootstrap.jar"]);
+    if let Some(why) = lacks(&["mke2fs", "java"]).or(tomcat) {
+        return skip("tomcat_serves_whole_files", &why);
+    }
+    let _same = SameDisks::start();
+    serve(ServerKind::Tomcat);
+}
+
+#[test]
+fn a_signal_before_the_first_run_leaves_nothing() {
+    if let Some(why) = lacks(&["mke2fs", "nginx"]) {
+        return skip("a_signal_before_the_first_run", &why);
+    }
+    let _same = SameDisks::start();
+    let place = Place::new();
+    place.over.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = web::run(&place.bench(ServerKind::Nginx, Some("sd"))).unwrap_err();
+    assert!(matches!(error, web::Error::Interrupted), "{error}");
+    let left: Vec<_> = std::fs::read_dir(place.dir.path().join("cache")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,34 @@
+//! What every verb needs, and how it prints.
+
+use eke_linux::Root;
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::say;
+use serde::Serialize;
+
+/// What every verb needs.
+pub struct Context {
+    /// The machine.
+    pub root: Root,
+    /// Print JSON.
+    pub json: bool,
+}
+
+impl Context {
+    /// Prints a document as JSON, or as text by `show`.
+    pub fn print<T: Serialize>(&self, document: &T, show: impl FnOnce(&T)) -> Outcome<()> {
+        if self.json {
+            say!("{}", serde_json::to_string_pretty(document)?);
+        } else {
+            show(document);
+        }
+        Ok(())
+    }
+
+    /// Refuses users other than root, and says why root is needed.
+    pub fn need_root(&self, why: &str) -> Outcome<()> {
+        if rustix::process::geteuid().is_root() || !self.root.is_host() {
+            return Ok(());
+        }
+        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"))
+    }
+}

@@ -1,0 +1,41 @@
+//! `eke-bench lab session`: the driver of a session, a process in the box or in the small machine.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+
+use eke_bench_desktop::desktop::{self, User, place};
+use eke_bench_desktop::session::{End, Spec};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::stop;
+
+/// The verb. What a session came to is a result, whatever it is; only one that could not be held is a failure.
+pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
+    let spec = read(spec)?;
+    let stop = stop::on_signals()?;
+    if let Some(dir) = chroot {
+        place::enter(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+    }
+    if let Err(e) = place::lock_own_memory() {
+        eke_present::warn!("eke-bench lab session: its own memory may be pushed out too: {e}");
+    }
+    // Also in another root directory: the kernel goes to the program itself, not by its name.
+    let stressor = ["/proc/self/exe", "stressor"].map(OsString::from);
+    // A viewer reads what others wrote, and in a tree of its own it needs nothing that is root's.
+    let user = chroot.map(|_| User::NOBODY);
+    match desktop::run(&spec, &stressor, user, std::io::stdout(), &stop) {
+        End::Failed { why } => Err(Failure::new(Status::Failed, why)),
+        _ => Ok(Status::Done),
+    }
+}
+
+fn read(spec: &str) -> Outcome<Spec> {
+    let text = match (spec, spec.strip_prefix('@')) {
+        ("-", _) => std::io::read_to_string(std::io::stdin().lock().take(1 << 24))?,
+        (_, Some(file)) => std::fs::read_to_string(file)
+            .map_err(|e| Failure::new(Status::Usage, format!("cannot read {file}: {e}")))?,
+        _ => spec.to_owned(),
+    };
+    serde_json::from_str(&text)
+        .map_err(|e| Failure::new(Status::Usage, format!("this is not what a session can do: {e}")))
+}

@@ -1,0 +1,19 @@
+//! The JSON schemas of what `--json` prints, from the types themselves.
+
+use std::collections::BTreeMap;
+
+use eke_present::exit::{Outcome, Status};
+use eke_present::say;
+use schemars::schema_for;
+
+use crate::documents::Replay;
+
+/// One object of all.
+pub fn print() -> Outcome {
+    let all = BTreeMap::from([
+        ("bench", schema_for!(eke_results::report::Report)),
+        ("replay", schema_for!(Replay)),
+    ]);
+    say!("{}", serde_json::to_string_pretty(&all)?);
+    Ok(Status::Done)
+}

@@ -1,0 +1,3 @@
+//! Reports as text: pure.
+
+pub mod replay;

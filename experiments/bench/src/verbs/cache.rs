@@ -1,0 +1,162 @@
+//! `eke bench store`, `eke bench reads` and `eke bench trace`: what the cache does, without a slow disk.
+
+use std::time::Duration;
+
+use eke_bench_cache::{reads, store, trace};
+use eke_model::units::Bytes;
+use eke_present::command_line::{quoted, set, size};
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::programs;
+use eke_present::progress::Shown;
+use eke_present::stop;
+
+use super::files::{finish, refuse_existing};
+use super::line::failure;
+use crate::args::{ReadsBench, StoreBench, TraceBench};
+use crate::context::Context;
+
+/// How long a measurement takes if nothing is said, seconds.
+const SECONDS: f64 = 0.25;
+const SECONDS_IF_QUICK: f64 = 0.05;
+
+/// `eke bench store`.
+pub fn store(context: &Context, options: &StoreBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let stop = stop::on_signals()?;
+    let progress = Shown::on_terminal(context.json);
+    let surroundings = store::Bench {
+        root: &context.root,
+        options: asked(options),
+        command: store_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let report = store::run(&surroundings);
+    progress.end();
+    finish(context, &report.map_err(|e| failure(&e, e.is_usage()))?, &options.files)
+}
+
+/// `eke bench reads`.
+pub fn reads(context: &Context, options: &ReadsBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let seconds = reads_seconds(options);
+    let time = Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(60));
+    let time = time.ok_or_else(|| {
+        Failure::new(
+            Status::Usage,
+            format!("{seconds} seconds for each measurement: give more than 0, and at most 60"),
+        )
+    })?;
+    let stop = stop::on_signals()?;
+    let progress = Shown::on_terminal(context.json);
+    let (corpus, dir) = (options.corpus.clone(), options.dir.clone());
+    let report = reads::run(&reads::Bench {
+        root: &context.root,
+        options: reads::Options { corpus, dir, size: reads_size(options), time, quick: options.quick },
+        program: programs::beside("eke"),
+        command: reads_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    });
+    progress.end();
+    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
+}
+
+fn reads_seconds(options: &ReadsBench) -> f64 {
+    options.seconds.unwrap_or(if options.quick { 0.2 } else { 1.0 })
+}
+
+fn reads_size(options: &ReadsBench) -> Bytes {
+    options.size.unwrap_or(Bytes::mib(if options.quick { 64 } else { 256 }))
+}
+
+/// The command line that makes a result again.
+fn reads_command(options: &ReadsBench) -> String {
+    let mut words = vec!["eke bench reads".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
+    words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
+    words.push(format!("--size {} --seconds {}", size(reads_size(options)), reads_seconds(options)));
+    words.join(" ")
+}
+
+/// `eke bench trace`.
+pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    let stop = stop::on_signals()?;
+    let progress = Shown::on_terminal(context.json);
+    let surroundings = trace::Bench {
+        root: &context.root,
+        files: options.traces.clone(),
+        quick: options.quick,
+        command: trace_command(options),
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let report = trace::run(&surroundings);
+    progress.end();
+    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
+}
+
+fn asked(options: &StoreBench) -> store::Options {
+    let usual = store::Options::default();
+    store::Options {
+        corpus: options.corpus.clone(),
+        threads: options.threads.map_or(usual.threads, |threads| threads as usize),
+        seconds: seconds(options),
+        block: usize::try_from(options.block.0).unwrap_or(usize::MAX),
+        quick: options.quick,
+    }
+}
+
+fn seconds(options: &StoreBench) -> f64 {
+    options.seconds.unwrap_or(if options.quick { SECONDS_IF_QUICK } else { SECONDS })
+}
+
+/// The command line that makes a result again; as many threads as that machine has CPUs, unless some were asked for.
+fn store_command(options: &StoreBench) -> String {
+    let mut words = vec!["eke bench store".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
+    words.extend(options.threads.map(|threads| format!("--threads {threads}")));
+    words.push(format!("--seconds {} --block {}", seconds(options), size(options.block)));
+    words.join(" ")
+}
+
+fn trace_command(options: &TraceBench) -> String {
+    let mut words = vec!["eke bench trace".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.extend(options.traces.iter().map(|file| quoted(&file.to_string_lossy())));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::again::parsed;
+    use super::*;
+    use crate::args::Verb;
+
+    fn again(line: &str) -> String {
+        match parsed(line) {
+            Verb::Store(options) => store_command(&options),
+            Verb::Reads(options) => reads_command(&options),
+            Verb::Trace(options) => trace_command(&options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_same_again() {
+        let line = again("eke bench store --corpus ./files --quick --output a.json");
+        assert_eq!(line, "eke bench store --quick --corpus ./files --seconds 0.05 --block 64K");
+        assert_eq!(again(&line), line);
+        let line = again("eke bench store --threads 3 --block 131072 --seconds 1.5");
+        assert_eq!(line, "eke bench store --threads 3 --seconds 1.5 --block 128K");
+        let line = again("eke bench reads --quick --dir /srv");
+        assert_eq!(line, "eke bench reads --quick --dir /srv --size 64M --seconds 0.2");
+        assert_eq!(again(&line), line);
+        assert_eq!(again("eke bench trace a.csv --quick b"), "eke bench trace --quick a.csv b");
+    }
+}

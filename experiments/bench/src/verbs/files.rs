@@ -1,0 +1,55 @@
+//! Where a result goes.
+
+use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::{put, say};
+use eke_record::{Error, output};
+use eke_results::page::page;
+use eke_results::report::Report;
+
+use crate::args::Files;
+use crate::context::Context;
+
+/// An hour's experiment must not end with a file that cannot be written.
+pub fn refuse_existing(files: &Files) -> Outcome<()> {
+    for path in files.output.iter().chain(&files.html) {
+        output::may_write(path, files.force).map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// The table or the JSON, and the files.
+pub fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
+    // the table first: whatever happens to the files, the figures are seen
+    context.print(report, |r| put!("{r}"))?;
+    write(context, report, files)
+}
+
+/// The files, where there are to be some.
+pub fn write(context: &Context, report: &Report, files: &Files) -> Outcome {
+    let mut written = Vec::new();
+    if let Some(path) = &files.output {
+        written.push((path, serde_json::to_string_pretty(report)? + "\n"));
+    }
+    if let Some(path) = &files.html {
+        written.push((path, page(report)));
+    }
+    for (path, text) in &written {
+        output::write(path, text, files.force).map_err(failure)?;
+    }
+    if !context.json && !written.is_empty() {
+        say!("");
+        written.iter().for_each(|(path, _)| say!("Written: {}", path.display()));
+    }
+    Ok(Status::Done)
+}
+
+fn failure(error: Error) -> Failure {
+    let status = match &error {
+        Error::Exists(_) => Status::Usage,
+        Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Status::NotPermitted
+        }
+        _ => Status::Failed,
+    };
+    Failure::new(status, error.to_string())
+}

@@ -1,0 +1,56 @@
+//! The verbs: from words to an experiment's options, and from its report to files.
+
+mod agent;
+mod cache;
+mod files;
+mod io;
+mod line;
+mod link;
+mod memory;
+mod pages;
+mod replay;
+mod show;
+mod startup;
+mod web;
+
+use eke_linux::Root;
+use eke_present::exit::{Outcome, Status};
+
+use crate::args::{Args, Verb};
+use crate::context::Context;
+use crate::{lab, schema};
+
+/// Does what the arguments say.
+pub fn run(args: Args) -> Outcome {
+    let context = Context { root: Root::at(&args.root), json: args.json };
+    match args.verb {
+        Verb::Completions { shell } => pages::completions(shell),
+        Verb::Man { verb, directory } => pages::man(&verb, directory.as_deref()),
+        Verb::Schema => schema::print(),
+        Verb::Stressor { spec } => Ok(Status::Of(eke_sandbox::stressor::program(&spec))),
+        Verb::Lab(lab) => lab::run(&context, lab),
+        verb => experiment(&context, &verb),
+    }
+}
+
+fn experiment(context: &Context, verb: &Verb) -> Outcome {
+    match verb {
+        Verb::Replay(options) => replay::run(context, options),
+        Verb::Agent { seconds } => agent::run(context, *seconds),
+        Verb::Show(options) => show::run(context, options),
+        Verb::Store(options) => cache::store(context, options),
+        Verb::Reads(options) => cache::reads(context, options),
+        Verb::Trace(options) => cache::trace(context, options),
+        Verb::Web(options) => web::run(context, options),
+        Verb::Link(options) => link::run(context, options),
+        Verb::Startup(options) => startup::run(context, options),
+        Verb::Io(options) => io::run(context, options),
+        Verb::IoOverhead { seconds } => io::overhead(context, *seconds),
+        Verb::Paging(options) => memory::run(context, verb, options),
+        Verb::Switch(options) => memory::run(context, verb, options),
+        Verb::Capacity(options) => memory::run(context, verb, &options.experiment),
+        Verb::Completions { .. } | Verb::Man { .. } | Verb::Schema | Verb::Stressor { .. } | Verb::Lab(_) => {
+            Ok(Status::Done)
+        }
+    }
+}

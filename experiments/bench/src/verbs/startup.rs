@@ -1,0 +1,120 @@
+//! `eke bench startup`.
+
+use std::time::Duration;
+
+use eke_bench_core::stage;
+use eke_bench_startup::{self as startup, Bench, Error, Options};
+use eke_present::command_line::{list, quoted, set};
+use eke_present::exit::Outcome;
+use eke_present::progress::Shown;
+use eke_present::stop;
+
+use super::files::{finish, refuse_existing};
+use super::line::{failure, news};
+use crate::args::{NO_DISK, StartupBench};
+use crate::context::Context;
+
+/// The verb.
+pub fn run(context: &Context, options: &StartupBench) -> Outcome {
+    refuse_existing(&options.files)?;
+    context.need_root("an experiment makes a slow disk and mounts it anew for each run, which needs root")?;
+    let stop = stop::on_signals()?;
+    let progress = Shown::on_terminal(context.json);
+    let held = startup::run(&Bench {
+        root: &context.root,
+        program: std::env::current_exe()?,
+        cache: stage::default_cache().join("startup"),
+        options: asked(options),
+        command: command(options),
+        progress: &progress,
+        shutdown: &stop,
+    });
+    progress.end();
+    let held = news(held, &stop, Error::Interrupted);
+    let held = held.map_err(|e| failure(&e, matches!(e, Error::Usage(_))))?;
+    finish(context, &held, &options.files)
+}
+
+fn asked(options: &StartupBench) -> Options {
+    Options {
+        quick: options.quick,
+        repeats: repeats(options) as usize,
+        disks: disks(options).into_iter().map(|name| (name != NO_DISK).then_some(name)).collect(),
+        variants: options.variants.clone(),
+        programs: options.programs.clone(),
+        preload_cycle_s: options.preload_cycle,
+        patience: Duration::from_secs(options.patience),
+        documents: options.documents.clone(),
+        harm: !options.no_harm,
+        calls: !options.no_calls && !options.quick,
+        ten: !options.no_ten && !options.quick,
+        cost: !options.no_cost && !options.quick,
+    }
+}
+
+fn repeats(options: &StartupBench) -> u32 {
+    options.repeats.unwrap_or(if options.quick { 1 } else { 5 })
+}
+
+fn disks(options: &StartupBench) -> Vec<String> {
+    let words: &[&str] = match (options.disk.as_slice(), options.quick) {
+        ([], true) => &["sd"],
+        ([], false) => &["laptop", "sd", NO_DISK],
+        (named, _) => return named.to_vec(),
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The command line that makes a result again, with its defaults, which may change.
+fn command(options: &StartupBench) -> String {
+    let mut words = vec!["sudo eke bench startup".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.push(format!("--repeats {} --disk {}", repeats(options), disks(options).join(",")));
+    words.extend(list("--programs", options.programs.iter().map(|p| p.name)));
+    words.extend(list("--variants", options.variants.iter().map(|v| v.word())));
+    words.push(format!("--preload-cycle {} --patience {}", options.preload_cycle, options.patience));
+    words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
+    words.extend(set(&[
+        ("--no-harm", options.no_harm),
+        ("--no-calls", options.no_calls),
+        ("--no-ten", options.no_ten),
+        ("--no-cost", options.no_cost),
+    ]));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::again::{parsed, the_command_makes_the_same};
+    use super::*;
+    use crate::args::Verb as Which;
+
+    fn options(line: &str) -> StartupBench {
+        match parsed(line) {
+            Which::Startup(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_makes_the_same_again() {
+        let lines = [
+            "eke bench startup",
+            "eke bench startup --quick --documents /a/b",
+            "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --no-cost --repeats 2",
+        ];
+        the_command_makes_the_same(&lines, options, asked, command);
+    }
+
+    #[test]
+    fn quick_is_one_disk_once_and_without_what_takes_long() {
+        let quick = asked(&options("eke bench startup --quick"));
+        assert_eq!(
+            (quick.repeats, quick.disks, quick.calls, quick.ten),
+            (1, vec![Some("sd".to_owned())], false, false)
+        );
+        let full = asked(&options("eke bench startup"));
+        assert_eq!((full.repeats, full.disks.len(), full.disks.last()), (5, 3, Some(&None)));
+        assert!(full.harm && full.calls && full.ten);
+    }
+}

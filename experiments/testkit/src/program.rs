@@ -1,0 +1,103 @@
+//! Programs that tests run, and what they print.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "functions of tests, which fail by it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What a program printed, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// The exit status; `None` after a signal.
+    pub status: Option<i32>,
+}
+
+impl Ran {
+    /// All three, for a snapshot.
+    pub fn shown(&self) -> String {
+        format!(
+            "{}--- stderr\n{}--- status {}",
+            self.stdout,
+            self.stderr,
+            self.status.map_or("none".into(), |s| s.to_string())
+        )
+    }
+
+    /// Standard output as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {}{}", self.stdout, self.stderr))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(o: Output) -> Self {
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        Self { stdout: text(&o.stdout), stderr: text(&o.stderr), status: o.status.code() }
+    }
+}
+
+/// Runs a command to its end.
+pub fn ran(command: &mut Command) -> Ran {
+    command.stdin(Stdio::null()).output().expect("the command starts").into()
+}
+
+/// The browser of the tests of pages.
+pub const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// A page in a headless browser of its own, whose console comes on standard error.
+pub fn chromium(page: &Path, args: &[&str]) -> Ran {
+    let profile = tempfile::tempdir().expect("a temporary directory");
+    let mut browser = Command::new(CHROMIUM);
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
+    browser.args(["--enable-logging=stderr", "--v=0"]).args(args);
+    browser.arg(format!("--user-data-dir={}", profile.path().display()));
+    browser.arg(format!("file://{}", page.display())).stdin(Stdio::null());
+    browser.output().expect("chromium starts").into()
+}
+
+/// Does this test run as root?
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Builds packages with cargo, in the profile of the program `beside` and into its directory.
+pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
+    let mut build = Command::new(cargo);
+    build.arg("build").args(what).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    if beside.parent().is_some_and(|d| d.ends_with("release")) {
+        build.arg("--release");
+    }
+    assert!(build.status().expect("cargo runs").success(), "{what:?} does not build");
+}
+
+/// Everything that eke may change, as text.
+pub fn machine() -> String {
+    let mut out = String::new();
+    let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
+    for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
+        out += &format!("{file}: {}", read(file.as_ref()));
+    }
+    for dir in ["/sys/module/zswap/parameters", "/sys/block"] {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        entries.sort();
+        for entry in entries {
+            out += &format!("{}: {}\n", entry.display(), read(&entry).trim());
+        }
+    }
+    let mounts = read("/proc/mounts".as_ref());
+    // Used shrinks and grows by itself
+    let swaps: Vec<String> = read("/proc/swaps".as_ref())
+        .lines()
+        .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+        .collect();
+    // A slow disk of the lab's or a cache of another test's may come and go beside a test.
+    let comes_and_goes = |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ");
+    let mounts: Vec<&str> = mounts.lines().filter(|l| !comes_and_goes(l)).collect();
+    out + &swaps.join("\n") + "\n" + &mounts.join("\n")
+}
