@@ -8,7 +8,6 @@
 //! - [`predict`]: which programs start next
 //! - [`choose`]: what is read before, within a budget
 //! - [`trace_text`]: what happened, as the text of a trace
-//! - [`random`]: numbers of a seed
 //! - [`source`]: how launches are seen
 //!
 //! # Design
@@ -28,7 +27,6 @@ pub mod learn;
 pub mod pages;
 pub mod predict;
 pub mod program;
-pub mod random;
 pub mod source;
 pub mod trace_text;
 

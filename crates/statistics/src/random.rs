@@ -9,6 +9,12 @@ pub struct Random {
     state: u64,
 }
 
+/// The next number of a stream whose state the caller keeps.
+pub fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(STEP);
+    mix(*state)
+}
+
 /// The number at this index of the stream of `seed`.
 pub fn at(seed: u64, index: u64) -> u64 {
     mix(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
@@ -39,8 +45,7 @@ impl Random {
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(STEP);
-        mix(self.state)
+        next(&mut self.state)
     }
 
     /// One from 0 on below `end`; 0 where that is 0. The bias is below `end` / 2^64.

@@ -1,25 +1,17 @@
 //! Requests by law instead of by recording. All of them are the same for the same seed.
 
+use eke_statistics::Random;
+
 use crate::Request;
 
-/// The next number of SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA '14).
+/// The next number of a stream whose state the caller keeps.
 pub fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// A number in 0..1.
-fn next_share(state: &mut u64) -> f64 {
-    (next_random(state) >> 11) as f64 / (1u64 << 53) as f64
+    eke_statistics::random::next(state)
 }
 
 /// What a key weighs: the same each time, a quarter to three quarters of 64 KiB.
 fn weight(key: u64) -> u32 {
-    let mut state = key;
-    16384 + (next_random(&mut state) % 32768) as u32
+    16384 + Random::new(key).below(32768) as u32
 }
 
 fn request(key: u64) -> Request {
@@ -31,7 +23,7 @@ fn request(key: u64) -> Request {
 pub struct Zipf {
     /// The share of requests for this key and those before it.
     upto: Vec<f64>,
-    state: u64,
+    random: Random,
 }
 
 impl Zipf {
@@ -44,7 +36,7 @@ impl Zipf {
         });
         let mut upto: Vec<f64> = sums.collect();
         upto.iter_mut().for_each(|sum| *sum /= total);
-        Self { upto, state: seed }
+        Self { upto, random: Random::new(seed) }
     }
 }
 
@@ -52,7 +44,7 @@ impl Iterator for Zipf {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
-        let share = next_share(&mut self.state);
+        let share = self.random.share();
         let key = self.upto.partition_point(|&upto| upto < share);
         Some(request(key as u64))
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use eke_statistics::Random;
 use rustix::io::Errno;
 
 use super::model::Request;
@@ -18,7 +19,7 @@ pub(super) struct Faults {
 struct Chance {
     probability: f64,
     errno: Errno,
-    state: u64,
+    random: Random,
 }
 
 impl Faults {
@@ -29,7 +30,7 @@ impl Faults {
 
     /// Each request fails with `probability`.
     pub(super) fn chance(&mut self, probability: f64, seed: u64, errno: Errno) {
-        self.chance = Some(Chance { probability, errno, state: seed });
+        self.chance = Some(Chance { probability, errno, random: Random::new(seed) });
     }
 
     /// Does this one fail, and with what? A flush touches no range.
@@ -44,17 +45,8 @@ impl Faults {
 
 impl Chance {
     fn strike(&mut self) -> Option<Errno> {
-        // 53 bits: as many as an f64 between 0 and 1 has
-        let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let share = self.random.share();
         (share < self.probability).then_some(self.errno)
-    }
-
-    /// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

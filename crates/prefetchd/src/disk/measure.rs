@@ -246,10 +246,9 @@ fn gain(alone_s: f64, at_once_s: f64) -> f64 {
     if at_once_s > 0.0 { (most * alone_s / at_once_s).min(most) } else { 1.0 }
 }
 
+/// 0 without samples.
 fn median(seconds: &[f64]) -> f64 {
-    let mut sorted = seconds.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    eke_statistics::median(seconds).unwrap_or(0.0)
 }
 
 #[cfg(test)]

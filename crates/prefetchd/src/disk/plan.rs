@@ -1,6 +1,6 @@
 //! Where a measurement reads.
 
-use eke_prefetch_model::random::Random;
+use eke_statistics::Random;
 
 /// Bytes of a random read, and what offsets and lengths of direct I/O are multiples of: no disk has larger sectors.
 pub const SMALL_BYTES: u64 = 4096;

@@ -10,7 +10,7 @@
 use crate::predict::{Maps, MapsBuilder};
 use eke_prefetch_model::pages::{PAGE_BYTES, Span};
 use eke_prefetch_model::program::ProgramId;
-use eke_prefetch_model::random::Random;
+use eke_statistics::Random;
 
 const KIB: f64 = 1024.0;
 

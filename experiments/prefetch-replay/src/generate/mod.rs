@@ -20,7 +20,7 @@ use super::trace::Trace;
 use crate::predict::MapsBuilder;
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
-use eke_prefetch_model::random::Random;
+use eke_statistics::Random;
 
 const DAY_S: f64 = 86_400.0;
 

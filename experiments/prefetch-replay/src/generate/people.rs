@@ -13,7 +13,7 @@ use super::files::{Desktop, WITH_SESSION};
 use super::{DAY_S, Happened};
 use eke_prefetch_model::happened::Event;
 use eke_prefetch_model::program::ProgramId;
-use eke_prefetch_model::random::Random;
+use eke_statistics::Random;
 
 /// The most a session may last: from when to when.
 pub struct Session {
