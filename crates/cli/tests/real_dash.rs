@@ -44,7 +44,7 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     };
     assert_eq!(sample("eke_cache_serving", ""), Some(1.0));
     let read = |from: &str| sample("eke_cache_read_bytes_total", &format!(",from=\"{from}\"")).unwrap();
-    wait_for("what was read to be counted", || read("store") + read("below") >= 900_000.0);
+    wait_for("what was read to be counted", || read("store") + read("backing") >= 900_000.0);
     assert!(sample("eke_cache_memory_limit_bytes", "").unwrap() <= f64::from(64 << 20));
 
     let history = environment.text("history.db");

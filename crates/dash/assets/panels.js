@@ -31,13 +31,13 @@ export const PANELS = [
   {
     id: "tiers", title: "Cache tiers", unit: "bytesPerSecond",
     note: "Reads of your mounted caches that the kernel's page cache did not have: answered from compressed memory, or read from the disk.",
-    lines: [["from_store", "from compressed memory"], ["from_below", "from the disk"]],
+    lines: [["from_store", "from compressed memory"], ["from_backing", "from the disk"]],
     none: "No compressed page cache of yours is mounted: eke cache mount DIRECTORY.",
   },
   {
     id: "launches", title: "Launches", unit: "perMinute",
     note: "Starts of programs, and those of programs whose files had been read before.",
-    lines: [["launches", "seen"], ["foreseen", "foreseen"]],
+    lines: [["launches", "seen"], ["predicted", "predicted"]],
     none: "Prefetch is off: enabled = true below [prefetch] in /etc/eke/eke.toml, then sudo eke up.",
   },
   {

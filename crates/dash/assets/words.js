@@ -48,9 +48,9 @@ function cacheTile(c) {
 }
 
 function prefetchTile(p) {
-  if (!p) return ["Launches foreseen", "–", "prefetch is off"];
+  if (!p) return ["Launches predicted", "–", "prefetch is off"];
   const more = p.off ? `reads nothing ahead now: ${p.off}` : `${p.programs} programs known; ${bytes(p.ahead)} read ahead, ${bytes(p.used)} of it used`;
-  return ["Launches foreseen", `${p.foreseen} of ${p.launches}`, more];
+  return ["Launches predicted", `${p.predicted} of ${p.launches}`, more];
 }
 
 /** The tiles as elements, made once and then only filled. */

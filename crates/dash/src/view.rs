@@ -38,14 +38,14 @@ pub struct Caches {
     pub memory: Bytes,
     /// What is held of files, uncompressed.
     pub files: Bytes,
-    /// Blocks asked for and held.
+    /// Blocks that were requested and cached.
     pub hits: u64,
-    /// Blocks asked for and not held.
+    /// Blocks that were requested and not cached.
     pub misses: u64,
     /// Bytes answered from the stores.
     pub from_store: Bytes,
-    /// Bytes read from the disks below.
-    pub from_below: Bytes,
+    /// Bytes read from the backing file systems.
+    pub from_backing: Bytes,
 }
 
 /// What `eke up` applied.

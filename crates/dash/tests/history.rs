@@ -53,14 +53,14 @@ fn view(free: u64) -> View {
     };
     let prefetch = PrefetchState {
         launches: free / 3,
-        foreseen: free / 7,
+        predicted: free / 7,
         ahead: Bytes(free * 999),
         used: Bytes(free * 333),
         at_exec: Bytes(free * 111),
         ..PrefetchState::default()
     };
     let caches =
-        Caches { from_store: Bytes(free * 9_973), from_below: Bytes(free * 997), ..Caches::default() };
+        Caches { from_store: Bytes(free * 9_973), from_backing: Bytes(free * 997), ..Caches::default() };
     let snapshot = Snapshot { machine, model, prefetch: Some(prefetch), ..Snapshot::default() };
     View { snapshot, caches: Some(caches), ..View::default() }
 }

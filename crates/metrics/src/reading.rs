@@ -22,27 +22,27 @@ pub struct Cache {
     pub serving: bool,
     /// Memory that the store holds now.
     pub memory: Bytes,
-    /// The most that it may hold now.
+    /// The store's memory limit now.
     pub limit: Bytes,
     /// What is remembered of files besides their blocks.
     pub tables: Bytes,
     /// What the blocks held are in their files.
     pub raw: Bytes,
-    /// Blocks asked for and held.
+    /// Blocks that were requested and cached.
     pub hits: u64,
-    /// Blocks asked for and not held.
+    /// Blocks that were requested and not cached.
     pub misses: u64,
     /// Bytes answered from the store.
     pub from_store: Bytes,
-    /// Bytes read from the disk below.
-    pub from_below: Bytes,
-    /// Bytes written to the disk below.
+    /// Bytes read from the backing file system.
+    pub from_backing: Bytes,
+    /// Bytes written to the backing file system.
     pub written: Bytes,
     /// Running cost of a block from the store; `None` before the first.
     pub store_cost: Option<Nanos>,
-    /// Running cost of a block from below; `None` before the first.
-    pub below_cost: Option<Nanos>,
-    /// How often a worker died and was followed by another.
+    /// Running cost of a block from the backing file system; `None` before the first.
+    pub backing_cost: Option<Nanos>,
+    /// Workers that were restarted.
     pub restarts: u64,
 }
 

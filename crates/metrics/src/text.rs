@@ -150,7 +150,7 @@ pub(crate) mod tests {
         let cache = Cache {
             place: "/srv/a \"b\"\\\n".into(),
             store_cost: Some(Nanos(54_000)),
-            below_cost: Some(Nanos(6_000_000)),
+            backing_cost: Some(Nanos(6_000_000)),
             ..Cache::default()
         };
         Reading { snapshot, caches: vec![cache] }

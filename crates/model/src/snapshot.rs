@@ -71,7 +71,7 @@ pub struct PrefetchState {
     /// Of these, those that were learned from.
     pub learned: u64,
     /// Launches of programs that had been read in before.
-    pub foreseen: u64,
+    pub predicted: u64,
     /// Bytes read ahead by prediction.
     pub ahead: Bytes,
     /// Of these, those that a launch used within the time for which they were read.

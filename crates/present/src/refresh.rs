@@ -29,34 +29,34 @@ pub struct Cache {
     /// Where it is, fit for a terminal.
     pub place: String,
     /// Its figures, or why there are none.
-    pub figures: Result<CacheFigures, String>,
+    pub figures: Result<CacheStats, String>,
 }
 
 /// What a mount's store holds and answered. Counts begin anew with each worker.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CacheFigures {
+pub struct CacheStats {
     /// Memory held.
     pub held: Bytes,
     /// The most that it may hold now.
     pub limit: Bytes,
     /// What is held, as it is in the files.
     pub raw: Bytes,
-    /// Blocks asked for and held.
+    /// Blocks that were requested and cached.
     pub hits: u64,
-    /// Blocks asked for and not held.
+    /// Blocks that were requested and not cached.
     pub misses: u64,
-    /// Blocks held packed by the fast codec.
+    /// Blocks compressed by the fast codec.
     pub fast: u64,
-    /// Blocks held packed by the dense codec.
-    pub dense: u64,
-    /// Blocks held as they are, and those that are all zero.
+    /// Blocks recompressed by the codec of a higher ratio.
+    pub recompressed: u64,
+    /// Blocks that are stored uncompressed, and those that are all zero.
     pub plain: u64,
     /// Bytes answered from memory.
     pub from_store: Bytes,
-    /// Bytes read from the disk below.
-    pub from_below: Bytes,
+    /// Bytes read from the backing file system.
+    pub from_backing: Bytes,
     /// Running cost of a block from memory.
     pub store_cost: Option<Nanos>,
-    /// Running cost of a block from below.
-    pub below_cost: Option<Nanos>,
+    /// Running cost of a block from the backing file system.
+    pub backing_cost: Option<Nanos>,
 }

@@ -3,7 +3,7 @@
 use eke_model::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
 use eke_model::units::{Bytes, MIB, Nanos};
 
-use crate::refresh::{Cache, CacheFigures, Refresh};
+use crate::refresh::{Cache, CacheStats, Refresh};
 use crate::words::percent;
 
 /// One remedy.
@@ -92,9 +92,9 @@ fn cache(caches: &[Cache]) -> Remedy {
     if caches.is_empty() {
         return off("cache", "off: nothing is mounted (eke cache mount DIR)");
     }
-    let all: Vec<&CacheFigures> = caches.iter().filter_map(|c| c.figures.as_ref().ok()).collect();
-    let sum = |of: fn(&CacheFigures) -> u64| all.iter().map(|f| of(f)).sum::<u64>();
-    let (store, below) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_below.0)));
+    let all: Vec<&CacheStats> = caches.iter().filter_map(|c| c.figures.as_ref().ok()).collect();
+    let sum = |of: fn(&CacheStats) -> u64| all.iter().map(|f| of(f)).sum::<u64>();
+    let (store, below) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_backing.0)));
     let gained = match hit_rate(sum(|f| f.hits), sum(|f| f.misses)) {
         Some(rate) => format!("{} hits: {store} RAM, {below} disk", percent(rate)),
         None if all.is_empty() => "unknown: see below, or eke cache status".into(),
@@ -117,13 +117,13 @@ fn mount(cache: &Cache) -> String {
     let rate =
         hit_rate(f.hits, f.misses).map_or("no reads yet".to_owned(), |r| format!("{} hits", percent(r)));
     format!(
-        "{}: {rate}; blocks {} fast, {} dense, {} as they are; a hit {}, a miss {}",
+        "{}: {rate}; blocks {} fast, {} recompressed, {} uncompressed; a hit {}, a miss {}",
         cache.place,
         f.fast,
-        f.dense,
+        f.recompressed,
         f.plain,
         cost(f.store_cost),
-        cost(f.below_cost)
+        cost(f.backing_cost)
     )
 }
 
@@ -132,7 +132,7 @@ fn prefetch(state: Option<&PrefetchState>) -> Remedy {
     let unused = p.ahead.saturating_sub(p.used);
     Remedy {
         name: "prefetch",
-        gained: format!("{} of {} starts foreseen, {} used", p.foreseen, p.launches, p.used),
+        gained: format!("{} of {} starts predicted, {} used", p.predicted, p.launches, p.used),
         cost: format!("{unused} not used (yet)"),
         details: prefetch_details(p),
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_hits_of_all_mounts_are_one_rate() {
         let figures =
-            |hits, misses| CacheFigures { hits, misses, held: Bytes::mib(10), ..CacheFigures::default() };
+            |hits, misses| CacheStats { hits, misses, held: Bytes::mib(10), ..CacheStats::default() };
         let caches = vec![
             Cache { place: "/a".into(), figures: Ok(figures(30, 10)) },
             Cache { place: "/b".into(), figures: Ok(figures(60, 0)) },

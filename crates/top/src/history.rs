@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use eke_model::sample::Pressure;
 
-use eke_present::refresh::{CacheFigures, Refresh};
+use eke_present::refresh::{CacheStats, Refresh};
 use eke_present::words::percent;
 
 /// How many are kept: more than any screen is wide.
@@ -84,7 +84,7 @@ impl Point {
 
 /// The share of the blocks asked for between two looks that were held. A worker that was followed by another begins at nothing.
 fn hits(now: &Refresh, before: Option<&Refresh>) -> Option<f64> {
-    let sum = |look: &Refresh, of: fn(&CacheFigures) -> u64| {
+    let sum = |look: &Refresh, of: fn(&CacheStats) -> u64| {
         look.caches.iter().filter_map(|c| c.figures.as_ref().ok()).map(of).sum::<u64>()
     };
     let since = |of| sum(now, of).checked_sub(before.map_or(0, |b| sum(b, of)));
@@ -130,7 +130,7 @@ mod tests {
     use eke_present::refresh::Cache;
 
     fn with_hits(hits: u64, misses: u64) -> Refresh {
-        let figures = CacheFigures { hits, misses, ..CacheFigures::default() };
+        let figures = CacheStats { hits, misses, ..CacheStats::default() };
         Refresh { caches: vec![Cache { place: "/a".into(), figures: Ok(figures) }], ..Refresh::default() }
     }
 

@@ -1,7 +1,7 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
 use eke_cache_mounts::status::Figures;
-use eke_present::refresh::{Cache as Mount, CacheFigures, Reads, Refresh};
+use eke_present::refresh::{Cache as Mount, CacheStats, Reads, Refresh};
 
 use crate::documents::{Cache, Status};
 
@@ -28,20 +28,20 @@ fn mount(cache: &Cache) -> Mount {
     }
 }
 
-fn figures(f: &Figures) -> CacheFigures {
+fn figures(f: &Figures) -> CacheStats {
     let (s, t) = (&f.store, &f.tier);
-    CacheFigures {
+    CacheStats {
         held: s.held,
         limit: s.limit,
         raw: s.raw,
         hits: s.hits,
         misses: s.misses,
         fast: s.fast,
-        dense: s.dense,
+        recompressed: s.dense,
         plain: s.uncompressed + s.zero,
         from_store: t.from_store,
-        from_below: t.from_below,
+        from_backing: t.from_below,
         store_cost: t.store_cost_ns,
-        below_cost: t.below_cost_ns,
+        backing_cost: t.below_cost_ns,
     }
 }

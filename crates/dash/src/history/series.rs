@@ -53,14 +53,14 @@ pub const SERIES: [Series; COUNT] = [
     Series { key: "major_faults", get: |s| Some(s.now.snapshot.model.major_faults_per_s) },
     Series { key: "kswapd", get: |s| Some(100.0 * s.now.snapshot.model.kswapd_cpu_share) },
     Series { key: "from_store", get: |s| rate(s, |v| Some(v.caches?.from_store.0)) },
-    Series { key: "from_below", get: |s| rate(s, |v| Some(v.caches?.from_below.0)) },
+    Series { key: "from_backing", get: |s| rate(s, |v| Some(v.caches?.from_backing.0)) },
     Series {
         key: "launches",
         get: |s| rate(s, |v| Some(v.snapshot.prefetch.as_ref()?.launches)).map(by_minute),
     },
     Series {
-        key: "foreseen",
-        get: |s| rate(s, |v| Some(v.snapshot.prefetch.as_ref()?.foreseen)).map(by_minute),
+        key: "predicted",
+        get: |s| rate(s, |v| Some(v.snapshot.prefetch.as_ref()?.predicted)).map(by_minute),
     },
     Series { key: "ahead", get: |s| rate(s, |v| Some(v.snapshot.prefetch.as_ref()?.ahead.0)) },
     Series { key: "used", get: |s| rate(s, |v| Some(v.snapshot.prefetch.as_ref()?.used.0)) },

@@ -11,19 +11,19 @@ pub const METRICS: [Metric; 6] = [
         kind: Kind::Info,
         unit: "",
         labels: &["version"],
-        help: "The version of the program that gives these metrics.",
+        help: "Version of the program that exports these metrics.",
         get: |_| vec![Sample::of("version", env!("CARGO_PKG_VERSION"), 1.0)],
     },
     Metric::gauge(
         "eke_agent_up",
         "",
-        "1 where the agent answers; 0 where the machine was read without it, so that rates are about half a second.",
+        "1 where the agent answers, else 0. Without the agent rates are over half a second.",
         |r| one(f64::from(u8::from(r.snapshot.agent.is_some()))),
     ),
     Metric::gauge(
         "eke_agent_uptime_seconds",
         "seconds",
-        "Since the agent started. Absent without an agent.",
+        "Seconds since the agent started. Absent without an agent.",
         |r| of(r, |a| a.up_s as f64),
     ),
     Metric::gauge(
@@ -41,7 +41,7 @@ pub const METRICS: [Metric; 6] = [
     Metric::gauge(
         "eke_last_event_timestamp_seconds",
         "seconds",
-        "When the agent last did or noticed something, in seconds since 1970. Absent before that.",
+        "Time of the agent's last event in seconds since 1970. Absent before the first.",
         |r| maybe(r.snapshot.events.last().map(|e| e.unix_s as f64)),
     ),
 ];

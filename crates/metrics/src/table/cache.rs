@@ -13,58 +13,58 @@ pub const METRICS: [Metric; 11] = [
         |r| each(r, |c| f64::from(u8::from(c.serving))),
     )
     .by(PLACE),
-    Metric::gauge("eke_cache_memory_bytes", "bytes", "Memory that the store holds.", |r| {
+    Metric::gauge("eke_cache_memory_bytes", "bytes", "Memory in use by the store.", |r| {
         each(r, |c| c.memory.0 as f64)
     })
     .by(PLACE),
-    Metric::gauge("eke_cache_memory_limit_bytes", "bytes", "The most that it may hold now.", |r| {
+    Metric::gauge("eke_cache_memory_limit_bytes", "bytes", "The store's memory limit now.", |r| {
         each(r, |c| c.limit.0 as f64)
     })
     .by(PLACE),
     Metric::gauge(
         "eke_cache_tables_bytes",
         "bytes",
-        "Memory of what is remembered of files besides their blocks; within the memory asked for.",
+        "Memory for metadata of files. Part of the requested memory.",
         |r| each(r, |c| c.tables.0 as f64),
     )
     .by(PLACE),
     Metric::gauge(
         "eke_cache_files_bytes",
         "bytes",
-        "What it holds of files, by its size before compression.",
+        "Size of the cached data before compression.",
         |r| each(r, |c| c.raw.0 as f64),
     )
     .by(PLACE),
-    Metric::counter("eke_cache_hits", "", "Blocks asked for and held; begins anew with each worker.", |r| {
+    Metric::counter("eke_cache_hits", "", "Block lookups that hit. Starts at 0 with each worker.", |r| {
         each(r, |c| c.hits as f64)
     })
     .by(PLACE),
     Metric::counter(
         "eke_cache_misses",
         "",
-        "Blocks asked for and not held; begins anew with each worker.",
+        "Block lookups that missed. Starts at 0 with each worker.",
         |r| each(r, |c| c.misses as f64),
     )
     .by(PLACE),
     Metric::counter(
         "eke_cache_read_bytes",
         "bytes",
-        "What readers got from the store, and what was read from the disk below.",
-        |r| by_source(r, |c| [Some(c.from_store.0 as f64), Some(c.from_below.0 as f64)]),
+        "Bytes that reads took from the store and from the backing file system.",
+        |r| by_source(r, |c| [Some(c.from_store.0 as f64), Some(c.from_backing.0 as f64)]),
     )
     .by(&["place", "from"]),
-    Metric::counter("eke_cache_written_bytes", "bytes", "What was written to the disk below.", |r| {
+    Metric::counter("eke_cache_written_bytes", "bytes", "Bytes written to the backing file system.", |r| {
         each(r, |c| c.written.0 as f64)
     })
     .by(PLACE),
     Metric::gauge(
         "eke_cache_block_seconds",
         "seconds",
-        "Running cost of a block from the store and from the disk below. Absent before the first.",
-        |r| by_source(r, |c| [c.store_cost.map(Nanos::seconds), c.below_cost.map(Nanos::seconds)]),
+        "Running mean cost of a block from the store and from the backing file system. Absent before the first block.",
+        |r| by_source(r, |c| [c.store_cost.map(Nanos::seconds), c.backing_cost.map(Nanos::seconds)]),
     )
     .by(&["place", "from"]),
-    Metric::counter("eke_cache_restarts", "", "How often a worker died and was followed by another.", |r| {
+    Metric::counter("eke_cache_restarts", "", "Workers that were restarted.", |r| {
         each(r, |c| c.restarts as f64)
     })
     .by(PLACE),
@@ -78,7 +78,7 @@ fn each(reading: &Reading, value: fn(&Cache) -> f64) -> Vec<Sample> {
 
 fn by_source(reading: &Reading, values: fn(&Cache) -> [Option<f64>; 2]) -> Vec<Sample> {
     let samples = reading.caches.iter().flat_map(|c| {
-        let named = ["store", "below"].into_iter().zip(values(c));
+        let named = ["store", "backing"].into_iter().zip(values(c));
         named.filter_map(|(from, v)| Some(Sample::of("place", c.place.clone(), v?).and("from", from)))
     });
     samples.collect()

@@ -12,7 +12,7 @@ pub const METRICS: [Metric; 4] = [
         kind: Kind::Histogram,
         unit: "seconds",
         labels: &["operation"],
-        help: "How long requests took that disks completed since eke-io began (read, write, discard, flush), all disks together but those in memory. Brought up to date every 10 s. Absent where eke-io does not run (sudo eke up --govern-io); without BPF only averages are known, and the one bucket is that of all.",
+        help: "Latency of completed disk requests (read, write, discard, flush) since eke-io started, over all disks but those in memory. Updated every 10 s. Absent unless eke-io runs (sudo eke up --govern-io). Without BPF only averages are known: the one bucket holds all requests.",
         get: |r| {
             let all = r.snapshot.io.iter().flat_map(|io| &io.latencies);
             all.flat_map(|l| histogram::samples("operation", &l.operation, &l.all)).collect()
@@ -21,16 +21,16 @@ pub const METRICS: [Metric; 4] = [
     Metric::gauge(
         "eke_io_governed_disks",
         "",
-        "Disks whose writers are held back when reads wait for too long.",
+        "Disks whose writers eke-io throttles when reads wait too long.",
         |r| of(r, |io| io.disks.len() as f64),
     ),
     Metric::gauge(
-        "eke_io_turned_settings",
+        "eke_io_changed_settings",
         "",
-        "Settings of disks that are turned now to hold writers back.",
+        "Disk settings that are changed now to throttle writers.",
         |r| of(r, |io| io.disks.iter().map(|disk| disk.turned.len()).sum::<usize>() as f64),
     ),
-    Metric::counter("eke_io_changes", "", "Changes of such settings since eke-io began.", |r| {
+    Metric::counter("eke_io_changes", "", "Changes of such settings since eke-io started.", |r| {
         of(r, |io| io.changes as f64)
     }),
 ];

@@ -14,7 +14,7 @@ pub const METRICS: [Metric; 10] = [
     Metric::gauge(
         "eke_available_bytes",
         "bytes",
-        "What new programs can have without swapping, by the kernel's estimate.",
+        "RAM available to new programs without swapping, as the kernel estimates it.",
         |r| bytes(r.snapshot.model.available),
     ),
     Metric::gauge(

@@ -9,31 +9,28 @@ pub const METRICS: [Metric; 8] = [
     Metric::gauge(
         "eke_prefetch_reading_ahead",
         "",
-        "1 while files may be read ahead of starts, 0 while there is a reason not to (eke status says it).",
+        "1 while eke-prefetch may read files ahead of starts, else 0 (eke status shows the reason).",
         |r| of(r, |p| f64::from(u8::from(p.off.is_none()))),
     ),
-    Metric::gauge("eke_prefetch_programs", "", "Programs of which it is known what they read.", |r| {
+    Metric::gauge("eke_prefetch_programs", "", "Programs with a known set of pages.", |r| {
         of(r, |p| p.programs as f64)
     }),
-    Metric::counter("eke_prefetch_launches", "", "Starts of programs that were seen.", |r| {
+    Metric::counter("eke_prefetch_launches", "", "Program starts that eke-prefetch saw.", |r| {
         of(r, |p| p.launches as f64)
     }),
-    Metric::counter("eke_prefetch_learned", "", "Starts that were learned from.", |r| {
+    Metric::counter("eke_prefetch_learned", "", "Program starts that eke-prefetch learned from.", |r| {
         of(r, |p| p.learned as f64)
     }),
-    Metric::counter("eke_prefetch_foreseen", "", "Starts of programs that had been read in before.", |r| {
-        of(r, |p| p.foreseen as f64)
+    Metric::counter("eke_prefetch_predicted", "", "Program starts that eke-prefetch predicted.", |r| {
+        of(r, |p| p.predicted as f64)
     }),
-    Metric::counter("eke_prefetch_ahead_bytes", "bytes", "What was read ahead by prediction.", |r| {
+    Metric::counter("eke_prefetch_ahead_bytes", "bytes", "Bytes read ahead of predicted starts.", |r| {
         of(r, |p| p.ahead.0 as f64)
     }),
-    Metric::counter(
-        "eke_prefetch_used_bytes",
-        "bytes",
-        "What of it a start used within the time for which it was read.",
-        |r| of(r, |p| p.used.0 as f64),
-    ),
-    Metric::counter("eke_prefetch_at_start_bytes", "bytes", "What was read at the moment of a start.", |r| {
+    Metric::counter("eke_prefetch_used_bytes", "bytes", "Bytes of these that a start used in time.", |r| {
+        of(r, |p| p.used.0 as f64)
+    }),
+    Metric::counter("eke_prefetch_at_start_bytes", "bytes", "Bytes read at the moment of a start.", |r| {
         of(r, |p| p.at_exec.0 as f64)
     }),
 ];

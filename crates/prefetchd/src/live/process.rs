@@ -255,7 +255,7 @@ impl<'a> Process<'a> {
     fn used(&mut self, program: ProgramId) {
         self.verdicts.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
-        self.state.foreseen += 1;
+        self.state.predicted += 1;
         self.state.used = self.state.used + Bytes(bytes);
         decision.into_iter().for_each(|decision| self.library.after(decision, pending::used(bytes)));
     }

@@ -6,7 +6,7 @@ use eke_model::sample::{Memory, Pressure};
 use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
 use eke_model::step::Prediction;
 use eke_model::units::{Bytes, Nanos};
-use eke_present::refresh::{Cache, CacheFigures, Reads, Refresh};
+use eke_present::refresh::{Cache, CacheStats, Reads, Refresh};
 use eke_top::view::{Means, View};
 
 #[allow(dead_code, reason = "one of the tests draws with colours alone")]
@@ -94,7 +94,7 @@ pub fn snapshot(step: u64) -> Snapshot {
         prefetch: Some(PrefetchState {
             programs: 41,
             launches: 40,
-            foreseen: 31,
+            predicted: 31,
             ahead: Bytes::mib(200),
             used: Bytes::mib(120),
             at_exec: Bytes::mib(64),
@@ -122,19 +122,19 @@ pub fn disks() -> IoState {
 }
 
 pub fn look(step: u64) -> Refresh {
-    let figures = CacheFigures {
+    let figures = CacheStats {
         held: Bytes::mib(310),
         limit: Bytes::mib(400),
         raw: Bytes::mib(812),
         hits: 92_100 + 10 * step,
         misses: 7_900 + step,
         fast: 9_000,
-        dense: 3_800,
+        recompressed: 3_800,
         plain: 192,
         from_store: Bytes::mib(5_800 + step),
-        from_below: Bytes::mib(494),
+        from_backing: Bytes::mib(494),
         store_cost: Some(Nanos(21_300)),
-        below_cost: Some(Nanos(5_200_000)),
+        backing_cost: Some(Nanos(5_200_000)),
     };
     let other =
         Cache { place: "/home/photos".into(), figures: Err("details are for its user and root".into()) };

@@ -59,7 +59,7 @@ fn together(caches: &[Cache]) -> Option<Caches> {
         all.hits = all.hits.saturating_add(cache.hits);
         all.misses = all.misses.saturating_add(cache.misses);
         all.from_store = all.from_store + cache.from_store;
-        all.from_below = all.from_below + cache.from_below;
+        all.from_backing = all.from_backing + cache.from_backing;
     }
     (all.mounts > 0).then_some(all)
 }
