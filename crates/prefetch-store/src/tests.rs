@@ -18,6 +18,7 @@ use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::launch::{Ended, Launch};
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_model::program::{Program, ProgramId};
+use eke_testkit::tree::in_memory;
 
 const NOW: i64 = 1_800_000_000;
 const DAY: i64 = 86_400;
@@ -27,7 +28,7 @@ fn open(dir: &Path) -> Opened {
 }
 
 fn keep() -> (TempDir, Keep) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let keep = open(dir.path()).keep;
     (dir, keep)
 }
@@ -278,7 +279,7 @@ fn the_least_weighty_programs_go_first() {
 
 #[test]
 fn it_is_for_its_owner_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let below = dir.path().join("a/eke");
     let keep = open(&below).keep;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -334,7 +335,7 @@ fn a_broken_file_is_set_aside_said_and_begun_anew() {
 
 #[test]
 fn broken_files_do_not_fill_the_disk() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     for n in 0..6 {
         put(dir.path(), NAME, &n.to_string());
         assert!(open(dir.path()).set_aside.is_some());
@@ -391,7 +392,7 @@ fn one_reads_while_another_writes_and_notices_changes_of_the_other() {
 
 #[test]
 fn what_is_half_made_is_made_anew() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     put(dir.path(), "prefetch.db.new", "half");
     put(dir.path(), "prefetch.db-wal", "of nobody");
     let opened = open(dir.path());

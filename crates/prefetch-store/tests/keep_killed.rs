@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
 use eke_prefetch_store::Keep;
+use eke_testkit::tree::in_memory;
 use rusqlite::Connection;
 
 const NOW: i64 = 1_800_000_000;
@@ -92,7 +93,7 @@ fn kill_after(mut writer: Child, commits: u64, delay: Duration) -> u64 {
 
 #[test]
 fn a_writer_that_is_killed_leaves_what_it_committed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let mut before = 0;
     for round in 0..30u64 {
         let committed = kill_after(writer(dir.path()), 1 + round % 7, Duration::from_micros(137 * round));

@@ -10,6 +10,7 @@ use eke_prefetch_model::{
     Ended, Event, FileSet, Happened, Kind, Launch, Pages, Program, ProgramId, Span, Stamp, Touched,
 };
 use eke_prefetch_store::{Access, Decision, Keep, MOST_BYTES, MOST_DECISIONS, MOST_EVENTS, MOST_PROGRAMS};
+use eke_testkit::tree::in_memory;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -122,7 +123,7 @@ fn bytes(dir: &Path) -> u64 {
 
 #[test]
 fn five_hundred_programs_are_kept_in_less_than_16_mib() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
     let mut random = Random(1);
     fill_logs(&mut keep);
@@ -141,7 +142,7 @@ fn five_hundred_programs_are_kept_in_less_than_16_mib() {
 
 #[test]
 fn what_is_larger_than_that_is_made_to_fit() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
     let mut random = Random(2);
     for program in 0..200u64 {

@@ -19,6 +19,7 @@ use eke_record::row::{Mark, Row};
 use eke_record::store::Store;
 use eke_record::subject::Subject;
 use eke_record::{csv, html};
+use eke_testkit::tree::in_memory;
 use eke_testkit::tree::put;
 use proptest::prelude::{any, prop_assert, proptest};
 
@@ -40,7 +41,7 @@ fn write(path: &Path, bytes: &[u8]) {
 
 #[test]
 fn what_was_written_is_read_also_while_it_is_written() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let path = dir.path().join("a.sqlite");
     let mut store = recorded(&path, 3);
     let read = Recording::read(&path).unwrap();
@@ -56,7 +57,7 @@ fn what_was_written_is_read_also_while_it_is_written() {
 
 #[test]
 fn a_recorder_killed_amid_a_transaction_leaves_the_ones_before() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let (path, killed) = (dir.path().join("a.sqlite"), dir.path().join("b.sqlite"));
     drop(recorded(&path, 500));
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -79,7 +80,7 @@ fn a_recorder_killed_amid_a_transaction_leaves_the_ones_before() {
 
 #[test]
 fn tables_that_are_views_or_of_another_shape_are_damage() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     for (i, (sql, part)) in [
         ("DROP TABLE mark", "a table is missing"),
         ("DROP TABLE sample; CREATE VIEW sample AS WITH RECURSIVE n(time_ms) AS (SELECT 1 UNION ALL SELECT time_ms FROM n) SELECT * FROM n", "a table is missing"),
@@ -102,7 +103,7 @@ fn tables_that_are_views_or_of_another_shape_are_damage() {
 /// Each page of the tree of samples that is no leaf names the same page below it in all places, so that rows have no end.
 #[test]
 fn pages_that_are_in_a_tree_twice_are_damage() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let path = dir.path().join("a.sqlite");
     drop(recorded(&path, 2000));
     let mut bytes = std::fs::read(&path).unwrap();
@@ -127,7 +128,7 @@ fn pages_that_are_in_a_tree_twice_are_damage() {
 
 #[test]
 fn a_tree_that_is_no_machine_is_recorded_as_far_as_it_goes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     put(dir.path(), "root/proc/meminfo", "MemTotal: 126976 kB\nMemFree: 1000 kB\n");
     put(dir.path(), "root/proc/vmstat", "pswpin 5\n");
     let spec = Spec {
@@ -149,7 +150,7 @@ fn a_tree_that_is_no_machine_is_recorded_as_far_as_it_goes() {
 }
 
 fn whole() -> Vec<u8> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let path = dir.path().join("a.sqlite");
     drop(recorded(&path, 200));
     std::fs::read(path).unwrap()
@@ -157,7 +158,7 @@ fn whole() -> Vec<u8> {
 
 /// Whatever it is, it is a recording that can be shown, or an error.
 fn read_and_show(bytes: &[u8]) -> bool {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let path = dir.path().join("any.sqlite");
     write(&path, bytes);
     match Recording::read(&path) {

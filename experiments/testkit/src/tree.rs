@@ -4,6 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use tempfile::TempDir;
+
+/// A temporary directory in memory, where there is a tmpfs: what a test syncs there does not wait for a disk.
+///
+/// # Panics
+/// If it cannot be made.
+#[expect(clippy::panic, reason = "test code")]
+pub fn in_memory() -> TempDir {
+    let made = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    made.unwrap_or_else(|e| panic!("no temporary directory: {e}"))
+}
+
 /// Every file's content and every directory (as `None`) under `dir`, except `without`, by relative path.
 pub fn read(dir: &Path, without: &[&str]) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
