@@ -20,7 +20,7 @@ pub struct Settings {
     pub place: PathBuf,
     /// The most memory that the store may have.
     pub memory: Memory,
-    /// When blocks are packed.
+    /// When blocks are compressed.
     pub compress: Compress,
     /// May other users see it (`allow_other`)?
     pub others: bool,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub watch: bool,
 }
 
-/// When a block that was read from below is packed.
+/// When a block that was read from below is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -165,8 +165,8 @@ pub struct StoreFigures {
     pub queued: Bytes,
     /// What the blocks held are in their files.
     pub raw: Bytes,
-    /// What they are packed.
-    pub packed: Bytes,
+    /// What they are compressed.
+    pub compressed: Bytes,
     /// Bytes of files held for each byte of memory; none while nothing is held.
     pub ratio: Option<f64>,
     /// The share (0 to 1) of blocks asked for that were held; none before the first.
@@ -175,9 +175,9 @@ pub struct StoreFigures {
     pub zero: u64,
     /// Blocks held as they are.
     pub uncompressed: u64,
-    /// Blocks held packed by the fast codec.
+    /// Blocks held compressed by the fast codec.
     pub fast: u64,
-    /// Blocks held packed by the dense codec.
+    /// Blocks held compressed by the dense codec.
     pub dense: u64,
     /// Blocks asked for and held.
     pub hits: u64,
@@ -199,7 +199,7 @@ pub struct StoreFigures {
     pub evictions: u64,
     /// Blocks dropped because their file changed.
     pub drops: u64,
-    /// Blocks packed again by the dense codec.
+    /// Blocks recompressed by the dense codec.
     pub denser: u64,
 }
 
@@ -220,8 +220,8 @@ pub struct TierFigures {
     pub store_cost_ns: Option<Nanos>,
     /// Running cost of a block from below; none before the first.
     pub below_cost_ns: Option<Nanos>,
-    /// Running cost of packing a block; none before the first.
-    pub pack_cost_ns: Option<Nanos>,
+    /// Running cost of compressing a block; none before the first.
+    pub compress_cost_ns: Option<Nanos>,
 }
 
 /// Which files go straight through, and why.

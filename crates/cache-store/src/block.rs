@@ -17,10 +17,10 @@ pub enum Form {
     Dense,
 }
 
-/// The checksum of a block's packed bytes; other for another key, length or form, so that a slip in bookkeeping is found
-/// like a flipped bit. Over the packed bytes: fewer of them, and no decoder sees bad ones.
-pub(crate) fn checksum(key: Key, form: Form, raw_len: usize, packed: &[u8]) -> u64 {
-    XxHash3_64::oneshot_with_seed(key.hash() ^ (raw_len as u64) ^ ((form as u64) << 56), packed)
+/// The checksum of a block's compressed bytes; other for another key, length or form, so that a slip in bookkeeping is found
+/// like a flipped bit. Over the compressed bytes: fewer of them, and no decoder sees bad ones.
+pub(crate) fn checksum(key: Key, form: Form, raw_len: usize, compressed: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(key.hash() ^ (raw_len as u64) ^ ((form as u64) << 56), compressed)
 }
 
 /// Is it nothing but zeros?
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn the_checksum_knows_the_block_and_not_only_its_bytes() {
         let key = |block| Key::new(FileId(1), block);
-        let sum = checksum(key(1), Form::Fast, 4096, b"packed");
-        assert_eq!(sum, checksum(key(1), Form::Fast, 4096, b"packed"));
-        assert_ne!(sum, checksum(key(2), Form::Fast, 4096, b"packed"));
-        assert_ne!(sum, checksum(key(1), Form::Dense, 4096, b"packed"));
-        assert_ne!(sum, checksum(key(1), Form::Fast, 4095, b"packed"));
-        assert_ne!(sum, checksum(key(1), Form::Fast, 4096, b"Packed"));
+        let sum = checksum(key(1), Form::Fast, 4096, b"compressed");
+        assert_eq!(sum, checksum(key(1), Form::Fast, 4096, b"compressed"));
+        assert_ne!(sum, checksum(key(2), Form::Fast, 4096, b"compressed"));
+        assert_ne!(sum, checksum(key(1), Form::Dense, 4096, b"compressed"));
+        assert_ne!(sum, checksum(key(1), Form::Fast, 4095, b"compressed"));
+        assert_ne!(sum, checksum(key(1), Form::Fast, 4096, b"Compressed"));
     }
 }

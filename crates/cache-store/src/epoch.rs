@@ -1,4 +1,4 @@
-//! How a block that changed while it was being read or packed is kept out.
+//! How a block that changed while it was being read or compressed is kept out.
 //!
 //! Between the moment a reader finds a block missing and the moment the store could take it lie a disk read and a
 //! compression. Whoever changes the file meanwhile drops the block, finds nothing to drop, and the old content would come

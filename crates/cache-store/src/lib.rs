@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`store`]: the store: lookups, admissions, drops, resizing; which locks are taken when
-//! - [`work`]: workers that pack what waits, and pack again what stays
+//! - [`work`]: workers that compress what waits, and recompress what stays
 //! - [`epoch`](Ticket): how a block that changed on its way in is kept out
 //! - `shard`: a share of the blocks: plain data under one lock; `pin`: a block that is read without it
 //! - `arena`: memory from the kernel, and back to it
@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //! - A hit is, to the byte, what was admitted last for the key by a ticket that no drop has voided since.
-//! - No lock is held while bytes are packed, unpacked, summed or copied into a queue.
+//! - No lock is held while bytes are compressed, decompressed, summed or copied into a queue.
 //! - Memory held never exceeds the limit once a call has returned, but for what is being read at that moment.
 //! - Lack of memory drops blocks. Nothing here aborts the process or fails a read for it.
 //!

@@ -55,7 +55,7 @@ impl<'a> Pin<'a> {
     fn request(self, is_whole: bool) {
         let mut shard = lock(self.shard);
         shard.request(&self.found);
-        let is_pinned = self.found.packed.is_some();
+        let is_pinned = self.found.compressed.is_some();
         if !is_whole && is_pinned && shard.remove_slot(self.found.slot) {
             shard.counts.corrupted += 1;
         }
@@ -70,37 +70,37 @@ impl<'a> Pin<'a> {
     /// Takes the block out of the store.
     pub fn drop_corrupted(self) {
         let mut shard = lock(self.shard);
-        if self.found.packed.is_some() && shard.remove_slot(self.found.slot) {
+        if self.found.compressed.is_some() && shard.remove_slot(self.found.slot) {
             shard.counts.corrupted += 1;
         }
     }
 
-    /// Unpacks the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be unpacked.
+    /// Decompresses the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be decompressed.
     pub fn read_into(&self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
         let Found { key, form, raw_len, sum, .. } = self.found;
-        let packed = self.packed();
-        checksum(key, form, raw_len, packed) == sum && scratch.unpack(form, packed, out).is_ok()
+        let compressed = self.compressed();
+        checksum(key, form, raw_len, compressed) == sum && scratch.decompress(form, compressed, out).is_ok()
     }
 
     /// Puts denser bytes in the block's place, if they are dense enough; see [`Shard::replace`].
-    pub fn replace(self, packed: Option<(&[u8], u64)>) -> bool {
-        let replaced = lock(self.shard).replace(&self.found, packed);
+    pub fn replace(self, compressed: Option<(&[u8], u64)>) -> bool {
+        let replaced = lock(self.shard).replace(&self.found, compressed);
         // `replace` has unpinned it.
         std::mem::forget(self);
         replaced
     }
 
     #[expect(unsafe_code, reason = "the bytes are read without the lock")]
-    fn packed(&self) -> &[u8] {
+    fn compressed(&self) -> &[u8] {
         // SAFETY: the block is pinned as long as `self` is: the arena neither writes, moves nor releases its bytes; and the
         // shard, which owns the mapping, outlives the borrow.
-        self.found.packed.map_or(&[], |bytes| unsafe { bytes.get() })
+        self.found.compressed.map_or(&[], |bytes| unsafe { bytes.get() })
     }
 }
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        if self.found.packed.is_some() {
+        if self.found.compressed.is_some() {
             lock(self.shard).unpin(self.found.slot);
         }
     }

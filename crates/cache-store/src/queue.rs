@@ -1,4 +1,4 @@
-//! Blocks that wait to be packed after the reply went out: one bounded queue per CPU, with its own buffers. A full queue
+//! Blocks that wait to be compressed after the reply went out: one bounded queue per CPU, with its own buffers. A full queue
 //! refuses: a cache may always say no, and a reader never waits for it.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use crate::epoch::Ticket;
 use crate::error::OutOfMemory;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// A block to pack.
+/// A block to compress.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub ticket: Ticket,

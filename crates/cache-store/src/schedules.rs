@@ -8,14 +8,14 @@ use std::sync::Arc;
 use eke_model::units::Bytes;
 use shuttle::thread;
 
-use crate::codec::{Codec, Engine, Packed, Unreadable};
+use crate::codec::{Codec, Engine, Compressed, Unreadable};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::{Admitted, Did, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec};
 
 const BLOCK: usize = 4096;
 const FILE: FileId = FileId(1);
 
-/// Packs a block of one repeated byte into so many of it, with a mask.
+/// Compresses a block of one repeated byte into so many of it, with a mask.
 #[derive(Clone, Copy)]
 struct Repeats(usize, u8);
 
@@ -38,7 +38,7 @@ impl Codec for Repeats {
 }
 
 impl Engine for Repeats {
-    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed) {
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Compressed) {
         for block in blocks {
             out.push_with(self.0, |room| {
                 room.fill(block[0] ^ self.1);
@@ -47,11 +47,11 @@ impl Engine for Repeats {
         }
     }
 
-    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+    fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
         // A schedule's chance to do harm while the bytes are being read.
         thread::yield_now();
-        out.fill(packed[0] ^ self.1);
-        if packed.iter().all(|&byte| byte == packed[0]) { Ok(()) } else { Err(Unreadable) }
+        out.fill(compressed[0] ^ self.1);
+        if compressed.iter().all(|&byte| byte == compressed[0]) { Ok(()) } else { Err(Unreadable) }
     }
 }
 
@@ -170,7 +170,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
         let mut scratch = store.scratch().unwrap();
         for block in 0..8 {
             store.admit(&mut scratch, store.ticket(key(block)), &[block as u8 + 1; BLOCK]);
-            // Asked for once, it stays, and is packed again.
+            // Asked for once, it stays, and is recompressed.
             let _ = get(&store, key(block));
         }
         let reader = spawn(&store, |store| {
@@ -245,7 +245,7 @@ fn a_sleeping_worker_hears_every_bell() {
         let store = Arc::new(store(Bytes::mib(2)));
         let worker = spawn(&store, |store| store.worker(0).unwrap().run());
         let _ = store.submit(0, store.ticket(key(0)), &[1; BLOCK]);
-        // Without a bell that is heard, nobody packs it and this never ends: shuttle says so.
+        // Without a bell that is heard, nobody compresses it and this never ends: shuttle says so.
         while !store.contains(key(0)) {
             thread::yield_now();
         }

@@ -1,7 +1,7 @@
-//! What a thread needs to pack and unpack.
+//! What a thread needs to compress and decompress.
 
 use crate::block::Form;
-use crate::codec::{Codec, Engine, Lz4, Packed, Unreadable, looks_compressible};
+use crate::codec::{Codec, Engine, Lz4, Compressed, Unreadable, looks_compressible};
 use crate::error::OutOfMemory;
 use crate::spec::StoreSpec;
 
@@ -11,16 +11,16 @@ pub struct Scratch {
     dense: Option<Box<dyn Engine>>,
     /// For the probe before a fast codec that does not give up early.
     probe: Option<Box<dyn Engine>>,
-    packed: Packed,
-    /// Room to unpack a block that is to be packed again.
+    compressed: Compressed,
+    /// Room to decompress a block that is to be recompressed.
     pub(crate) raw: Vec<u8>,
 }
 
-/// The probe's sample, packed, with room to spare.
+/// The probe's sample, compressed, with room to spare.
 const PROBE_ROOM: usize = 8 << 10;
 
 impl Scratch {
-    /// Room for `blocks` packed blocks at once.
+    /// Room for `blocks` compressed blocks at once.
     pub(crate) fn new(spec: &StoreSpec, blocks: usize) -> Result<Self, OutOfMemory> {
         let bound = spec
             .dense
@@ -31,39 +31,39 @@ impl Scratch {
             fast: spec.fast.engine()?,
             dense: spec.dense.as_ref().map(|codec| codec.engine()).transpose()?,
             probe: if spec.fast.gives_up_early() { None } else { Some(Lz4.engine()?) },
-            packed: Packed::with_room((bound * blocks).max(PROBE_ROOM), blocks)?,
+            compressed: Compressed::with_room((bound * blocks).max(PROBE_ROOM), blocks)?,
             raw: Vec::new(),
         })
     }
 
-    /// Packs blocks as they come in.
-    pub(crate) fn pack(&mut self, blocks: &[&[u8]]) -> &Packed {
-        self.packed.clear();
-        self.fast.compress_batch(blocks, &mut self.packed);
-        &self.packed
+    /// Compresses blocks as they come in.
+    pub(crate) fn compress(&mut self, blocks: &[&[u8]]) -> &Compressed {
+        self.compressed.clear();
+        self.fast.compress_batch(blocks, &mut self.compressed);
+        &self.compressed
     }
 
     /// Is it worth the fast codec's time?
     pub(crate) fn passes_probe(&mut self, block: &[u8]) -> bool {
-        let packed = &mut self.packed;
-        self.probe.as_mut().is_none_or(|engine| looks_compressible(engine.as_mut(), block, packed))
+        let compressed = &mut self.compressed;
+        self.probe.as_mut().is_none_or(|engine| looks_compressible(engine.as_mut(), block, compressed))
     }
 
-    /// Packs what stays; `None`: there is no dense codec, or it could not.
-    pub(crate) fn pack_dense(&mut self, len: usize) -> Option<&[u8]> {
-        self.packed.clear();
-        self.dense.as_mut()?.compress_batch(&[self.raw.get(..len)?], &mut self.packed);
-        self.packed.get(0)
+    /// Compresses what stays; `None`: there is no dense codec, or it could not.
+    pub(crate) fn compress_dense(&mut self, len: usize) -> Option<&[u8]> {
+        self.compressed.clear();
+        self.dense.as_mut()?.compress_batch(&[self.raw.get(..len)?], &mut self.compressed);
+        self.compressed.get(0)
     }
 
-    /// Unpacks a block by its form.
-    pub(crate) fn unpack(&mut self, form: Form, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+    /// Decompresses a block by its form.
+    pub(crate) fn decompress(&mut self, form: Form, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
         match form {
             Form::Zero => out.fill(0),
-            Form::Raw if packed.len() == out.len() => out.copy_from_slice(packed),
+            Form::Raw if compressed.len() == out.len() => out.copy_from_slice(compressed),
             Form::Raw => return Err(Unreadable),
-            Form::Fast => self.fast.decompress(packed, out)?,
-            Form::Dense => self.dense.as_mut().ok_or(Unreadable)?.decompress(packed, out)?,
+            Form::Fast => self.fast.decompress(compressed, out)?,
+            Form::Dense => self.dense.as_mut().ok_or(Unreadable)?.decompress(compressed, out)?,
         }
         Ok(())
     }

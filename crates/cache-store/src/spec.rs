@@ -33,15 +33,15 @@ pub struct StoreSpec {
     pub shards: usize,
     /// Blocks beside each other in a file that stay and go together, if they came in together: up to 64; 1: each for itself.
     pub together: usize,
-    /// Queues of blocks to pack later: one per CPU.
+    /// Queues of blocks to compress later: one per CPU.
     pub queues: usize,
     /// Blocks in each of them, those in work included.
     pub queue_depth: usize,
     /// Blocks that a codec gets at once, up to 16.
     pub batch: usize,
-    /// Packs what comes in.
+    /// Compresses what comes in.
     pub fast: Arc<dyn Codec>,
-    /// Packs again what stays.
+    /// Compresses again what stays.
     pub dense: Option<Arc<dyn Codec>>,
     /// What happens to blocks that do not compress.
     pub incompressible: Incompressible,
@@ -57,7 +57,7 @@ const TOGETHER: u64 = 16;
 pub(crate) const MOST_AT_ONCE: usize = 16;
 
 /// On Silesia files in blocks of 64 KiB levels 3, 6, 9, 12 leave 3.79, 3.96, 4.03, 4.05 to 1 at 330, 97, 80, 24 MB/s of one
-/// core, and are unpacked equally fast: 9 costs little more than 6 does. It is idle processors' time.
+/// core, and are decompressed equally fast: 9 costs little more than 6 does. It is idle processors' time.
 const DENSE_LEVEL: i32 = 9;
 
 impl StoreSpec {

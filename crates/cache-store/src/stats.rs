@@ -28,22 +28,22 @@ pub(crate) struct Counts {
     pub denser: u64,
     /// Blocks held, by form.
     by_form: [u64; 4],
-    /// Bytes of the files that the blocks held stand for, and what they are packed to.
+    /// Bytes of the files that the blocks held stand for, and what they are compressed to.
     pub raw: u64,
-    pub packed: u64,
+    pub compressed: u64,
 }
 
 impl Counts {
-    pub fn add(&mut self, form: Form, raw: u32, packed: u32) {
+    pub fn add(&mut self, form: Form, raw: u32, compressed: u32) {
         self.by_form[form as usize] += 1;
         self.raw += u64::from(raw);
-        self.packed += u64::from(packed);
+        self.compressed += u64::from(compressed);
     }
 
-    pub fn take(&mut self, form: Form, raw: u32, packed: u32) {
+    pub fn take(&mut self, form: Form, raw: u32, compressed: u32) {
         self.by_form[form as usize] -= 1;
         self.raw -= u64::from(raw);
-        self.packed -= u64::from(packed);
+        self.compressed -= u64::from(compressed);
     }
 
     pub fn record_insertion(&mut self, outcome: Inserted) {
@@ -73,15 +73,15 @@ pub struct Stats {
     pub queued: Bytes,
     /// What the blocks held are in their files.
     pub raw: Bytes,
-    /// What they are packed.
-    pub packed: Bytes,
+    /// What they are compressed.
+    pub compressed: Bytes,
     /// Blocks held that are all zero.
     pub zero: u64,
     /// Blocks held as they are.
     pub uncompressed: u64,
-    /// Blocks held packed by the fast codec.
+    /// Blocks held compressed by the fast codec.
     pub fast: u64,
-    /// Blocks held packed by the dense codec.
+    /// Blocks held compressed by the dense codec.
     pub dense: u64,
     /// Times that the index was searched for a block to read.
     pub lookups: u64,
@@ -89,7 +89,7 @@ pub struct Stats {
     pub hits: u64,
     /// Blocks asked for and not held.
     pub misses: u64,
-    /// Hits whose bytes had changed in memory, or for which there was no memory to unpack them; they were dropped.
+    /// Hits whose bytes had changed in memory, or for which there was no memory to decompress them; they were dropped.
     pub corrupted: u64,
     /// Blocks taken in.
     pub insertions: u64,
@@ -109,7 +109,7 @@ pub struct Stats {
     pub evictions: u64,
     /// Blocks that were dropped by their owner.
     pub drops: u64,
-    /// Blocks that were packed again by the dense codec.
+    /// Blocks that were recompressed by the dense codec.
     pub denser: u64,
 }
 
@@ -117,7 +117,7 @@ impl Stats {
     /// Adds what one shard counted.
     pub(crate) fn add(&mut self, counts: &Counts) {
         self.raw = self.raw + Bytes(counts.raw);
-        self.packed = self.packed + Bytes(counts.packed);
+        self.compressed = self.compressed + Bytes(counts.compressed);
         let [zero, raw, fast, dense] = counts.by_form;
         let sums = [
             (&mut self.zero, zero),

@@ -1,6 +1,6 @@
 //! The store: shards, epochs and queues together, and the rules of taking locks.
 //!
-//! At most one shard's lock is held at a time, and nothing else is locked under it. Packing, unpacking, checksums and
+//! At most one shard's lock is held at a time, and nothing else is locked under it. Compressing, decompressing, checksums and
 //! copies into queues run without any lock.
 
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub enum Lookup {
     Hit(usize),
     /// Not held. Read it, and bring it in by the ticket.
     Miss(Ticket),
-    /// It was held, but its bytes had changed in memory (or there was no memory to unpack it). It is dropped now; as a miss.
+    /// It was held, but its bytes had changed in memory (or there was no memory to decompress it). It is dropped now; as a miss.
     Corrupted(Ticket),
 }
 
@@ -74,7 +74,7 @@ pub struct Store {
     verdicts: Verdicts,
     pub(crate) queues: Box<[Queue]>,
     pub(crate) bell: Bell,
-    /// The shard where the round of packing again is; past the last one: no round.
+    /// The shard where the round of recompressing is; past the last one: no round.
     pub(crate) round: AtomicUsize,
     /// In bytes.
     limit: AtomicU64,
@@ -137,7 +137,7 @@ impl Store {
         self.spec.block_size
     }
 
-    /// Looks for a block and unpacks it into `out`, which has room for a whole block; with less room than the block has
+    /// Looks for a block and decompresses it into `out`, which has room for a whole block; with less room than the block has
     /// bytes it is a miss.
     pub fn get(&self, scratch: &mut Scratch, key: Key, out: &mut [u8]) -> Lookup {
         self.get_into(scratch, key, |len| out.get_mut(..len))
@@ -176,21 +176,21 @@ impl Store {
         lock(self.shard(key)).contains(key)
     }
 
-    /// Packs a block and takes it in.
+    /// Compresses a block and takes it in.
     pub fn admit(&self, scratch: &mut Scratch, ticket: Ticket, block: &[u8]) -> Admitted {
-        if let Some(done) = self.without_packing(&ticket, block) {
+        if let Some(done) = self.without_compression(&ticket, block) {
             return done;
         }
         if !scratch.passes_probe(block) {
             return self.take_in(&ticket, block, None);
         }
-        let packed = scratch.pack(&[block]).get(0);
-        self.take_in(&ticket, block, packed)
+        let compressed = scratch.compress(&[block]).get(0);
+        self.take_in(&ticket, block, compressed)
     }
 
-    /// Takes a block into this CPU's queue, to be packed by a [`crate::Worker`]. `cpu` is any number.
+    /// Takes a block into this CPU's queue, to be compressed by a [`crate::Worker`]. `cpu` is any number.
     pub fn submit(&self, cpu: usize, ticket: Ticket, block: &[u8]) -> Admitted {
-        if let Some(done) = self.without_packing(&ticket, block) {
+        if let Some(done) = self.without_compression(&ticket, block) {
             return done;
         }
         if !self.queues[cpu % self.queues.len()].push(ticket, block) {
@@ -273,7 +273,7 @@ impl Store {
         stats
     }
 
-    /// Flips a bit of a block's packed bytes, as a fault in memory does: for tests. False: nothing is kept of it.
+    /// Flips a bit of a block's compressed bytes, as a fault in memory does: for tests. False: nothing is kept of it.
     #[doc(hidden)]
     pub fn damage(&self, key: Key) -> bool {
         lock(self.shard(key)).damage(key)
@@ -295,8 +295,8 @@ impl Store {
         &self.shards[index as usize]
     }
 
-    /// What can be said of a block without packing it: `None` if it must be packed.
-    fn without_packing(&self, ticket: &Ticket, block: &[u8]) -> Option<Admitted> {
+    /// What can be said of a block without compressing it: `None` if it must be compressed.
+    fn without_compression(&self, ticket: &Ticket, block: &[u8]) -> Option<Admitted> {
         if block.is_empty() || block.len() > self.spec.block_size {
             return Some(Admitted::BadLength);
         }
@@ -316,12 +316,12 @@ impl Store {
         None
     }
 
-    /// Takes a block in that was packed, if that paid; `None`: it could not be packed.
-    pub(crate) fn take_in(&self, ticket: &Ticket, block: &[u8], packed: Option<&[u8]>) -> Admitted {
-        let paying = packed.filter(|packed| pays(block.len(), packed.len()));
+    /// Takes a block in that was compressed, if that paid; `None`: it could not be compressed.
+    pub(crate) fn take_in(&self, ticket: &Ticket, block: &[u8], compressed: Option<&[u8]>) -> Admitted {
+        let paying = compressed.filter(|compressed| pays(block.len(), compressed.len()));
         self.verdicts.record(ticket.key.file, paying.is_some());
         match paying {
-            Some(packed) => self.insert(ticket, Form::Fast, block.len(), packed),
+            Some(compressed) => self.insert(ticket, Form::Fast, block.len(), compressed),
             None => self.take_in_raw(ticket, block),
         }
     }
@@ -339,16 +339,16 @@ impl Store {
         Admitted::Incompressible
     }
 
-    fn insert(&self, ticket: &Ticket, form: Form, raw_len: usize, packed: &[u8]) -> Admitted {
+    fn insert(&self, ticket: &Ticket, form: Form, raw_len: usize, compressed: &[u8]) -> Admitted {
         let key = ticket.key;
-        let sum = checksum(key, form, raw_len, packed);
+        let sum = checksum(key, form, raw_len, compressed);
         let mut shard = lock(self.shard(key));
         // Under the lock: see `epoch`.
         if !self.epochs.is_current(ticket) {
             drop(shard);
             return self.refuse_stale();
         }
-        match shard.insert(Incoming { key, form, raw_len, sum, packed }) {
+        match shard.insert(Incoming { key, form, raw_len, sum, compressed }) {
             Inserted::Done => Admitted::Held,
             Inserted::Present => Admitted::Present,
             Inserted::NoRoom => Admitted::NoRoom,

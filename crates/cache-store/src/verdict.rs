@@ -32,28 +32,28 @@ impl Verdicts {
         Ok(Self { words: words.into_boxed_slice() })
     }
 
-    /// Is it worth trying to pack a block of this file?
+    /// Is it worth trying to compress a block of this file?
     pub fn worth_trying(&self, file: FileId) -> bool {
         let word = self.word(file);
-        let (streak, skipped) = unpack(word.load(Ordering::Relaxed), file);
+        let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
         if streak < ENOUGH {
             return true;
         }
         let skipped = (skipped + 1) % TRY_ONE_IN;
-        word.store(pack(file, streak, skipped), Ordering::Relaxed);
+        word.store(encode(file, streak, skipped), Ordering::Relaxed);
         skipped == 0
     }
 
     /// Do blocks of this file compress, as far as is known?
     pub fn compresses(&self, file: FileId) -> bool {
-        unpack(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
+        decode(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
     }
 
     /// A block of this file was tried; did it compress enough to pay?
     pub fn record(&self, file: FileId, paid: bool) {
         let word = self.word(file);
-        let (streak, skipped) = unpack(word.load(Ordering::Relaxed), file);
-        let new = if paid { pack(file, 0, 0) } else { pack(file, (streak + 1).min(STREAK), skipped) };
+        let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
+        let new = if paid { encode(file, 0, 0) } else { encode(file, (streak + 1).min(STREAK), skipped) };
         word.store(new, Ordering::Relaxed);
     }
 
@@ -67,12 +67,12 @@ impl Verdicts {
     }
 }
 
-fn pack(file: FileId, streak: u64, skipped: u64) -> u64 {
+fn encode(file: FileId, streak: u64, skipped: u64) -> u64 {
     (file.hash() & TAG) | (skipped << SKIPPED_SHIFT) | streak
 }
 
 /// Streak and skipped blocks, if the word is about this file.
-fn unpack(word: u64, file: FileId) -> (u64, u64) {
+fn decode(word: u64, file: FileId) -> (u64, u64) {
     if word & TAG == file.hash() & TAG { (word & STREAK, (word >> SKIPPED_SHIFT) & STREAK) } else { (0, 0) }
 }
 

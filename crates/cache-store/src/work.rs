@@ -1,4 +1,4 @@
-//! Workers: threads of the caller's that pack what waits in the queues, and, in rounds that the caller starts, pack again
+//! Workers: threads of the caller's that compress what waits in the queues, and, in rounds that the caller starts, recompress
 //! what stays.
 
 use crate::block::{Form, checksum};
@@ -15,9 +15,9 @@ use crate::sync::lock;
 /// What one step of a worker came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {
-    /// Packed so many blocks from a queue.
-    Packed(usize),
-    /// Looked for, and perhaps found, a block to pack again; was one made denser?
+    /// Compressed so many blocks from a queue.
+    Compressed(usize),
+    /// Looked for, and perhaps found, a block to recompress; was one made denser?
     Denser(bool),
     /// There is nothing to do.
     Nothing,
@@ -43,7 +43,7 @@ impl Store {
         Ok(Worker { store: self, cpu, scratch: Scratch::new(&self.spec, self.spec.batch)?, jobs })
     }
 
-    /// Starts a round of packing again what stays: every block is looked at once. For the caller's clock, when CPUs are
+    /// Starts a round of recompressing what stays: every block is looked at once. For the caller's clock, when CPUs are
     /// idle. Nothing without a dense codec.
     pub fn begin_round(&self) {
         if self.spec.dense.is_some() {
@@ -80,29 +80,29 @@ impl Worker<'_> {
 
     /// Does one thing: a batch from a queue, or else a part of the round.
     pub fn step(&mut self) -> Did {
-        match self.pack_batch() {
+        match self.compress_jobs_batch() {
             0 => self.pack_again(),
-            packed => Did::Packed(packed),
+            compressed => Did::Compressed(compressed),
         }
     }
 
     /// From its own queue, or the first after it that has something.
-    fn pack_batch(&mut self) -> usize {
+    fn compress_jobs_batch(&mut self) -> usize {
         let queues = &self.store.queues;
         for turn in 0..queues.len() {
             let queue = &queues[(self.cpu + turn) % queues.len()];
             queue.pop_into(&mut self.jobs);
             if !self.jobs.is_empty() {
-                let packed = self.jobs.len();
-                self.pack_jobs();
+                let compressed = self.jobs.len();
+                self.compress_jobs();
                 queue.give_back(&mut self.jobs);
-                return packed;
+                return compressed;
             }
         }
         0
     }
 
-    fn pack_jobs(&mut self) {
+    fn compress_jobs(&mut self) {
         let Self { store, scratch, jobs, .. } = self;
         // On the stack: this thread must not need memory. What fails the probe stands there empty.
         let mut blocks: [&[u8]; MOST_AT_ONCE] = [&[]; MOST_AT_ONCE];
@@ -111,9 +111,9 @@ impl Worker<'_> {
         {
             *block = &job.block;
         }
-        let packed = scratch.pack(&blocks[..jobs.len()]);
+        let compressed = scratch.compress(&blocks[..jobs.len()]);
         for (index, job) in jobs.iter().enumerate() {
-            let bytes = packed.get(index).filter(|_| !blocks[index].is_empty());
+            let bytes = compressed.get(index).filter(|_| !blocks[index].is_empty());
             store.take_in(&job.ticket, &job.block, bytes);
         }
     }
@@ -125,7 +125,7 @@ impl Worker<'_> {
         let Some(shard) = self.store.shards.get(at) else { return Did::Nothing };
         let candidate = lock(shard).next_candidate();
         match candidate {
-            Candidate::Found(found) => Did::Denser(self.pack_denser(Pin::of(shard, found))),
+            Candidate::Found(found) => Did::Denser(self.recompress_one(Pin::of(shard, found))),
             Candidate::LookOn => Did::Denser(false),
             Candidate::None => {
                 // Another worker may have moved on, or the caller ended the round.
@@ -135,7 +135,7 @@ impl Worker<'_> {
         }
     }
 
-    fn pack_denser(&mut self, pin: Pin<'_>) -> bool {
+    fn recompress_one(&mut self, pin: Pin<'_>) -> bool {
         let block = *pin.block();
         let mut raw = std::mem::take(&mut self.scratch.raw);
         let more = block.raw_len.saturating_sub(raw.len());
@@ -149,8 +149,8 @@ impl Worker<'_> {
             pin.drop_corrupted();
             return false;
         }
-        let packed = self.scratch.pack_dense(block.raw_len);
-        let summed = packed.map(|packed| (packed, checksum(block.key, Form::Dense, block.raw_len, packed)));
+        let compressed = self.scratch.compress_dense(block.raw_len);
+        let summed = compressed.map(|compressed| (compressed, checksum(block.key, Form::Dense, block.raw_len, compressed)));
         pin.replace(summed)
     }
 }

@@ -191,7 +191,7 @@ impl Subject<'_> {
     }
 
     fn work(&mut self) {
-        while let Did::Packed(_) | Did::Denser(_) = self.worker.step() {}
+        while let Did::Compressed(_) | Did::Denser(_) = self.worker.step() {}
         forget_evicted(self.store, &mut self.model);
         self.model.worked(|key| self.store.contains(key));
     }

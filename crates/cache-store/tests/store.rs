@@ -52,7 +52,7 @@ fn zero_blocks_take_nothing_but_their_name() {
     }
     assert_eq!(get(&store, &mut scratch, key(3999)), Some(vec![0; BLOCK]));
     let stats = store.stats();
-    assert_eq!((stats.zero, stats.packed, stats.raw), (4000, Bytes(0), Bytes(4000 * BLOCK as u64)));
+    assert_eq!((stats.zero, stats.compressed, stats.raw), (4000, Bytes(0), Bytes(4000 * BLOCK as u64)));
     assert!(stats.held < Bytes::mib(1), "{}", stats.held);
 }
 
@@ -156,7 +156,7 @@ fn the_limit_holds_and_the_ratio_pays() {
     let stats = store.stats();
     assert!(stats.held <= Bytes::mib(16) && stats.held > Bytes::mib(14), "{stats:?}");
     assert!(stats.evictions > 100 && stats.no_room == 0, "{stats:?}");
-    let wasted = 1.0 - stats.packed.0 as f64 / stats.held.0 as f64;
+    let wasted = 1.0 - stats.compressed.0 as f64 / stats.held.0 as f64;
     assert!(wasted < 0.15, "{wasted} of the memory holds nothing: {stats:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Workers: what waits is packed, what stays is packed again.
+//! Workers: what waits is compressed, what stays is recompressed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -29,7 +29,7 @@ fn what_waits_is_held_after_the_workers_turn() {
         assert_eq!(submit(&store, block), Admitted::Queued);
     }
     assert!(matches!(store.get(&mut scratch, key(0), &mut out), Lookup::Miss(_)));
-    assert_eq!([worker.step(), worker.step(), worker.step()], [Did::Packed(8), Did::Packed(2), Did::Nothing]);
+    assert_eq!([worker.step(), worker.step(), worker.step()], [Did::Compressed(8), Did::Compressed(2), Did::Nothing]);
     for block in 0..10 {
         assert_eq!(store.get(&mut scratch, key(block), &mut out), Lookup::Hit(BLOCK));
         assert!(out == text(block, BLOCK));
@@ -75,7 +75,7 @@ fn what_does_not_pack_or_is_short_or_zero_takes_its_way_too() {
     }
     assert_eq!(store.submit(7, store.ticket(key(9)), &[0; 512]), Admitted::Held);
     while worker.step() != Did::Nothing {}
-    assert_eq!([0, 1, 2, 9].map(|b| store.contains(key(b))), [true; 4], "few do not pack");
+    assert_eq!([0, 1, 2, 9].map(|b| store.contains(key(b))), [true; 4], "few do not compress");
     assert_eq!(store.stats().uncompressed, 2);
 }
 
@@ -105,12 +105,12 @@ fn what_stays_is_packed_again_once_and_reads_the_same() {
     loop {
         match worker.step() {
             Did::Denser(done) => denser += u64::from(done),
-            Did::Packed(_) => panic!("nothing was queued"),
+            Did::Compressed(_) => panic!("nothing was queued"),
             Did::Nothing => break,
         }
     }
     let after = store.stats();
-    assert!(denser > 20 && after.dense == denser && after.packed < before.packed, "{after:?}");
+    assert!(denser > 20 && after.dense == denser && after.compressed < before.compressed, "{after:?}");
     assert_eq!(after.raw, before.raw);
     store.check().unwrap();
     for block in (0..1500).filter(|&b| store.contains(key(b))) {

@@ -74,7 +74,7 @@ impl Set {
         self.tier.opened(self.file, self.below.stamp().unwrap())
     }
 
-    fn pack(&self) {
+    fn compress(&self) {
         let mut worker = self.store.worker(0).unwrap();
         while worker.step() != Did::Nothing {}
     }
@@ -164,7 +164,7 @@ fn apply(set: &mut Set, model: &mut Vec<u8>, op: &Op, seed: u64) {
             set.open();
         }
         Op::Open => _ = set.open(),
-        Op::Pack => set.pack(),
+        Op::Pack => set.compress(),
         Op::Damage(block) => _ = set.store.damage(Key::new(set.file, block)),
         Op::Resize(mib) => set.store.resize(Bytes::mib(mib)),
     }
@@ -220,7 +220,7 @@ fn with_async_the_workers_take_in_what_was_read() {
     set.other.write_all_at(&text(3 * BLOCK, 1), 0).unwrap();
     set.read(0, 3 * BLOCK);
     assert_eq!(set.store.stats().insertions, 0);
-    set.pack();
+    set.compress();
     assert_eq!(set.store.stats().insertions, 3);
     set.read(0, 3 * BLOCK);
     assert_eq!(set.tier.report().misses, 3);

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use eke_cache_replay::next_random;
-use eke_cache_store::codec::{Codec, Lz4, Packed};
+use eke_cache_store::codec::{Codec, Lz4, Compressed};
 use eke_cache_store::{Did, FileId, Key, Lookup, Store, StoreSpec};
 use eke_model::units::Bytes;
 
@@ -48,7 +48,7 @@ fn bytes(blocks: &[&[u8]]) -> usize {
 
 fn alone(blocks: &[&[u8]]) -> Fallible<()> {
     let (count, mut out) = (blocks.len(), vec![0; BLOCK]);
-    let (mut engine, mut packed) = (Lz4.engine()?, Packed::with_room(Lz4.bound(BLOCK) * count, count)?);
+    let (mut engine, mut compressed) = (Lz4.engine()?, Compressed::with_room(Lz4.bound(BLOCK) * count, count)?);
     timed("memcpy", count * ROUNDS, bytes(blocks) * ROUNDS, || {
         for block in (0..ROUNDS).flat_map(|_| blocks) {
             out[..block.len()].copy_from_slice(block);
@@ -56,13 +56,13 @@ fn alone(blocks: &[&[u8]]) -> Fallible<()> {
         }
         Ok(())
     })?;
-    timed("LZ4 alone: pack", count, bytes(blocks), || {
-        engine.compress_batch(blocks, &mut packed);
+    timed("LZ4 alone: compress", count, bytes(blocks), || {
+        engine.compress_batch(blocks, &mut compressed);
         Ok(())
     })?;
-    timed("LZ4 alone: unpack", count * ROUNDS, bytes(blocks) * ROUNDS, || {
+    timed("LZ4 alone: decompress", count * ROUNDS, bytes(blocks) * ROUNDS, || {
         for index in (0..count * ROUNDS).map(|i| i % count) {
-            let bytes = packed.get(index).ok_or("not packed")?;
+            let bytes = compressed.get(index).ok_or("not compressed")?;
             engine.decompress(bytes, &mut out[..blocks[index].len()])?;
         }
         Ok(())
@@ -157,7 +157,7 @@ fn read(store: &Store, count: usize, seed: u64) -> (usize, usize, f64) {
     (sum.0, sum.1, cpu_s() - start)
 }
 
-/// Makes the limit a little smaller, so that the policy moves blocks that were asked for to where they stay; packs those again.
+/// Makes the limit a little smaller, so that the policy moves blocks that were asked for to where they stay; compresses those again.
 fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     store.resize(Bytes(store.stats().held.0 * 95 / 100));
     let (mut worker, start, mut tried) = (store.worker(0)?, cpu_s(), 0);
@@ -165,7 +165,7 @@ fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     loop {
         match worker.step() {
             Did::Denser(done) => tried += usize::from(done),
-            Did::Packed(_) => {}
+            Did::Compressed(_) => {}
             Did::Nothing => break,
         }
     }

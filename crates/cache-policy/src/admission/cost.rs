@@ -1,6 +1,6 @@
 //! What a block of 64 KiB costs on each way, and what follows. Pure.
 //!
-//! With B for reading it below, H for a hit (found, unpacked, checked), P for packing it, F for the round trip to this
+//! With B for reading it below, H for a hit (found, decompressed, checked), P for compressing it, F for the round trip to this
 //! process, and h for the share of blocks that are hits:
 //!
 //! | way | a block costs |
@@ -9,7 +9,7 @@
 //! | not taken in | B + F |
 //! | straight | B |
 //!
-//! - *Not taken in* where packing costs more than hits give back, (1 − h)·P > 1.25·h·(B − H), once the file was read
+//! - *Not taken in* where compressing costs more than hits give back, (1 − h)·P > 1.25·h·(B − H), once the file was read
 //!   twice over: before that there can be no hits. That finds what does not compress (it is never held), what streams once
 //!   and what is evicted before it is wanted again. A file larger than the store has room for that is read from its start on
 //!   is such one after 2 MiB already.
@@ -60,10 +60,10 @@ pub struct Costs {
     pub below_least_us: f32,
     /// No processor is idle, so that whoever reads below waits for the kernel's threads too.
     pub busy: bool,
-    /// To find it in the store and unpack it.
+    /// To find it in the store and decompress it.
     pub hit_us: f32,
-    /// To pack it.
-    pub pack_us: f32,
+    /// To compress it.
+    pub compress_us: f32,
     /// Blocks read below so far.
     pub below_blocks: u64,
     /// Hits so far.
@@ -103,14 +103,14 @@ pub enum Verdict {
 /// Why a file is treated otherwise from now on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {
-    /// Taken in: hits give back more than packing costs.
+    /// Taken in: hits give back more than compressing costs.
     Pays {
         /// h·(B − H) for a block.
         gain_us: f32,
         /// (1 − h)·P for a block.
         price_us: f32,
     },
-    /// Not taken in: packing costs more than hits give back.
+    /// Not taken in: compressing costs more than hits give back.
     NoReturn {
         /// h·(B − H) for a block.
         gain_us: f32,
@@ -155,10 +155,10 @@ impl Reason {
         let mib = |blocks: u64| blocks / 16;
         match self {
             Self::Pays { gain_us, price_us } => {
-                format!("taken in: hits give {gain_us:.0} µs a block, packing costs {price_us:.0} µs")
+                format!("taken in: hits give {gain_us:.0} µs a block, compressing costs {price_us:.0} µs")
             }
             Self::NoReturn { gain_us, price_us } => {
-                format!("not taken in: hits give {gain_us:.0} µs a block, packing costs {price_us:.0} µs")
+                format!("not taken in: hits give {gain_us:.0} µs a block, compressing costs {price_us:.0} µs")
             }
             Self::Stream { size_blocks, room_blocks } => format!(
                 "not taken in: streams, {} MiB, with room for {} MiB",
@@ -234,7 +234,7 @@ fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
         let h = hit_share(now, seen);
         let through = match now {
             Verdict::NotTakenIn => below_us,
-            _ => h * costs.hit_us + (1.0 - h) * (below_us + costs.pack_us),
+            _ => h * costs.hit_us + (1.0 - h) * (below_us + costs.compress_us),
         };
         return (below_us > 0.0).then_some((through + ROUND_TRIP_US, below_us));
     }
@@ -242,10 +242,10 @@ fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
     enough.then_some((costs.hit_us + ROUND_TRIP_US, below_by(now, &Seen::default(), costs)))
 }
 
-/// What hits give for a block asked for, and what packing costs.
+/// What hits give for a block asked for, and what compressing costs.
 fn balance(now: Verdict, seen: &Seen, costs: &Costs) -> (f32, f32) {
     let h = hit_share(now, seen);
-    (h * (below_us(seen, costs) - costs.hit_us).max(0.0), (1.0 - h) * costs.pack_us)
+    (h * (below_us(seen, costs) - costs.hit_us).max(0.0), (1.0 - h) * costs.compress_us)
 }
 
 /// What reading below takes, to decide by. On busy processors what is measured is mostly how busy they are, and a disk that is as
@@ -292,7 +292,7 @@ mod tests {
         Costs {
             below_us,
             hit_us: 25.0,
-            pack_us: 90.0,
+            compress_us: 90.0,
             below_blocks: 1000,
             hit_blocks: 1000,
             ..Costs::default()

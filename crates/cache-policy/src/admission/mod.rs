@@ -99,7 +99,7 @@ pub struct Admission {
     below_us: AtomicU32,
     below_least_us: AtomicU32,
     hit_us: AtomicU32,
-    pack_us: AtomicU32,
+    compress_us: AtomicU32,
     /// Blocks that these are from.
     below_blocks: AtomicU64,
     hit_blocks: AtomicU64,
@@ -121,7 +121,7 @@ impl Admission {
             below_us: AtomicU32::new(0),
             below_least_us: AtomicU32::new(0),
             hit_us: AtomicU32::new(0),
-            pack_us: AtomicU32::new(0),
+            compress_us: AtomicU32::new(0),
             below_blocks: AtomicU64::new(0),
             hit_blocks: AtomicU64::new(0),
             straight_opens: AtomicU32::new(0),
@@ -198,7 +198,7 @@ impl Admission {
             below_least_us: us(&self.below_least_us),
             busy: self.busy.load(Ordering::Relaxed),
             hit_us: us(&self.hit_us),
-            pack_us: us(&self.pack_us),
+            compress_us: us(&self.compress_us),
             below_blocks: self.below_blocks.load(Ordering::Relaxed),
             hit_blocks: self.hit_blocks.load(Ordering::Relaxed),
         }
@@ -242,7 +242,7 @@ impl Admission {
         self.table.row(file).note_below(blocks, us);
     }
 
-    /// So many bytes were unpacked out of the store, in so much time.
+    /// So many bytes were decompressed out of the store, in so much time.
     pub fn note_hit(&self, file: u64, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
         note(&self.hit_us, us, cost::running);
@@ -250,11 +250,11 @@ impl Admission {
         self.table.row(file).note_hit(blocks);
     }
 
-    /// So many blocks, of any files, were packed, in so much time of a worker's or of a reader's, without waiting for a
+    /// So many blocks, of any files, were compressed, in so much time of a worker's or of a reader's, without waiting for a
     /// processor.
-    pub fn note_packed(&self, blocks: usize, took: Duration) {
+    pub fn note_compressed(&self, blocks: usize, took: Duration) {
         if blocks > 0 {
-            note(&self.pack_us, micros(took) / blocks as f32, cost::running);
+            note(&self.compress_us, micros(took) / blocks as f32, cost::running);
         }
     }
 }

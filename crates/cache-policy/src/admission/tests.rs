@@ -31,7 +31,7 @@ fn read(admission: &Admission, blocks: u64, passes: u32, below_us: u64, compress
                 Duration::from_micros(below_us * missing.len() as u64),
             );
             if admission.admit(FILE, *first) {
-                admission.note_packed(missing.len(), Duration::from_micros(90 * missing.len() as u64));
+                admission.note_compressed(missing.len(), Duration::from_micros(90 * missing.len() as u64));
                 held.extend(missing.into_iter().filter(|_| compresses));
             }
         }

@@ -30,8 +30,8 @@ use crate::ledger::Replay;
 use crate::log::say;
 use crate::size::{Governor, Reader};
 
-/// With blocks packed beside the sessions, requests come first when processors are scarce.
-const PACKERS_NICE: i32 = 5;
+/// With blocks compressed beside the sessions, requests come first when processors are scarce.
+const COMPRESSORS_NICE: i32 = 5;
 
 /// Looked at every ten seconds, so not too many.
 const MOST_FORGOTTEN: usize = 8192;
@@ -198,14 +198,14 @@ impl Built {
         let Self { fs, tender, watcher, fetchers, root, compress, sources, limit } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         fetchers.start(&fs, (fetching(limit), cpus), thread)?;
-        // With sync blocks are packed before the reply, and these do the dense rounds alone.
-        let packers = if compress == Compress::Sync { 1 } else { cpus };
-        for cpu in 0..packers {
+        // With sync blocks are compressed before the reply, and these do the dense rounds alone.
+        let compressors = if compress == Compress::Sync { 1 } else { cpus };
+        for cpu in 0..compressors {
             let tier = sources.tier();
-            thread("pack", move || {
-                let _ = rustix::process::setpriority_process(None, PACKERS_NICE);
-                if let Err(e) = tier.pack(cpu) {
-                    say(&format!("blocks are packed by fewer threads: {e}"));
+            thread("compress", move || {
+                let _ = rustix::process::setpriority_process(None, COMPRESSORS_NICE);
+                if let Err(e) = tier.compress(cpu) {
+                    say(&format!("blocks are compressed by fewer threads: {e}"));
                 }
             })?;
         }

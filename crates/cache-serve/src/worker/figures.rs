@@ -111,7 +111,7 @@ fn of_store(s: &Stats) -> StoreFigures {
         held: s.held,
         queued: s.queued,
         raw: s.raw,
-        packed: s.packed,
+        compressed: s.compressed,
         ratio: s.ratio(),
         hit_rate: s.hit_rate(),
         zero: s.zero,
@@ -140,7 +140,7 @@ fn of_tier(report: &tier::Report) -> TierFigures {
         waited: report.waits,
         store_cost_ns: nanos(report.hit_us),
         below_cost_ns: report.below_us.iter().copied().find_map(nanos),
-        pack_cost_ns: nanos(report.pack_us),
+        compress_cost_ns: nanos(report.compress_us),
     }
 }
 
@@ -185,6 +185,6 @@ mod tests {
         let figures = of_tier(&report);
         assert_eq!(figures.store_cost_ns, Some(Nanos(42_500)));
         assert_eq!(figures.below_cost_ns, Some(Nanos(90_000)));
-        assert_eq!(figures.pack_cost_ns, None);
+        assert_eq!(figures.compress_cost_ns, None);
     }
 }

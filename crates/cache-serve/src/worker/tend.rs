@@ -14,17 +14,17 @@ use crate::size::Governor;
 
 const TURN: Duration = Duration::from_secs(1);
 /// So many turns at least lie between the beginnings of two rounds. What stays is in the main queue already, so that little is
-/// packed again in vain; and while a disk is what holds readers back, the ratio decides.
+/// recompressed in vain; and while a disk is what holds readers back, the ratio decides.
 const BETWEEN_ROUNDS: u32 = 2;
 /// Shares of processor time that was idle in the last turn: from the first on a round may begin, below the second it ends.
-/// The packers' own time counts as busy.
+/// The compressors' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
 /// Processors count as busy, for what a read below tells, until so many turns in a row had idle time: in between it is load all the same.
 const CALM_TURNS: u32 = 5;
 /// So many turns lie between two looks for files that others have unlinked (some thousand calls of statx(2)), with buffers given back.
 const BETWEEN_CLEANINGS: u64 = 10;
-/// Blocks are about half as large when packed (text, code; measured on Silesia with LZ4) until the store knows better.
+/// Blocks are about half as large when compressed (text, code; measured on Silesia with LZ4) until the store knows better.
 const USUAL_RATIO: f64 = 2.0;
 
 /// Holds what it tends.

@@ -2,10 +2,10 @@
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 
-use super::{Codec, Engine, Packed, Unreadable};
+use super::{Codec, Engine, Compressed, Unreadable};
 use crate::error::OutOfMemory;
 
-/// LZ4: what a block is packed with when it comes in. It gives up on noise by itself, at several GB/s.
+/// LZ4: what a block is compressed with when it comes in. It gives up on noise by itself, at several GB/s.
 #[derive(Debug, Clone, Copy)]
 pub struct Lz4;
 
@@ -30,15 +30,15 @@ impl Codec for Lz4 {
 }
 
 impl Engine for Tables {
-    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed) {
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Compressed) {
         for block in blocks {
             let bound = get_maximum_output_size(block.len());
             out.push_with(bound, |room| compress_into_with_table(block, room, &mut self.0).ok());
         }
     }
 
-    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
-        match decompress_into(packed, out) {
+    fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+        match decompress_into(compressed, out) {
             Ok(len) if len == out.len() => Ok(()),
             _ => Err(Unreadable),
         }

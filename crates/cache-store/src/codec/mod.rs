@@ -3,19 +3,19 @@
 //! A [`Codec`] is shared and without state; each thread has an [`Engine`] of it with its tables and contexts.
 
 mod lz4;
-mod packed;
+mod compressed;
 mod probe;
 mod zstd;
 
 pub use lz4::Lz4;
-pub use packed::Packed;
+pub use compressed::Compressed;
 pub use probe::looks_compressible;
 pub(crate) use probe::pays;
 pub use zstd::Zstd;
 
 use crate::error::OutOfMemory;
 
-/// The packed bytes do not become the block that was packed.
+/// The compressed bytes do not become the block that was compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes are not what the codec has written")]
 pub struct Unreadable;
@@ -40,15 +40,15 @@ pub trait Codec: Send + Sync {
 
 /// A codec at work, of one thread.
 pub trait Engine: Send {
-    /// Packs each of `blocks`, in order, into `out`, which is empty and has room for them by [`Codec::bound`]. A block that
-    /// cannot be packed (no memory, no room) is [`Packed::skip`]ped.
-    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed);
+    /// Compresses each of `blocks`, in order, into `out`, which is empty and has room for them by [`Codec::bound`]. A block that
+    /// cannot be compressed (no memory, no room) is [`Compressed::skip`]ped.
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Compressed);
 
-    /// Unpacks one block into `out`, whose length is the block's.
+    /// Decompresses one block into `out`, whose length is the block's.
     ///
     /// # Errors
     /// When the bytes are not a block of that length.
-    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable>;
+    fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable>;
 }
 
 #[cfg(test)]
@@ -66,12 +66,12 @@ mod tests {
         for codec in [&Lz4 as &dyn Codec, &Zstd::level(1), &Zstd::level(3)] {
             let (mut engine, blocks) = (codec.engine().unwrap(), blocks());
             let slices: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-            let mut packed =
-                Packed::with_room(slices.iter().map(|b| codec.bound(b.len())).sum(), slices.len()).unwrap();
-            engine.compress_batch(&slices, &mut packed);
+            let mut compressed =
+                Compressed::with_room(slices.iter().map(|b| codec.bound(b.len())).sum(), slices.len()).unwrap();
+            engine.compress_batch(&slices, &mut compressed);
             for (index, block) in blocks.iter().enumerate() {
                 let mut out = vec![0; block.len()];
-                let bytes = packed.get(index).expect("packed");
+                let bytes = compressed.get(index).expect("compressed");
                 assert_eq!(engine.decompress(bytes, &mut out), Ok(()), "{} {index}", codec.name());
                 assert!(out == *block, "{} {index}", codec.name());
                 assert!(
@@ -91,7 +91,7 @@ mod tests {
                     codec.name()
                 );
             }
-            assert!(packed.get(0).unwrap().len() < 4096, "{}", codec.name());
+            assert!(compressed.get(0).unwrap().len() < 4096, "{}", codec.name());
         }
     }
 
@@ -99,9 +99,9 @@ mod tests {
     fn a_block_without_room_is_skipped_and_the_others_are_not() {
         for codec in [&Lz4 as &dyn Codec, &Zstd::level(1)] {
             let blocks = blocks();
-            let mut packed = Packed::with_room(codec.bound(4097), 2).unwrap();
-            codec.engine().unwrap().compress_batch(&[&blocks[1], &blocks[3]], &mut packed);
-            assert!(packed.get(0).is_none() && packed.get(1).is_some(), "{}", codec.name());
+            let mut compressed = Compressed::with_room(codec.bound(4097), 2).unwrap();
+            codec.engine().unwrap().compress_batch(&[&blocks[1], &blocks[3]], &mut compressed);
+            assert!(compressed.get(0).is_none() && compressed.get(1).is_some(), "{}", codec.name());
         }
     }
 }

@@ -1,29 +1,29 @@
 //! Is it worth the trouble?
 
-use super::{Engine, Packed};
+use super::{Engine, Compressed};
 
-/// What is packed must be smaller than the block by this share at least; else the memory saved is not worth unpacking it
+/// What is compressed must be smaller than the block by this share at least; else the memory saved is not worth decompressing it
 /// at every hit. OpenZFS draws the same line (`zio_compress_data`: 12.5 %).
 const SAVES_ONE_IN: usize = 8;
 
 /// How much of a block is tried before a slow codec gets it, bytes.
 const SAMPLE: usize = 4096;
 
-/// Does packing `raw` bytes into `packed` save enough?
-pub(crate) const fn pays(raw: usize, packed: usize) -> bool {
-    packed <= raw - raw / SAVES_ONE_IN
+/// Does compressing `raw` bytes into `compressed` save enough?
+pub(crate) const fn pays(raw: usize, compressed: usize) -> bool {
+    compressed <= raw - raw / SAVES_ONE_IN
 }
 
 /// Does a sample from the middle of `block` shrink at all with a fast engine? Asked before a slow codec tries all of it, as
 /// OpenZFS does before zstd ("early abort": LZ4 first). `scratch` needs room for one sample; it is cleared.
-pub fn looks_compressible(fast: &mut dyn Engine, block: &[u8], scratch: &mut Packed) -> bool {
+pub fn looks_compressible(fast: &mut dyn Engine, block: &[u8], scratch: &mut Compressed) -> bool {
     let len = block.len().min(SAMPLE);
     let start = (block.len() - len) / 2;
     scratch.clear();
     fast.compress_batch(&[&block[start..start + len]], scratch);
-    let packed = scratch.get(0).map_or(len, <[u8]>::len);
+    let compressed = scratch.get(0).map_or(len, <[u8]>::len);
     scratch.clear();
-    packed + packed / 32 < len
+    compressed + compressed / 32 < len
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn the_probe_tells_text_from_noise() {
-        let (mut engine, mut scratch) = (Lz4.engine().unwrap(), Packed::with_room(8192, 1).unwrap());
+        let (mut engine, mut scratch) = (Lz4.engine().unwrap(), Compressed::with_room(8192, 1).unwrap());
         let mut noise = vec![0; 65536];
         fastrand::Rng::with_seed(1).fill(&mut noise);
         let text = b"a supply that is small should last. ".repeat(2000);

@@ -2,10 +2,10 @@
 
 use zstd::zstd_safe::{CCtx, DCtx, compress_bound};
 
-use super::{Codec, Engine, Packed, Unreadable};
+use super::{Codec, Engine, Compressed, Unreadable};
 use crate::error::OutOfMemory;
 
-/// Zstandard at a level: what the blocks that stay are packed with again.
+/// Zstandard at a level: what the blocks that stay are compressed with again.
 #[derive(Debug, Clone, Copy)]
 pub struct Zstd {
     level: i32,
@@ -22,8 +22,8 @@ impl Zstd {
 /// blocks of 64 KiB), and go after an error, because what an error leaves of one is not said.
 struct Contexts {
     level: i32,
-    pack: Option<CCtx<'static>>,
-    unpack: Option<DCtx<'static>>,
+    compress: Option<CCtx<'static>>,
+    decompress: Option<DCtx<'static>>,
 }
 
 impl Codec for Zstd {
@@ -40,30 +40,30 @@ impl Codec for Zstd {
     }
 
     fn engine(&self) -> Result<Box<dyn Engine>, OutOfMemory> {
-        Ok(Box::new(Contexts { level: self.level, pack: None, unpack: None }))
+        Ok(Box::new(Contexts { level: self.level, compress: None, decompress: None }))
     }
 }
 
 impl Contexts {
-    fn pack(&mut self, block: &[u8], room: &mut [u8]) -> Option<usize> {
-        let mut context = self.pack.take().or_else(CCtx::try_create)?;
+    fn compress(&mut self, block: &[u8], room: &mut [u8]) -> Option<usize> {
+        let mut context = self.compress.take().or_else(CCtx::try_create)?;
         let len = context.compress(room, block, self.level).ok()?;
-        self.pack = Some(context);
+        self.compress = Some(context);
         Some(len)
     }
 }
 
 impl Engine for Contexts {
-    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Packed) {
+    fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Compressed) {
         for block in blocks {
-            out.push_with(compress_bound(block.len()), |room| self.pack(block, room));
+            out.push_with(compress_bound(block.len()), |room| self.compress(block, room));
         }
     }
 
-    fn decompress(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
-        let mut context = self.unpack.take().or_else(DCtx::try_create).ok_or(Unreadable)?;
-        let len = context.decompress(out, packed).map_err(|_| Unreadable)?;
-        self.unpack = Some(context);
+    fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+        let mut context = self.decompress.take().or_else(DCtx::try_create).ok_or(Unreadable)?;
+        let len = context.decompress(out, compressed).map_err(|_| Unreadable)?;
+        self.decompress = Some(context);
         if len == out.len() { Ok(()) } else { Err(Unreadable) }
     }
 }

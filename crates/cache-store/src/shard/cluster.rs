@@ -10,7 +10,7 @@ use super::slots::{Cluster, NONE, State};
 use crate::Key;
 use crate::policy::Slot;
 
-/// A block joins a cluster that got its last one no more insertions ago than this: threads pack the blocks of one read out of
+/// A block joins a cluster that got its last one no more insertions ago than this: threads compress the blocks of one read out of
 /// order, and among those of others.
 const FRESH: u32 = 64;
 

@@ -1,4 +1,4 @@
-//! What stays is packed again: finding it, and putting the denser bytes in its place.
+//! What stays is recompressed: finding it, and putting the denser bytes in its place.
 
 use super::slots::{Entry, State};
 use super::{Found, Shard};
@@ -8,10 +8,10 @@ use crate::policy::Slot;
 /// Slots looked at in one go, so that the lock is held for microseconds.
 const LOOK_AT: usize = 256;
 
-/// Packing again must save this share (one in so many) of what the fast codec left; else it is not worth slower hits.
+/// Compressing again must save this share (one in so many) of what the fast codec left; else it is not worth slower hits.
 const SAVES_ONE_IN: usize = 16;
 
-/// What a look for a block to pack again came to.
+/// What a look for a block to recompress came to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Candidate {
     /// This one; it is pinned.
@@ -23,7 +23,7 @@ pub(crate) enum Candidate {
 }
 
 impl Shard {
-    /// Looks on for a block that stays, was packed by the fast codec only, and is not being read.
+    /// Looks on for a block that stays, was compressed by the fast codec only, and is not being read.
     pub fn next_candidate(&mut self) -> Candidate {
         let from = self.sweep as usize;
         let to = (from + LOOK_AT).min(self.slots.len());
@@ -44,17 +44,17 @@ impl Shard {
         form == Form::Fast && state == State::Held && pins == 0 && !settled && self.stays(slot)
     }
 
-    /// Unpins a candidate and puts `packed` in its place, with its checksum; `None`, or not enough saved: it stays as it is,
+    /// Unpins a candidate and puts `compressed` in its place, with its checksum; `None`, or not enough saved: it stays as it is,
     /// and is not tried again. Was it replaced?
-    pub fn replace(&mut self, candidate: &Found, packed: Option<(&[u8], u64)>) -> bool {
+    pub fn replace(&mut self, candidate: &Found, compressed: Option<(&[u8], u64)>) -> bool {
         let slot = candidate.slot;
-        let Entry { state, pins, packed_len, .. } = self.slots[slot];
-        let old_len = packed_len as usize;
-        let better = packed.filter(|(packed, _)| packed.len() <= old_len - old_len / SAVES_ONE_IN);
+        let Entry { state, pins, compressed_len, .. } = self.slots[slot];
+        let old_len = compressed_len as usize;
+        let better = compressed.filter(|(compressed, _)| compressed.len() <= old_len - old_len / SAVES_ONE_IN);
         self.slots[slot].settled = better.is_none();
         // Others may be reading the old bytes; then it can wait for another round.
         let replaced = match better {
-            Some((packed, sum)) if state == State::Held && pins == 1 => self.put_denser(slot, packed, sum),
+            Some((compressed, sum)) if state == State::Held && pins == 1 => self.put_denser(slot, compressed, sum),
             _ => false,
         };
         self.unpin(slot);
@@ -62,16 +62,16 @@ impl Shard {
     }
 
     /// In the same place: the new bytes are fewer, and only this thread reads the old ones, which it no longer needs.
-    fn put_denser(&mut self, slot: Slot, packed: &[u8], sum: u64) -> bool {
-        let Entry { place: Some(place), form, raw_len, packed_len, .. } = self.slots[slot] else {
+    fn put_denser(&mut self, slot: Slot, compressed: &[u8], sum: u64) -> bool {
+        let Entry { place: Some(place), form, raw_len, compressed_len, .. } = self.slots[slot] else {
             return false;
         };
-        self.arena.cut(place, packed.len());
-        self.arena.write(place, packed);
-        self.counts.take(form, raw_len, packed_len);
+        self.arena.cut(place, compressed.len());
+        self.arena.write(place, compressed);
+        self.counts.take(form, raw_len, compressed_len);
         let entry = &mut self.slots[slot];
-        (entry.packed_len, entry.sum, entry.form) = (packed.len() as u32, sum, Form::Dense);
-        self.counts.add(Form::Dense, raw_len, entry.packed_len);
+        (entry.compressed_len, entry.sum, entry.form) = (compressed.len() as u32, sum, Form::Dense);
+        self.counts.add(Form::Dense, raw_len, entry.compressed_len);
         self.counts.denser += 1;
         self.weigh(Slot(self.slots[slot].leader));
         true

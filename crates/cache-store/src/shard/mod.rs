@@ -1,11 +1,11 @@
-//! One shard: a share of the blocks, all under one lock, which is never held while bytes are packed, unpacked or summed.
+//! One shard: a share of the blocks, all under one lock, which is never held while bytes are compressed, decompressed or summed.
 //!
 //! # Layout
 //! - `slots`: the numbered places of the blocks
 //! - `index`: from keys and files to slots
 //! - `cluster`: blocks that stay and go together
 //! - `room`: eviction, growth, compaction, shrinking: everything that keeps within the budget
-//! - `dense`: finding and replacing what the dense codec packs again
+//! - `dense`: finding and replacing what the dense codec recompresss
 //!
 //! Nothing here knows of locks: a shard is plain data with rules.
 
@@ -30,7 +30,7 @@ pub(crate) use dense::Candidate;
 use index::Index;
 use slots::{Entry, Slots, State};
 
-/// A packed block on its way in.
+/// A compressed block on its way in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
     pub key: Key,
@@ -38,7 +38,7 @@ pub(crate) struct Incoming<'a> {
     pub raw_len: usize,
     pub sum: u64,
     /// Empty for [`Form::Zero`].
-    pub packed: &'a [u8],
+    pub compressed: &'a [u8],
 }
 
 /// A block as it was found. While it is pinned (all but zero blocks), its bytes stay as and where they are.
@@ -49,7 +49,7 @@ pub(crate) struct Found {
     pub form: Form,
     pub raw_len: usize,
     pub sum: u64,
-    pub packed: Option<RawBytes>,
+    pub compressed: Option<RawBytes>,
 }
 
 /// See the module.
@@ -65,7 +65,7 @@ pub(crate) struct Shard {
     together: usize,
     /// Blocks that came in so far.
     joins: u32,
-    /// Where the search for blocks to pack again goes on.
+    /// Where the search for blocks to recompress goes on.
     sweep: u32,
     pub counts: Counts,
 }
@@ -110,10 +110,10 @@ impl Shard {
 
     fn pin(&mut self, slot: Slot) -> Found {
         let entry = &mut self.slots[slot];
-        let packed = entry.place.map(|place| self.arena.bytes(place, entry.packed_len as usize));
-        entry.pins += u32::from(packed.is_some());
+        let compressed = entry.place.map(|place| self.arena.bytes(place, entry.compressed_len as usize));
+        entry.pins += u32::from(compressed.is_some());
         let Entry { key, form, raw_len, sum, .. } = *entry;
-        Found { slot, key, form, raw_len: raw_len as usize, sum, packed }
+        Found { slot, key, form, raw_len: raw_len as usize, sum, compressed }
     }
 
     /// The bytes are no longer read.
@@ -143,21 +143,21 @@ impl Shard {
     /// Puts a block into a slot that was just taken, which is given back if there is no room for the bytes.
     fn fill(&mut self, slot: Slot, new: Incoming<'_>) -> Inserted {
         let mut place = None;
-        if !new.packed.is_empty() {
-            place = match self.make_place(new.packed.len(), slot) {
+        if !new.compressed.is_empty() {
+            place = match self.make_place(new.compressed.len(), slot) {
                 Ok(Some(place)) => Some(place),
                 Ok(None) => return self.refuse(slot, Inserted::NoRoom),
                 Err(OutOfMemory) => return self.refuse(slot, Inserted::NoMemory),
             };
         }
         if let Some(place) = place {
-            self.arena.write(place, new.packed);
+            self.arena.write(place, new.compressed);
         }
         let entry = &mut self.slots[slot];
         (entry.key, entry.form, entry.sum, entry.place) = (new.key, new.form, new.sum, place);
-        (entry.raw_len, entry.packed_len) = (new.raw_len as u32, new.packed.len() as u32);
+        (entry.raw_len, entry.compressed_len) = (new.raw_len as u32, new.compressed.len() as u32);
         entry.state = State::Held;
-        self.counts.add(entry.form, entry.raw_len, entry.packed_len);
+        self.counts.add(entry.form, entry.raw_len, entry.compressed_len);
         self.index.insert(slot, &mut self.slots);
         self.join(slot);
         Inserted::Done
@@ -201,7 +201,7 @@ impl Shard {
     fn retire(&mut self, slot: Slot) {
         self.index.remove(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
-        self.counts.take(entry.form, entry.raw_len, entry.packed_len);
+        self.counts.take(entry.form, entry.raw_len, entry.compressed_len);
         if entry.pins > 0 {
             entry.state = State::Condemned;
         } else {
@@ -216,21 +216,21 @@ impl Shard {
         self.slots.give(slot);
     }
 
-    /// Flips a bit of a block's packed bytes, for tests of what follows; false if there are none.
+    /// Flips a bit of a block's compressed bytes, for tests of what follows; false if there are none.
     pub fn damage(&mut self, key: Key) -> bool {
         let Some(slot) = self.index.find(key, &self.slots) else { return false };
-        let Entry { place: Some(place), packed_len, pins: 0, .. } = self.slots[slot] else { return false };
-        self.arena.flip_bit(place, packed_len as usize / 2);
+        let Entry { place: Some(place), compressed_len, pins: 0, .. } = self.slots[slot] else { return false };
+        self.arena.flip_bit(place, compressed_len as usize / 2);
         true
     }
 
     /// Lists, tables, counts and memory agree, and the budget holds: for tests.
     pub fn check(&self) -> Result<(), String> {
         let held = self.slots.iter().filter(|(_, e)| e.state == State::Held);
-        let (mut blocks, mut packed) = (0, 0);
+        let (mut blocks, mut compressed) = (0, 0);
         for (slot, entry) in held {
             blocks += 1;
-            packed += u64::from(entry.packed_len);
+            compressed += u64::from(entry.compressed_len);
             if self.index.find(entry.key, &self.slots) != Some(slot) {
                 return Err(format!("{slot:?} is not found by its key"));
             }
@@ -242,12 +242,12 @@ impl Shard {
             .slots
             .iter()
             .filter(|(_, e)| e.place.is_some())
-            .map(|(_, e)| rounded(e.packed_len as usize))
+            .map(|(_, e)| rounded(e.compressed_len as usize))
             .sum();
         let pinned = self.slots.iter().any(|(_, e)| e.pins > 0);
         let facts = [
             (blocks == self.counts.blocks(), "blocks held"),
-            (packed == self.counts.packed, "packed bytes held"),
+            (compressed == self.counts.compressed, "compressed bytes held"),
             (taken == self.arena.taken(), "bytes taken in slabs"),
             (self.arena.is_consistent(), "slabs"),
             (self.clusters_agree(), "clusters"),

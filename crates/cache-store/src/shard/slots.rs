@@ -35,13 +35,13 @@ pub(super) struct Cluster {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub key: Key,
-    /// Of the packed bytes.
+    /// Of the compressed bytes.
     pub sum: u64,
     /// `None`: nothing is kept, it is all zero.
     pub place: Option<Place>,
     pub raw_len: u32,
-    pub packed_len: u32,
-    /// Readers at work on the packed bytes without the lock.
+    pub compressed_len: u32,
+    /// Readers at work on the compressed bytes without the lock.
     pub pins: u32,
     /// The file's block that came in after this one, and before it. For a free slot, `older` is the next free one.
     pub newer: u32,
@@ -60,7 +60,7 @@ impl Entry {
     /// What the block weighs for the policy: its granules, and its part of the tables.
     pub fn weight(&self) -> u32 {
         const TABLES: usize = size_of::<Entry>() + 32;
-        u32::try_from(rounded(self.packed_len as usize) + TABLES).unwrap_or(u32::MAX)
+        u32::try_from(rounded(self.compressed_len as usize) + TABLES).unwrap_or(u32::MAX)
     }
 }
 
@@ -69,7 +69,7 @@ const EMPTY: Entry = Entry {
     sum: 0,
     place: None,
     raw_len: 0,
-    packed_len: 0,
+    compressed_len: 0,
     pins: 0,
     newer: NONE,
     older: NONE,

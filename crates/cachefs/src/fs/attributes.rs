@@ -213,7 +213,7 @@ pub(super) fn kind(kind: rustix::fs::FileType) -> FileType {
     }
 }
 
-/// As the kernel packs a device's number for FUSE (`new_encode_dev`).
+/// As the kernel compresses a device's number for FUSE (`new_encode_dev`).
 fn device(major: u32, minor: u32) -> u32 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }

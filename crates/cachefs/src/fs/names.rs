@@ -22,7 +22,7 @@ use crate::below::at;
 pub enum Kind<'a> {
     /// A directory.
     Directory,
-    /// A file, pipe, socket or device: the type's bits of a mode, and the device's number as FUSE packs it.
+    /// A file, pipe, socket or device: the type's bits of a mode, and the device's number as FUSE compresses it.
     Node(u32, u32),
     /// A symbolic link with this target.
     Symlink(&'a Path),

@@ -134,7 +134,7 @@ impl<'t> Reading<'t, '_> {
 }
 
 impl Reading<'_, '_> {
-    /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is packed.
+    /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is compressed.
     fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
         let Hands { below, spare, scratch, .. } = &mut *self.hands;
         let block = below.bytes(block.end).get(block).unwrap_or_default();

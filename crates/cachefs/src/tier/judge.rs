@@ -17,14 +17,14 @@ pub trait Judge: Send + Sync {
         let _ = (file, bytes, took);
     }
 
-    /// So many bytes were unpacked out of the store, in so much time.
+    /// So many bytes were decompressed out of the store, in so much time.
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
     }
 
-    /// So many blocks, of any files, were packed, in so much time of a worker's or of a reader's, without waiting for a
+    /// So many blocks, of any files, were compressed, in so much time of a worker's or of a reader's, without waiting for a
     /// processor.
-    fn note_packed(&self, blocks: usize, took: Duration) {
+    fn note_compressed(&self, blocks: usize, took: Duration) {
         let _ = (blocks, took);
     }
 }
@@ -52,7 +52,7 @@ impl Judge for Admission {
         self.note_hit(file.hash(), bytes, took);
     }
 
-    fn note_packed(&self, blocks: usize, took: Duration) {
-        self.note_packed(blocks, took);
+    fn note_compressed(&self, blocks: usize, took: Duration) {
+        self.note_compressed(blocks, took);
     }
 }

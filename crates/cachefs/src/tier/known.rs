@@ -36,7 +36,7 @@ struct Generations {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    packed: Option<Packed>,
+    short: Option<Short>,
     settled: bool,
     /// Something was read that can change without a sign in the stamp.
     doubted: bool,
@@ -46,12 +46,12 @@ struct Entry {
 
 /// A stamp in half the room: nanoseconds up to the year 2262.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Packed {
+struct Short {
     size: u64,
     times_ns: [i64; 3],
 }
 
-impl Packed {
+impl Short {
     fn of(stamp: Stamp) -> Option<Self> {
         let ns = |time: i128| i64::try_from(time).ok();
         let times_ns = [ns(stamp.modified_ns)?, ns(stamp.changed_ns)?, ns(stamp.born_ns)?];
@@ -81,8 +81,8 @@ impl Known {
     pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Seen {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Seen::Changed };
-        let packed = Packed::of(stamp);
-        let same = packed.is_some() && entry.packed == packed && entry.settled && !entry.doubted;
+        let short = Short::of(stamp);
+        let same = short.is_some() && entry.short == short && entry.settled && !entry.doubted;
         entry.doubted = false;
         entry.note(stamp, now_ns, self.tick_ns);
         if same { Seen::Same } else { Seen::Changed }
@@ -103,10 +103,10 @@ impl Known {
         let Some(entry) = shard.entry(file) else { return Begun { foreign: false } };
         entry.writers += 1;
         let foreign = entry.writers == 1
-            && entry.packed.is_some()
-            && look().map_or(true, |stamp| entry.packed != Packed::of(stamp));
+            && entry.short.is_some()
+            && look().map_or(true, |stamp| entry.short != Short::of(stamp));
         if foreign {
-            entry.packed = None;
+            entry.short = None;
         }
         Begun { foreign }
     }
@@ -122,14 +122,14 @@ impl Known {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) else { return };
         entry.writers -= 1;
-        if entry.writers > 0 || entry.packed.is_none() {
+        if entry.writers > 0 || entry.short.is_none() {
             return;
         }
         // The time first: what changes after the look is later than it.
         let now_ns = now_ns();
         match look() {
             Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
-            Err(_) => entry.packed = None,
+            Err(_) => entry.short = None,
         }
     }
 
@@ -159,7 +159,7 @@ impl Known {
 
 impl Entry {
     fn note(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) {
-        self.packed = Packed::of(stamp);
+        self.short = Short::of(stamp);
         self.settled = stamp.is_settled(now_ns, tick_ns);
     }
 }

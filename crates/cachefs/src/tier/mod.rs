@@ -153,7 +153,7 @@ impl fmt::Debug for Tier {
 }
 
 impl Tier {
-    /// A tier over a store. With [`Compress::Async`] some threads must be in [`Tier::pack`].
+    /// A tier over a store. With [`Compress::Async`] some threads must be in [`Tier::compress`].
     pub fn new(store: Arc<Store>, compress: Compress, options: Options) -> Self {
         Self::of(Some(store), compress, options)
     }
@@ -328,17 +328,17 @@ impl Tier {
         }
     }
 
-    /// Packs what waits, as one of the workers, until the store is closed; prefers the queue of `cpu`.
+    /// Compresses what waits, as one of the workers, until the store is closed; prefers the queue of `cpu`.
     ///
     /// # Errors
     /// When there is no memory for the worker's tables.
-    pub fn pack(&self, cpu: usize) -> Result<(), OutOfMemory> {
+    pub fn compress(&self, cpu: usize) -> Result<(), OutOfMemory> {
         let Some(store) = &self.store else { return Ok(()) };
         store.worker(cpu)?.run_by(|worker| {
             let began = Began::now(&*self.clock);
             let did = worker.step();
-            if let Did::Packed(blocks) = did {
-                self.note_packed(store, blocks, began);
+            if let Did::Compressed(blocks) = did {
+                self.note_compressed(store, blocks, began);
             }
             did
         });
@@ -362,7 +362,7 @@ impl Tier {
             (Compress::Sync, Some(scratch)) => {
                 let began = Began::now(&*self.clock);
                 let admitted = store.admit(scratch, ticket, block);
-                self.note_packed(store, 1, began);
+                self.note_compressed(store, 1, began);
                 admitted
             }
             _ => store.submit(rustix::thread::sched_getcpu(), ticket, block),
@@ -397,10 +397,10 @@ impl Tier {
         Ok(read)
     }
 
-    fn note_packed(&self, store: &Store, blocks: usize, began: Began) {
+    fn note_compressed(&self, store: &Store, blocks: usize, began: Began) {
         let took = began.took(&*self.clock);
-        self.counters.pack.note(blocks * store.block_size(), took);
-        self.judge.note_packed(blocks, took);
+        self.counters.compress.note(blocks * store.block_size(), took);
+        self.judge.note_compressed(blocks, took);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Blocks as they are, a few: so that small reads next to each other do not unpack the same block again and again, and so
-//! that those who waited for a block have it before it is packed.
+//! Blocks as they are, a few: so that small reads next to each other do not decompress the same block again and again, and so
+//! that those who waited for a block have it before it is compressed.
 //!
 //! A block counts only as long as the ticket that was taken before it was read is current: whoever drops a block from the
 //! store has dropped it here too. No bytes are copied under the lock: buffers change hands.

@@ -37,12 +37,12 @@ pub struct Report {
     pub not_worth: u64,
     /// Files that were found changed by others, or were new, at an open or a write.
     pub changed: u64,
-    /// Microseconds to unpack 64 KiB, running average; 0 before the first.
+    /// Microseconds to decompress 64 KiB, running average; 0 before the first.
     pub hit_us: f64,
     /// Microseconds to read 64 KiB below, running averages for reads of up to 64, 128, 256 KiB, and longer.
     pub below_us: [f64; 4],
-    /// Microseconds to pack 64 KiB, running average; by readers (sync) and by workers (async).
-    pub pack_us: f64,
+    /// Microseconds to compress 64 KiB, running average; by readers (sync) and by workers (async).
+    pub compress_us: f64,
 }
 
 /// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in `worth`: what a short read takes is
@@ -95,7 +95,7 @@ pub(super) struct Counters {
     pub changed: Count,
     pub hit: Average,
     pub below: [Average; 4],
-    pub pack: Average,
+    pub compress: Average,
 }
 
 impl Counters {
@@ -124,7 +124,7 @@ impl Counters {
             changed: self.changed.get(),
             hit_us: self.hit.us(),
             below_us: self.below.each_ref().map(Average::us),
-            pack_us: self.pack.us(),
+            compress_us: self.compress.us(),
         }
     }
 }

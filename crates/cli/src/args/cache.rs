@@ -79,7 +79,7 @@ impl Mount {
     }
 }
 
-/// When blocks are packed.
+/// When blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
     /// After the answer; what does not fit into the queues is not kept

@@ -152,7 +152,7 @@ fn store(out: &mut String, s: &StoreFigures) {
     }
     let reasons = [
         (s.incompressible, "do not compress"),
-        (s.overrun, "came faster than they are packed"),
+        (s.overrun, "came faster than they are compressed"),
         (s.stale, "changed on the way"),
         (s.no_room, "had no room"),
         (s.corrupted, "had changed in memory and were read again"),
@@ -175,10 +175,10 @@ fn tier(out: &mut String, t: &TierFigures) {
         out,
         "a block",
         &format!(
-            "from the store {}, from the disk {}, packing {}",
+            "from the store {}, from the disk {}, compressing {}",
             cost(t.store_cost_ns),
             cost(t.below_cost_ns),
-            cost(t.pack_cost_ns)
+            cost(t.compress_cost_ns)
         ),
     );
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eke_cache_store::codec::{Codec, Engine, Lz4, Packed};
+use eke_cache_store::codec::{Codec, Compressed, Engine, Lz4};
 use eke_cache_store::{Admitted, Did, Key, Lookup, Scratch, Store, StoreSpec};
 use eke_model::units::Bytes;
 use quick_cache::Weighter;
@@ -120,12 +120,12 @@ pub(super) struct Quick(QuickCache<Key, Held, PackedBytes>);
 /// One thread's codec.
 pub(super) struct Packing {
     engine: Box<dyn Engine>,
-    packed: Packed,
+    packed: Compressed,
 }
 
 impl Packing {
     pub fn new(block: usize) -> Result<Self, Error> {
-        let packed = Packed::with_room(Lz4.bound(block), 1).map_err(Error::of_cache)?;
+        let packed = Compressed::with_room(Lz4.bound(block), 1).map_err(Error::of_cache)?;
         Ok(Self { engine: Lz4.engine().map_err(Error::of_cache)?, packed })
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use eke_cache_store::codec::{Codec, Lz4, Packed};
+use eke_cache_store::codec::{Codec, Compressed, Lz4};
 use eke_model::units::Bytes;
 
 use super::Error;
@@ -102,7 +102,7 @@ impl<'c> Blocks<'c> {
     pub fn cut(corpus: &'c Corpus, size: usize) -> Result<Self, Error> {
         let (mut raw, mut all, mut left_out) = (Vec::new(), Vec::new(), 0);
         let mut engine = Lz4.engine().map_err(Error::of_cache)?;
-        let mut packed = Packed::with_room(Lz4.bound(size), 1).map_err(Error::of_cache)?;
+        let mut packed = Compressed::with_room(Lz4.bound(size), 1).map_err(Error::of_cache)?;
         for block in corpus.bytes.chunks_exact(size) {
             packed.clear();
             engine.compress_batch(&[block], &mut packed);

@@ -62,7 +62,7 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     let over =
         if ready.place == ready.dir { "over itself".into() } else { format!("at {}", shown(&ready.place)) };
     say!("{} is served {over}, from at most {} of memory.", shown(&ready.dir), ready.memory);
-    say!("  packed   {when} the answer to the reader");
+    say!("  compress {when} the answer to the reader");
     say!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
     say!("  process  {} (worker {})", ready.pid, ready.worker_pid);
     for note in &ready.notes {
