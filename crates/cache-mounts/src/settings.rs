@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub use eke_cache_policy::admission::Straight;
+pub use eke_cache_policy::admission::PassthroughMode;
 pub use eke_cache_policy::size::Memory;
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +24,8 @@ pub struct Settings {
     pub compress: Compress,
     /// May other users see it (`allow_other`)?
     pub others: bool,
-    /// Which files go straight through.
-    pub straight: Straight,
+    /// Which files use passthrough.
+    pub passthrough: PassthroughMode,
     /// Be told of changes made below (root only; without it, at each open)?
     pub watch: bool,
 }

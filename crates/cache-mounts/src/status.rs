@@ -128,7 +128,7 @@ pub struct Figures {
     pub store: StoreFigures,
     /// Where reads came from, and what they cost.
     pub tier: TierFigures,
-    /// Which files go straight through, and why.
+    /// Which files use passthrough, and why.
     pub worth: WorthFigures,
     /// How much memory the store may have now.
     pub size: SizeFigures,
@@ -224,7 +224,7 @@ pub struct TierFigures {
     pub compress_cost_ns: Option<Nanos>,
 }
 
-/// Which files go straight through, and why.
+/// Which files use passthrough, and why.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -233,10 +233,10 @@ pub struct WorthFigures {
     pub taken_in: u64,
     /// Files whose blocks are not taken in.
     pub not_taken_in: u64,
-    /// Files that go straight at their next open.
-    pub straight: u64,
+    /// Files that use passthrough at their next open.
+    pub passthrough: u64,
     /// Open files that the kernel reads below itself (passthrough).
-    pub passed_through: u64,
+    pub open_passthrough: u64,
     /// Why passthrough cannot be had; none: it can.
     pub no_passthrough: Option<String>,
     /// What was decided last and why, a sentence each, newest last.

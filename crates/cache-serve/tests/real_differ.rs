@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use differ::choose::Below;
 use differ::run::{Variant, run};
-use eke_cache_mounts::settings::{Compress, Memory, Straight};
+use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use model::mount::{InMemory, Mount, NEEDS, scratch};
@@ -28,14 +28,14 @@ fn as_a_plain_directory() {
     let mount = Mount::with(|settings| {
         settings.compress = Compress::Async;
         settings.watch = true;
-        settings.straight = Straight::Auto;
+        settings.passthrough = PassthroughMode::Auto;
     });
     run(&Variant {
         name,
         mount: &mount,
         plain: &mount.beside("plain"),
         below: Below::Content,
-        straight: true,
+        passthrough: true,
         fine_times: true,
         cases: 24,
     });
@@ -53,7 +53,7 @@ fn as_a_plain_directory_that_others_change_below() {
         mount: &mount,
         plain: &mount.beside("plain"),
         below: Below::All,
-        straight: false,
+        passthrough: false,
         fine_times: true,
         cases: 24,
     });
@@ -65,13 +65,13 @@ fn as_a_plain_directory_where_the_kernel_reads_below() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
-    let mount = Mount::with_words(&ASKED, None, |settings| settings.straight = Straight::Always);
+    let mount = Mount::with_words(&ASKED, None, |settings| settings.passthrough = PassthroughMode::Always);
     run(&Variant {
         name,
         mount: &mount,
         plain: &mount.beside("plain"),
         below: Below::All,
-        straight: true,
+        passthrough: true,
         fine_times: true,
         cases: 16,
     });
@@ -97,7 +97,7 @@ fn as_a_plain_directory_in_memory() {
         mount: &mount,
         plain: &plain,
         below: Below::All,
-        straight: false,
+        passthrough: false,
         fine_times: false,
         cases: 16,
     });
@@ -123,7 +123,7 @@ fn as_a_plain_directory_with_few_descriptors() {
                 mount: &mount,
                 plain: &mount.beside("plain"),
                 below: Below::All,
-                straight: false,
+                passthrough: false,
                 fine_times: true,
                 cases: 16,
             })
@@ -150,7 +150,7 @@ fn as_a_plain_directory_while_workers_are_killed() {
             mount: &mount,
             plain: &plain,
             below: may,
-            straight: false,
+            passthrough: false,
             fine_times: true,
             cases: 12,
         })

@@ -271,7 +271,7 @@ fill() { yes $1 | head -c 200000 > /tmp/content; dd if=/tmp/content of=/export/f
 fill old
 # noatime: else a read makes the client ask for the time of that
 mount -i -t nfs4 -o noatime,vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,actimeo=600 127.0.0.1:/ /nfs || die "mount"
-echo '{"dir":"/nfs","place":"/fast","memory":{"bytes":16777216},"compress":"sync","others":true,"straight":"never","watch":false}' | eke-cache serve &
+echo '{"dir":"/nfs","place":"/fast","memory":{"bytes":16777216},"compress":"sync","others":true,"passthrough":"never","watch":false}' | eke-cache serve &
 waits "the mount" 'grep -q " /fast " /proc/mounts'
 sleep 1000 < /fast/file & reader=$!
 [ "$(tail -c 4 /fast/file)" = old ] || die "it reads $(tail -c 4 /fast/file)"

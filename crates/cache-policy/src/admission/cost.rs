@@ -7,13 +7,13 @@
 //! | --- | --- |
 //! | taken in | h·H + (1 − h)·(B + P) + F |
 //! | not taken in | B + F |
-//! | straight | B |
+//! | passthrough | B |
 //!
 //! - *Not taken in* where compressing costs more than hits give back, (1 − h)·P > 1.25·h·(B − H), once the file was read
 //!   twice over: before that there can be no hits. That finds what does not compress (it is never held), what streams once
 //!   and what is evicted before it is wanted again. A file larger than the store has room for that is read from its start on
 //!   is such one after 2 MiB already.
-//! - *Straight* where the way through costs more than 1.25·B, and no more below 1.1·B, if B is more than 1.5·(H + F)
+//! - *PassthroughMode* where the way through costs more than 1.25·B, and no more below 1.1·B, if B is more than 1.5·(H + F)
 //!   (3 while no processor is idle) as well: where hits would give little, either way will do. For a file of which nothing is known yet
 //!   it is compared as if all were hits: H + F > 1.25·B. On a slow disk neither is ever true: F is small beside B.
 
@@ -26,7 +26,7 @@ pub const TRY_ONE_IN: u32 = 64;
 
 /// So many times dearer must the present way be.
 const MARGIN: f32 = 1.25;
-/// A straight file comes back below this...
+/// A passthrough file comes back below this...
 const MARGIN_BACK: f32 = 1.1;
 /// ... if hits would be so many times cheaper than reads below.
 const PROMISE: f32 = 1.5;
@@ -36,8 +36,8 @@ const PROMISE_BUSY: f32 = 3.0;
 /// Who needs so long for a block on the mean, in microseconds, is no disk as fast as memory behind busy processors (which was
 /// seen to take 80 to 500).
 const SLOW_US: f32 = 1000.0;
-/// The same once files go straight: what is still read here waits behind readers that are not seen.
-const SLOW_BESIDE_STRAIGHT_US: f32 = 4000.0;
+/// The same once files use passthrough: what is still read here waits behind readers that are not seen.
+const SLOW_BESIDE_PASSTHROUGH_US: f32 = 4000.0;
 
 /// Reads of so many blocks tell the least that a block takes: shorter ones may have been read ahead by the kernel.
 pub const TELLING: u32 = 4;
@@ -97,7 +97,7 @@ pub enum Verdict {
     /// They are not, but for a sample.
     NotTakenIn,
     /// At its next open the kernel is to read it below itself.
-    Straight,
+    Passthrough,
 }
 
 /// Why a file is treated otherwise from now on.
@@ -124,14 +124,14 @@ pub enum Reason {
         /// What the store has room for.
         room_blocks: u64,
     },
-    /// Straight: the way through costs more.
+    /// PassthroughMode: the way through costs more.
     FasterBelow {
         /// What a block costs through this process.
         through_us: f32,
         /// What it costs below.
         below_us: f32,
     },
-    /// No more straight: the way through costs about as little or less.
+    /// No more passthrough: the way through costs about as little or less.
     NotFasterBelow {
         /// What a block costs through this process.
         through_us: f32,
@@ -146,7 +146,7 @@ impl Reason {
         match self {
             Self::Pays { .. } | Self::NotFasterBelow { .. } => Verdict::TakenIn,
             Self::NoReturn { .. } | Self::Stream { .. } => Verdict::NotTakenIn,
-            Self::FasterBelow { .. } => Verdict::Straight,
+            Self::FasterBelow { .. } => Verdict::Passthrough,
         }
     }
 
@@ -166,11 +166,11 @@ impl Reason {
                 mib(room_blocks)
             ),
             Self::FasterBelow { through_us, below_us } => {
-                format!("straight: {below_us:.0} µs a block below, {through_us:.0} µs through the cache")
+                format!("passthrough: {below_us:.0} µs a block below, {through_us:.0} µs through the cache")
             }
             Self::NotFasterBelow { through_us, below_us } => {
                 format!(
-                    "no more straight: {below_us:.0} µs a block below, {through_us:.0} µs through the cache"
+                    "no more passthrough: {below_us:.0} µs a block below, {through_us:.0} µs through the cache"
                 )
             }
         }
@@ -203,7 +203,7 @@ pub fn on_the_way(now: Verdict, seen: &Seen, costs: &Costs, room: u64) -> Option
         Verdict::NotTakenIn if gain_us > MARGIN * price_us && seen.hits >= 2 => {
             Some(Reason::Pays { gain_us, price_us })
         }
-        // A straight file that is read here all the same is a probe, or had to be cached: what is seen counts at its next open.
+        // A passthrough file that is read here all the same is a probe, or had to be cached: what is seen counts at its next open.
         _ => None,
     }
 }
@@ -212,7 +212,7 @@ pub fn on_the_way(now: Verdict, seen: &Seen, costs: &Costs, room: u64) -> Option
 pub fn at_open(now: Verdict, seen: &Seen, costs: &Costs) -> Option<Reason> {
     let (through_us, below_us) = compared(now, seen, costs)?;
     match now {
-        Verdict::Straight if through_us < MARGIN_BACK * below_us && promises(costs, below_us) => {
+        Verdict::Passthrough if through_us < MARGIN_BACK * below_us && promises(costs, below_us) => {
             Some(Reason::NotFasterBelow { through_us, below_us })
         }
         Verdict::TakenIn | Verdict::NotTakenIn if through_us > MARGIN * below_us => {
@@ -253,7 +253,7 @@ fn balance(now: Verdict, seen: &Seen, costs: &Costs) -> (f32, f32) {
 /// says nothing of the rest.
 fn below_by(now: Verdict, seen: &Seen, costs: &Costs) -> f32 {
     let mean_us = below_us(seen, costs);
-    let slow_us = if now == Verdict::Straight { SLOW_BESIDE_STRAIGHT_US } else { SLOW_US };
+    let slow_us = if now == Verdict::Passthrough { SLOW_BESIDE_PASSTHROUGH_US } else { SLOW_US };
     match seen.below_least_us {
         _ if !costs.busy || mean_us > slow_us => mean_us,
         own if own > 0.0 => own,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn straight_is_for_disks_that_are_faster_than_hits_or_files_without_hits_on_fast_disks() {
+    fn passthrough_is_for_disks_that_are_faster_than_hits_or_files_without_hits_on_fast_disks() {
         let unknown = Seen::default();
         assert!(matches!(
             at_open(Verdict::TakenIn, &unknown, &costs(40.0)),
@@ -357,10 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_behind_straight_readers_stays_straight_and_what_got_slow_does_not() {
+    fn what_waits_behind_passthrough_readers_stays_passthrough_and_what_got_slow_does_not() {
         let busy = Costs { below_least_us: 15.0, busy: true, ..costs(127.0) };
         let back = |below_us, below_least_us, costs: &Costs| {
-            at_open(Verdict::Straight, &Seen { below_us, below_least_us, ..seen(100, 20, 180) }, costs)
+            at_open(Verdict::Passthrough, &Seen { below_us, below_least_us, ..seen(100, 20, 180) }, costs)
         };
         assert_eq!(back(1500.0, 15.0, &busy), None);
         assert_eq!(back(1500.0, 150.0, &busy), None, "loaded");
@@ -384,15 +384,15 @@ mod tests {
             let (costs, seen) = (costs(below_us), seen(size, below, hits));
             let first = at_open(Verdict::TakenIn, &seen, &costs);
             if let Some(Reason::FasterBelow { .. }) = first {
-                prop_assert_eq!(at_open(Verdict::Straight, &seen, &costs), None);
+                prop_assert_eq!(at_open(Verdict::Passthrough, &seen, &costs), None);
             }
-            if let Some(Reason::NotFasterBelow { .. }) = at_open(Verdict::Straight, &seen, &costs) {
+            if let Some(Reason::NotFasterBelow { .. }) = at_open(Verdict::Passthrough, &seen, &costs) {
                 prop_assert_eq!(first, None);
             }
         }
 
         #[test]
-        fn a_slow_disk_is_never_passed_straight(
+        fn a_slow_disk_is_never_passed_passthrough(
             below_us in 1001f32..1e6, least in 1f32..1e6, busy: bool, below in 0u32..2000, hits in 0u32..2000,
         ) {
             let costs = Costs { below_least_us: least, busy, ..costs(below_us) };

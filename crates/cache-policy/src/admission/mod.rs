@@ -1,12 +1,12 @@
-//! Does it pay? Running costs, and which files go straight through.
+//! Does it pay? Running costs, and which files use passthrough.
 //!
 //! # Layout
 //! - [`cost`]: what a block costs on each way, and what follows: pure, with the formulas
 //! - `table`: what is known of each file, in bounded memory
 //!
 //! A decision is never for good: of a file whose blocks are not taken in, one run of blocks in [`cost::TRY_ONE_IN`] is
-//! taken in still, and an open of a straight file is not straight now and then ([`FIRST_PROBE`]). So a disk that gets slow, or a
-//! content that changes, is seen. A file that stays open straight is not looked at until it is closed: the kernel has one way
+//! taken in still, and an open of a passthrough file is not passthrough now and then ([`FIRST_PROBE`]). So a disk that gets slow, or a
+//! content that changes, is seen. A file that stays open by passthrough is not looked at until it is closed: the kernel has one way
 //! for an inode while it is open.
 
 pub mod cost;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use cost::{Costs, Reason, Verdict};
 use table::{Row, Table};
 
-/// Opens of straight files that are not straight, over all files: those of this number, twice it, four times, and so on, and then
+/// Opens of passthrough files that are not passthrough, over all files: those of this number, twice it, four times, and so on, and then
 /// one in so many: they take longer, the first have shown most of what can be seen, and what one file shows of the disk holds
 /// for all.
 pub const FIRST_PROBE: u32 = 16;
@@ -41,11 +41,11 @@ const JUDGE_EVERY: u32 = 16;
 /// The bytes that a block of costs stands for.
 const BLOCK: u64 = 64 << 10;
 
-/// Which files go straight through to the disk below, without the store.
+/// Which files use passthrough to the disk below, without the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Straight {
+pub enum PassthroughMode {
     /// Those where the store costs more than it gives, by running estimates.
     #[default]
     Auto,
@@ -61,14 +61,14 @@ pub enum Way {
     /// Through the kernel's page cache over the mount, and this process.
     Cached,
     /// The kernel reads the file below itself.
-    Straight,
+    Passthrough,
 }
 
 /// What came of judging a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
-    /// It goes straight from its next first open on: what is held of it will not be asked for.
-    TurnedStraight,
+    /// It uses passthrough from its next first open on: what is held of it will not be asked for.
+    TurnedToPassthrough,
     /// Nothing of that kind.
     AsBefore,
 }
@@ -82,8 +82,8 @@ pub struct Report {
     pub taken_in: u64,
     /// Files known whose blocks are not.
     pub not_taken_in: u64,
-    /// Files known that go straight at their next open.
-    pub straight: u64,
+    /// Files known that use passthrough at their next open.
+    pub passthrough: u64,
     /// Why passthrough cannot be had; none: it can, as far as is known.
     pub no_passthrough: Option<String>,
     /// The last decisions with their figures, newest last.
@@ -93,7 +93,7 @@ pub struct Report {
 /// The running estimates and decisions of one mount. A file is a number that is well mixed: its hash.
 #[derive(Debug)]
 pub struct Admission {
-    asked: Straight,
+    asked: PassthroughMode,
     table: Table,
     /// Over all files: microseconds for a block as bits of an `f32`.
     below_us: AtomicU32,
@@ -103,8 +103,8 @@ pub struct Admission {
     /// Blocks that these are from.
     below_blocks: AtomicU64,
     hit_blocks: AtomicU64,
-    /// First opens of straight files, in a number that wraps.
-    straight_opens: AtomicU32,
+    /// First opens of passthrough files, in a number that wraps.
+    passthrough_opens: AtomicU32,
     /// Blocks of files that the store has room for.
     room_blocks: AtomicU64,
     busy: AtomicBool,
@@ -114,7 +114,7 @@ pub struct Admission {
 
 impl Admission {
     /// With nothing known.
-    pub fn new(asked: Straight) -> Self {
+    pub fn new(asked: PassthroughMode) -> Self {
         Self {
             asked,
             table: Table::new(FILES),
@@ -124,7 +124,7 @@ impl Admission {
             compress_us: AtomicU32::new(0),
             below_blocks: AtomicU64::new(0),
             hit_blocks: AtomicU64::new(0),
-            straight_opens: AtomicU32::new(0),
+            passthrough_opens: AtomicU32::new(0),
             room_blocks: AtomicU64::new(u64::MAX),
             busy: AtomicBool::new(false),
             reasons: Mutex::new(VecDeque::new()),
@@ -144,18 +144,18 @@ impl Admission {
 
     /// The way of an open of `file` whose node is not open otherwise; while it is, the way is that one's, and this is not asked.
     pub fn way(&self, file: u64) -> Way {
-        let straight = match self.asked {
+        let passthrough = match self.asked {
             _ if lock(&self.no_passthrough).is_some() => false,
-            Straight::Never => false,
-            Straight::Always => true,
-            Straight::Auto => self.table.row(file).verdict() == Verdict::Straight && !self.probes(),
+            PassthroughMode::Never => false,
+            PassthroughMode::Always => true,
+            PassthroughMode::Auto => self.table.row(file).verdict() == Verdict::Passthrough && !self.probes(),
         };
-        if straight { Way::Straight } else { Way::Cached }
+        if passthrough { Way::Passthrough } else { Way::Cached }
     }
 
-    /// Is this open of a straight file one that shows what the way through takes?
+    /// Is this open of a passthrough file one that shows what the way through takes?
     fn probes(&self) -> bool {
-        is_probe(self.straight_opens.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
+        is_probe(self.passthrough_opens.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
 
     /// Passthrough cannot be had: all is cached from now on.
@@ -170,7 +170,7 @@ impl Admission {
             costs: self.costs(),
             taken_in: counted[Verdict::TakenIn as usize],
             not_taken_in: counted[Verdict::NotTakenIn as usize],
-            straight: counted[Verdict::Straight as usize],
+            passthrough: counted[Verdict::Passthrough as usize],
             no_passthrough: lock(&self.no_passthrough).clone(),
             reasons: lock(&self.reasons).clone(),
         }
@@ -180,7 +180,7 @@ impl Admission {
     /// must not be held for ever by a way that does not pay. `size` tells its bytes, and is asked only where that decides
     /// something; of a file without one nothing is decided.
     pub fn judge_open(&self, file: u64, size: impl FnOnce() -> Option<u64>) -> Judged {
-        if self.asked != Straight::Auto || lock(&self.no_passthrough).is_some() {
+        if self.asked != PassthroughMode::Auto || lock(&self.no_passthrough).is_some() {
             return Judged::AsBefore;
         }
         let Some(size) = size() else { return Judged::AsBefore };
@@ -188,7 +188,7 @@ impl Admission {
         row.set_size(size.div_ceil(BLOCK));
         let before = row.verdict();
         let now = self.change(row, cost::at_open(before, &row.seen(), &self.costs()));
-        if now == Verdict::Straight && before != now { Judged::TurnedStraight } else { Judged::AsBefore }
+        if now == Verdict::Passthrough && before != now { Judged::TurnedToPassthrough } else { Judged::AsBefore }
     }
 
     fn costs(&self) -> Costs {
@@ -259,7 +259,7 @@ impl Admission {
     }
 }
 
-/// Is an open of a straight file with this number, from 1 on, to show what the way through takes?
+/// Is an open of a passthrough file with this number, from 1 on, to show what the way through takes?
 fn is_probe(number: u32) -> bool {
     number % PROBE_ONE_IN == 0 || (number >= FIRST_PROBE && number.is_power_of_two())
 }

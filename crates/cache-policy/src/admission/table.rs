@@ -73,7 +73,7 @@ impl Row {
         match self.verdict.load(Relaxed) {
             0 => Verdict::TakenIn,
             1 => Verdict::NotTakenIn,
-            _ => Verdict::Straight,
+            _ => Verdict::Passthrough,
         }
     }
 

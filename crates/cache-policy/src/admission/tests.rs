@@ -41,7 +41,7 @@ fn read(admission: &Admission, blocks: u64, passes: u32, below_us: u64, compress
 
 #[test]
 fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
-    let admission = Admission::new(Straight::Auto);
+    let admission = Admission::new(PassthroughMode::Auto);
     assert_eq!(opened(&admission, FILE, 512 << 16), Way::Cached);
     read(&admission, 512, 4, 1500, false);
     let report = admission.report();
@@ -56,8 +56,8 @@ fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
 
 #[test]
 fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
-    Admission::new(Straight::Never).judge_open(FILE, || panic!("asked"));
-    let admission = Admission::new(Straight::Auto);
+    Admission::new(PassthroughMode::Never).judge_open(FILE, || panic!("asked"));
+    let admission = Admission::new(PassthroughMode::Auto);
     assert_eq!(admission.judge_open(FILE, || None), Judged::AsBefore);
     admission.no_passthrough("no root".into());
     admission.judge_open(FILE, || panic!("asked"));
@@ -65,7 +65,7 @@ fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
 
 #[test]
 fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
-    let admission = Admission::new(Straight::Auto);
+    let admission = Admission::new(PassthroughMode::Auto);
     admission.has_room_for(Bytes::mib(64));
     assert_eq!(opened(&admission, FILE, 4096 << 16), Way::Cached);
     read(&admission, 2048, 1, 1500, true);
@@ -77,12 +77,12 @@ fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
 }
 
 #[test]
-fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
-    let admission = Admission::new(Straight::Auto);
+fn a_fast_disk_is_passed_passthrough_with_probes_and_a_slow_one_never() {
+    let admission = Admission::new(PassthroughMode::Auto);
     read(&admission, 512, 3, 30, true);
     assert_eq!(
         admission.judge_open(FILE, || Some(512 << 16)),
-        Judged::TurnedStraight,
+        Judged::TurnedToPassthrough,
         "what is held of it is let go"
     );
     assert_eq!(admission.judge_open(FILE, || Some(512 << 16)), Judged::AsBefore);
@@ -102,23 +102,23 @@ fn a_fast_disk_is_passed_straight_with_probes_and_a_slow_one_never() {
 
 #[test]
 fn what_was_asked_for_is_done_but_where_there_is_no_passthrough() {
-    let always = Admission::new(Straight::Always);
-    assert_eq!(opened(&always, FILE, 1), Way::Straight);
+    let always = Admission::new(PassthroughMode::Always);
+    assert_eq!(opened(&always, FILE, 1), Way::Passthrough);
     always.no_passthrough("not root".to_owned());
     assert_eq!(opened(&always, FILE, 1), Way::Cached);
-    let never = Admission::new(Straight::Never);
+    let never = Admission::new(PassthroughMode::Never);
     read(&never, 512, 3, 30, true);
     assert_eq!(opened(&never, FILE, 1), Way::Cached);
 }
 
 #[test]
 fn reasons_are_sentences_and_bounded() {
-    let admission = Admission::new(Straight::Auto);
+    let admission = Admission::new(PassthroughMode::Auto);
     for n in 0..20 {
         let row = admission.table.row(hash(n));
         admission.change(row, Some(Reason::FasterBelow { through_us: 65.4, below_us: 40.0 }));
     }
     let report = admission.report();
-    assert_eq!((report.reasons.len(), report.straight), (REASONS, 20));
-    assert_eq!(report.reasons[0].sentence(), "straight: 40 µs a block below, 65 µs through the cache");
+    assert_eq!((report.reasons.len(), report.passthrough), (REASONS, 20));
+    assert_eq!(report.reasons[0].sentence(), "passthrough: 40 µs a block below, 65 µs through the cache");
 }

@@ -52,7 +52,7 @@ pub struct Supervisor {
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
-    /// Which files are open straight, for [`crate::worth`].
+    /// Which files are open by passthrough, for [`crate::worth`].
     pub slots: Memfd,
     /// Where clients come from.
     pub socket: Option<Socket>,

@@ -54,7 +54,7 @@ pub(super) struct Plan<'a> {
     /// What earlier workers noted, and had kept.
     pub(super) replay: Replay,
     pub(super) kept: HashMap<u64, OwnedFd>,
-    /// Which files earlier workers opened straight.
+    /// Which files earlier workers opened by passthrough.
     pub(super) slots: OwnedFd,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let spec = StoreSpec::for_cpus(limit, cpus);
     let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
-    let admission = Arc::new(Admission::new(settings.straight));
+    let admission = Arc::new(Admission::new(settings.passthrough));
     let options = tier::Options {
         judge: admission.clone(),
         tick: tick(&dir),

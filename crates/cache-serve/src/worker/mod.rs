@@ -59,7 +59,7 @@ pub struct Parts {
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
-    /// Which files are open straight: a memfd that outlives workers, too.
+    /// Which files are open by passthrough: a memfd that outlives workers, too.
     pub slots: Memfd,
     /// Open files without a name, by node.
     pub kept: HashMap<u64, OwnedFd>,

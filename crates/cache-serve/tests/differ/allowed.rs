@@ -31,9 +31,9 @@ pub fn asked(op: &Op) -> Op {
 const SET_GROUP: u32 = 0o2000;
 const GROUP_EXECUTES: u32 = SET_GROUP >> 7;
 
-/// The step instead, where files may go straight through: there root's writes take set-id bits away too, and a write takes
+/// The step instead, where files may use passthrough: there root's writes take set-id bits away too, and a write takes
 /// `S_ISGID` away also where the group may not execute.
-pub fn straight(step: &Step) -> Step {
+pub fn passthrough(step: &Step) -> Step {
     let mut step = step.clone();
     match &mut step.op {
         Op::Write { .. } | Op::WriteNext { .. } | Op::Put { .. } => step.by = step.by.max(1),

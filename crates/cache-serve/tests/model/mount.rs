@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
+use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use rustix::mount::{UnmountFlags, unmount};
@@ -207,7 +207,7 @@ fn settings(below: &Path, place: &Path) -> Settings {
         memory: Memory::Bytes(Bytes::mib(64)),
         compress: Compress::Sync,
         others: true,
-        straight: Straight::Never,
+        passthrough: PassthroughMode::Never,
         watch: false,
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
+use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
 use eke_cache_mounts::status::{Figures, Ready, Refusal, Request, Response, Start};
 use eke_cache_mounts::{Dirs, Mount, ask, mounts, unmount};
 use eke_model::units::Bytes;
@@ -88,7 +88,7 @@ fn settings(dir: &Path, place: &Path) -> Settings {
         memory: Memory::Bytes(Bytes::mib(32)),
         compress: Compress::Async,
         others: true,
-        straight: Straight::Never,
+        passthrough: PassthroughMode::Never,
         watch: true,
     }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
+use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
 use eke_cache_mounts::status::{Ready, Start};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
@@ -115,7 +115,7 @@ fn settings(below: &Path, place: &Path) -> Settings {
         memory: Memory::Bytes(Bytes::mib(32)),
         compress: Compress::Async,
         others: false,
-        straight: Straight::Never,
+        passthrough: PassthroughMode::Never,
         watch: true,
     }
 }

@@ -1,4 +1,4 @@
-//! Anonymous pages, straight from the kernel, so that what is given back really goes back.
+//! Anonymous pages, passthrough from the kernel, so that what is given back really goes back.
 
 use std::ptr::{NonNull, null_mut};
 

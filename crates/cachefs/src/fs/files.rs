@@ -81,7 +81,7 @@ impl Fs {
 
     /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself. It is counted
     /// in any case, since its release will be.
-    pub fn straight<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
+    pub fn passthrough<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
         // Ids are closed here too, which takes root's rights.
         rights::as_root(CapabilitySet::empty()).ok()?;
         let node = self.nodes.get(number).ok()?;
@@ -91,7 +91,7 @@ impl Fs {
         // Nobody asks for its blocks here any more, and the kernel's cache has use for the memory; also while it is still open the
         // other way. What later probes leave stays: if it is asked for again, that counts.
         let size = || Some(file.as_ref()?.stamp().ok()?.size);
-        if self.passthrough.admission.judge_open(id.hash(), size) == Judged::TurnedStraight {
+        if self.passthrough.admission.judge_open(id.hash(), size) == Judged::TurnedToPassthrough {
             self.tier.let_go(id);
         }
         self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))

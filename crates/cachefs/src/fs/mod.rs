@@ -35,7 +35,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use eke_cache_policy::admission::{Admission, Straight};
+use eke_cache_policy::admission::{Admission, PassthroughMode};
 use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
@@ -142,7 +142,7 @@ impl Fs {
         options: Options,
     ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
-        let passthrough = Passthrough::new(Arc::new(Admission::new(Straight::Never)), None);
+        let passthrough = Passthrough::new(Arc::new(Admission::new(PassthroughMode::Never)), None);
         Ok(Self {
             nodes,
             tier,
@@ -162,7 +162,7 @@ impl Fs {
         self
     }
 
-    /// With files that go straight through. A worker that takes over restores its nodes first: the files that are open are
+    /// With files that use passthrough. A worker that takes over restores its nodes first: the files that are open are
     /// open in one way until they are closed.
     pub fn with_passthrough(mut self, passthrough: Passthrough) -> Self {
         passthrough.opens.adopt(self.nodes.open());
@@ -189,9 +189,9 @@ impl Fs {
         &self.nodes
     }
 
-    /// Nodes that are open straight now.
-    pub fn open_straight(&self) -> u64 {
-        self.passthrough.opens.straight()
+    /// Nodes that are open by passthrough now.
+    pub fn open_passthrough(&self) -> u64 {
+        self.passthrough.opens.passthrough()
     }
 
     /// What is remembered of files, in all tables that grow with them.
@@ -217,7 +217,7 @@ impl Fs {
     }
 
     /// Gives back the buffers that no thread is using, up to 3 MiB each. Threads that need some again get them anew: to be called
-    /// every few seconds, so that a mount whose files are not read, or are read straight, holds little.
+    /// every few seconds, so that a mount whose files are not read, or are read by passthrough, holds little.
     pub fn give_back_buffers(&self) {
         let unused = std::mem::take(&mut *self.hands.lock().unwrap_or_else(PoisonError::into_inner));
         drop(unused);

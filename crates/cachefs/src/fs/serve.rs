@@ -190,7 +190,7 @@ impl Filesystem for Serve {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.fs.open(&request.into(), ino.0, flags) {
-            Ok((handle, how)) => match self.fs.straight(ino.0, &reply) {
+            Ok((handle, how)) => match self.fs.passthrough(ino.0, &reply) {
                 Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
                 None => reply.opened(handle, how),
             },
@@ -212,7 +212,7 @@ impl Filesystem for Serve {
             Ok((found, handle, how)) => {
                 let (attr, generation) = (&found.attr, Generation(found.generation));
                 let ttl = &believed(self.fs.ttl, attr);
-                match self.fs.straight(attr.ino.0, &reply) {
+                match self.fs.passthrough(attr.ino.0, &reply) {
                     Some(id) => {
                         reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id);
                     }

@@ -17,7 +17,7 @@ use fuser::BackingId;
 
 pub use opens::{Opens, Register};
 
-/// The open files, which of them are straight, and the policy that chooses.
+/// The open files, which of them use passthrough, and the policy that chooses.
 #[derive(Debug)]
 pub struct Passthrough {
     /// Who chooses.
@@ -28,7 +28,7 @@ pub struct Passthrough {
 
 impl Passthrough {
     /// With nothing open. `slots` is a file of the supervisor's that outlives this worker (a memfd); without one no worker
-    /// may follow this one while files are open straight.
+    /// may follow this one while files are open by passthrough.
     pub fn new(admission: Arc<Admission>, slots: Option<File>) -> Self {
         Self { admission, opens: Opens::new(slots) }
     }

@@ -1,11 +1,11 @@
 //! Which open files the kernel reads below itself (passthrough, Linux 6.9; Documentation/filesystems/fuse/fuse-passthrough.rst).
 //!
-//! The kernel has one mode for an inode while it is open: all its opens are cached, or all are straight with one backing id
+//! The kernel has one mode for an inode while it is open: all its opens are cached, or all use passthrough with one backing id
 //! (fs/fuse/iomode.c); anything else is EIO. So the opens of each node are counted here, the first one chooses the way,
 //! the others follow, and the id is closed with the last release. The kernel opens the file below anew for each open, with the
 //! flags of that one: an id may be made from a descriptor that is for reading only.
 //!
-//! *A worker that dies* leaves its ids in the connection, and the files that are open straight work on. The next worker gets
+//! *A worker that dies* leaves its ids in the connection, and the files that are open by passthrough work on. The next worker gets
 //! the ids from the slots and the number of opens from the ledger ([`Opens::adopt`]). An id that it did not have to
 //! use until the last release is not closed but left to the connection's end, because the library closes only
 //! what came with a reply. An id that was registered when the worker died before it had noted it, is left, too.
@@ -86,7 +86,7 @@ struct Inside<I> {
 #[derive(Debug)]
 struct Open<I> {
     opens: u64,
-    straight: Option<Backing<I>>,
+    passthrough: Option<Backing<I>>,
 }
 
 #[derive(Debug)]
@@ -102,8 +102,8 @@ impl<I: Keep> Opens<I> {
     pub fn new(slots: Option<File>) -> Self {
         let (slots, kept) = Slots::new(slots);
         let by_node = kept.into_iter().map(|kept| {
-            let straight = Some(Backing { slot: kept.slot, number: kept.id, id: None });
-            (kept.node, Open { opens: 0, straight })
+            let passthrough = Some(Backing { slot: kept.slot, number: kept.id, id: None });
+            (kept.node, Open { opens: 0, passthrough })
         });
         Self { inside: Mutex::new(Inside { by_node: by_node.collect(), slots }) }
     }
@@ -112,7 +112,7 @@ impl<I: Keep> Opens<I> {
     pub fn adopt(&self, opened: impl IntoIterator<Item = (u64, u64)>) {
         let mut inside = self.lock();
         for (node, opens) in opened.into_iter().filter(|(_, opens)| *opens > 0) {
-            inside.by_node.entry(node).or_insert(Open { opens: 0, straight: None }).opens = opens;
+            inside.by_node.entry(node).or_insert(Open { opens: 0, passthrough: None }).opens = opens;
         }
         let closed: Vec<u64> =
             inside.by_node.iter().filter(|(_, open)| open.opens == 0).map(|(n, _)| *n).collect();
@@ -132,20 +132,20 @@ impl<I: Keep> Opens<I> {
         let mut inside = self.lock();
         if let Some(open) = inside.by_node.get_mut(&node).filter(|open| open.opens > 0) {
             open.opens += 1;
-            let backing = open.straight.as_mut()?;
+            let backing = open.passthrough.as_mut()?;
             let id = backing.id.get_or_insert_with(|| Arc::new(reply.own(backing.number)));
             return Some(Arc::clone(id));
         }
         inside.remove(node);
-        let straight = match (wish(), below) {
+        let passthrough = match (wish(), below) {
             (Way::Cached, _) | (_, None) => None,
-            (Way::Straight, Some(below)) => inside.register(node, reply, below).unwrap_or_else(|e| {
+            (Way::Passthrough, Some(below)) => inside.register(node, reply, below).unwrap_or_else(|e| {
                 refused(e);
                 None
             }),
         };
-        let id = straight.as_ref().and_then(|backing| backing.id.clone());
-        inside.by_node.insert(node, Open { opens: 1, straight });
+        let id = passthrough.as_ref().and_then(|backing| backing.id.clone());
+        inside.by_node.insert(node, Open { opens: 1, passthrough });
         id
     }
 
@@ -159,9 +159,9 @@ impl<I: Keep> Opens<I> {
         }
     }
 
-    /// Nodes that are open straight.
-    pub fn straight(&self) -> u64 {
-        self.lock().by_node.values().filter(|open| open.straight.is_some()).count() as u64
+    /// Nodes that are open by passthrough.
+    pub fn passthrough(&self) -> u64 {
+        self.lock().by_node.values().filter(|open| open.passthrough.is_some()).count() as u64
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside<I>> {
@@ -183,7 +183,7 @@ impl<I: Keep> Inside<I> {
     }
 
     fn remove(&mut self, node: u64) {
-        if let Some(backing) = self.by_node.remove(&node).and_then(|open| open.straight) {
+        if let Some(backing) = self.by_node.remove(&node).and_then(|open| open.passthrough) {
             self.slots.clear(backing.slot);
         }
     }
@@ -193,7 +193,7 @@ impl<I: Keep> Inside<I> {
 impl<I: Keep> Drop for Opens<I> {
     fn drop(&mut self) {
         let inside = self.inside.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let ids = inside.by_node.drain().filter_map(|(_, open)| open.straight?.id);
+        let ids = inside.by_node.drain().filter_map(|(_, open)| open.passthrough?.id);
         ids.filter_map(Arc::into_inner).for_each(Keep::leave);
     }
 }

@@ -63,14 +63,14 @@ fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: Way) -> Option<u32> {
 #[test]
 fn opens_of_a_node_have_one_way_and_one_id_until_the_last_release() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
-    assert_eq!(open(&opens, 5, &reply, Way::Straight), Some(1));
+    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), Some(1));
     assert_eq!(open(&opens, 5, &reply, Way::Cached), Some(1));
     assert_eq!(open(&opens, 6, &reply, Way::Cached), None);
-    assert_eq!(open(&opens, 6, &reply, Way::Straight), None);
+    assert_eq!(open(&opens, 6, &reply, Way::Passthrough), None);
     opens.release(5);
-    assert_eq!((opens.straight(), reply.0.borrow().live.len()), (1, 1));
+    assert_eq!((opens.passthrough(), reply.0.borrow().live.len()), (1, 1));
     opens.release(5);
-    assert_eq!((opens.straight(), reply.0.borrow().live.len()), (0, 0));
+    assert_eq!((opens.passthrough(), reply.0.borrow().live.len()), (0, 0));
     assert_eq!(open(&opens, 5, &reply, Way::Cached), None);
 }
 
@@ -78,15 +78,15 @@ fn opens_of_a_node_have_one_way_and_one_id_until_the_last_release() {
 fn the_next_worker_answers_with_the_same_id_and_forgets_what_was_closed_meanwhile() {
     let (reply, file) = (Reply::default(), tempfile::tempfile().unwrap());
     let first = Opens::new(Some(file.try_clone().unwrap()));
-    assert_eq!(open(&first, 5, &reply, Way::Straight), Some(1));
-    assert_eq!(open(&first, 6, &reply, Way::Straight), Some(2));
+    assert_eq!(open(&first, 5, &reply, Way::Passthrough), Some(1));
+    assert_eq!(open(&first, 6, &reply, Way::Passthrough), Some(2));
     assert_eq!(open(&first, 7, &reply, Way::Cached), None);
     drop(first);
     let second = Opens::new(Some(file));
     second.adopt([(5, 1), (7, 1)]);
-    assert_eq!(second.straight(), 1);
+    assert_eq!(second.passthrough(), 1);
     assert_eq!(open(&second, 5, &reply, Way::Cached), Some(1), "as the open that there is");
-    assert_eq!(open(&second, 7, &reply, Way::Straight), None, "it is open cached");
+    assert_eq!(open(&second, 7, &reply, Way::Passthrough), None, "it is open cached");
     (0..2).for_each(|_| second.release(5));
     assert!(!reply.0.borrow().live.contains(&1));
     assert_eq!(open(&second, 6, &reply, Way::Cached), None);
@@ -98,11 +98,11 @@ fn a_refusal_is_told_and_the_open_is_cached() {
     reply.0.borrow_mut().refuses = true;
     let (file, told) = (tempfile::tempfile().unwrap(), RefCell::new(None));
     let id =
-        opens.open(5, &reply, Some(file.as_fd()), || Way::Straight, |e| *told.borrow_mut() = Some(e.kind()));
+        opens.open(5, &reply, Some(file.as_fd()), || Way::Passthrough, |e| *told.borrow_mut() = Some(e.kind()));
     assert!(id.is_none());
     assert_eq!(*told.borrow(), Some(io::ErrorKind::PermissionDenied));
     reply.0.borrow_mut().refuses = false;
-    assert_eq!(open(&opens, 5, &reply, Way::Straight), None, "it is open cached");
+    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), None, "it is open cached");
 }
 
 proptest! {
@@ -115,7 +115,7 @@ proptest! {
         for (node, act) in acts {
             match act {
                 0 | 1 => {
-                    let id = open(&opens, node, &reply, if act == 0 { Way::Cached } else { Way::Straight });
+                    let id = open(&opens, node, &reply, if act == 0 { Way::Cached } else { Way::Passthrough });
                     let mode = modes.entry(node).or_insert((0, id));
                     prop_assert_eq!(mode.1, id);
                     mode.0 += 1;
@@ -140,11 +140,11 @@ proptest! {
 #[test]
 fn an_open_without_a_file_below_is_cached_and_counted() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
-    assert!(opens.open(5, &reply, None, || Way::Straight, |_| {}).is_none());
-    assert_eq!(open(&opens, 5, &reply, Way::Straight), None, "the node has its way until the last release");
+    assert!(opens.open(5, &reply, None, || Way::Passthrough, |_| {}).is_none());
+    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), None, "the node has its way until the last release");
     opens.release(5);
-    assert_eq!(open(&opens, 5, &reply, Way::Straight), None, "one is open still");
+    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), None, "one is open still");
     opens.release(5);
     opens.release(5);
-    assert_eq!(open(&opens, 5, &reply, Way::Straight), Some(1));
+    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), Some(1));
 }

@@ -1,11 +1,11 @@
-//! Which nodes are open straight, and by which backing id, in a file that outlives the worker: the ids live as long as the
-//! connection, and an open of a node that is open straight with any other id, or with none, is an error (EIO,
+//! Which nodes are open by passthrough, and by which backing id, in a file that outlives the worker: the ids live as long as the
+//! connection, and an open of a node that is open by passthrough with any other id, or with none, is an error (EIO,
 //! `fuse_file_io_open` in fs/fuse/iomode.c). A slot is 16 bytes, written by one pwrite(2): node, id, 1 if in use.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The most nodes that are open straight at once.
+/// The most nodes that are open by passthrough at once.
 pub(super) const SLOTS: u64 = 4096;
 
 const BYTES: usize = 16;
@@ -48,7 +48,7 @@ impl Slots {
         None
     }
 
-    /// The node is straight no more.
+    /// The node uses passthrough no more.
     pub fn clear(&mut self, slot: u64) {
         if self.write(slot, &[0; BYTES]) {
             self.free.push(slot);

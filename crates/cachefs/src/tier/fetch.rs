@@ -100,12 +100,12 @@ impl<'t> Reading<'t, '_> {
         self.tier.read_below(self.file, self.below, room, offset).ok()
     }
 
-    /// Reads neighbouring pieces straight into the reply.
+    /// Reads neighbouring pieces directly into the reply.
     fn read_asked(&mut self, pieces: Range<usize>) -> io::Result<()> {
         let asked = &self.hands.pieces[pieces.clone()];
         let (Some(first), Some(last)) = (asked.first(), asked.last()) else { return Ok(()) };
         let (from, to) = (first.at, last.reply().end);
-        let end = from + self.straight(from..to)?;
+        let end = from + self.read_direct(from..to)?;
         for piece in &mut self.hands.pieces[pieces] {
             piece.found = Found::Bytes(end.saturating_sub(piece.at).min(piece.len()));
         }

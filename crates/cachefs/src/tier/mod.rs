@@ -239,12 +239,12 @@ impl Tier {
         let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NOBODY) {
             Some(store) => Reading { tier: self, store, hands, file, below, offset, len }.run(blocks)?,
-            None => self.read_straight(hands, file, below, offset, len)?,
+            None => self.read_uncached(hands, file, below, offset, len)?,
         };
         Ok(hands.reply.bytes(read))
     }
 
-    fn read_straight(
+    fn read_uncached(
         &self,
         hands: &mut Hands,
         file: FileId,

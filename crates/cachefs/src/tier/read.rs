@@ -30,7 +30,7 @@ impl Reading<'_, '_> {
         self.hands.waits.clear();
         let most = self.len / size + 2;
         if self.hands.pieces.try_reserve(most).is_err() || self.hands.waits.try_reserve(most).is_err() {
-            return self.straight(0..self.len);
+            return self.read_direct(0..self.len);
         }
         self.hands.pieces.extend(cut(self.offset, self.len, size));
         let looked_for = found.len().min(self.hands.pieces.len());
@@ -45,7 +45,7 @@ impl Reading<'_, '_> {
     }
 
     /// Reads a part of the reply from below, and nothing else; how much.
-    pub fn straight(&mut self, reply: Range<usize>) -> io::Result<usize> {
+    pub fn read_direct(&mut self, reply: Range<usize>) -> io::Result<usize> {
         let offset = self.offset + reply.start as u64;
         let out = &mut self.hands.reply.bytes_mut(self.len)[reply];
         self.tier.read_below(self.file, self.below, out, offset)

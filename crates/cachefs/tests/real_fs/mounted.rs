@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_cache_mounts::settings::{Compress, Straight};
+use eke_cache_mounts::settings::{Compress, PassthroughMode};
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
@@ -31,7 +31,7 @@ pub fn is_root() -> bool {
 
 impl Mounted {
     /// Over a new directory in this one.
-    pub fn new(on: &Path, ttl: Duration, straight: Straight) -> Self {
+    pub fn new(on: &Path, ttl: Duration, passthrough: PassthroughMode) -> Self {
         let (below, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
         for dir in [&below, &place] {
             std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -39,7 +39,7 @@ impl Mounted {
         let root =
             open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
-        let admission = Arc::new(Admission::new(straight));
+        let admission = Arc::new(Admission::new(passthrough));
         let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let options = Options { ttl, forgotten: 64, ..Options::default() };
@@ -64,7 +64,7 @@ impl Mounted {
         self.place.path().join(name)
     }
 
-    /// Why files do not go straight through here, if they were to.
+    /// Why files do not use passthrough here, if they were to.
     pub fn no_passthrough(&self) -> Option<String> {
         self.admission.report().no_passthrough
     }
@@ -93,7 +93,7 @@ pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
     let tmpfs = Path::new("/dev/shm");
     let disk = std::env::temp_dir();
     for on in [disk.as_path(), tmpfs].into_iter().filter(|d| d.exists()) {
-        test(&Mounted::new(on, ttl, Straight::Never));
+        test(&Mounted::new(on, ttl, PassthroughMode::Never));
     }
 }
 

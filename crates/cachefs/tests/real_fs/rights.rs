@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use eke_cache_mounts::settings::Straight;
+use eke_cache_mounts::settings::PassthroughMode;
 use eke_cachefs::fs::{Asker, Change, End, Fs, Options, Time};
 use eke_cachefs::node::Nobody;
 use eke_cachefs::tier::Tier;
@@ -307,12 +307,12 @@ fn a_containers_root_owns_the_files_of_the_containers_users_alone() {
     });
 }
 
-/// A mount whose files go straight through, or, as the second, one where they are cached.
-pub fn each_way(on: &Path, name: &str, test: impl Fn(&Mounted, Straight)) {
+/// A mount whose files use passthrough, or, as the second, one where they are cached.
+pub fn each_way(on: &Path, name: &str, test: impl Fn(&Mounted, PassthroughMode)) {
     if !Path::new("/dev/fuse").exists() {
         return skip(name, "no /dev/fuse on this machine");
     }
-    for way in [Straight::Always, Straight::Never] {
+    for way in [PassthroughMode::Always, PassthroughMode::Never] {
         test(&Mounted::new(on, LONG, way), way);
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eke_cache_mounts::settings::Straight;
+use eke_cache_mounts::settings::PassthroughMode;
 use eke_testkit::real::{lock_machine, no_program, skip};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -93,7 +93,7 @@ fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
         // Through passthrough root has none either.
         let root = errno(fs::write(m.at("roots"), vec![1; 1 << 20]));
         let expected =
-            if way == Straight::Always && m.no_passthrough().is_none() { Err(libc::ENOSPC) } else { Ok(()) };
+            if way == PassthroughMode::Always && m.no_passthrough().is_none() { Err(libc::ENOSPC) } else { Ok(()) };
         assert_eq!(root, expected, "{way:?}");
     });
 }

@@ -58,9 +58,9 @@ pub struct Mount {
     /// Hide the mount from other users (default for all but root)
     #[arg(long)]
     pub no_allow_other: bool,
-    /// Read files straight from below where the cache would cost more than it gives, never, or always
+    /// Read files by passthrough where the cache would cost more than it gives, never, or always
     #[arg(long, value_enum, default_value = "auto")]
-    pub straight: Straight,
+    pub passthrough: PassthroughMode,
     /// Do not let the kernel tell of changes made below (fanotify, root only); they are seen when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
@@ -97,9 +97,9 @@ impl From<Compress> for settings::Compress {
     }
 }
 
-/// Which files are read straight from below.
+/// Which files are read by passthrough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Straight {
+pub enum PassthroughMode {
     /// By running estimates of costs
     Auto,
     /// None
@@ -108,12 +108,12 @@ pub enum Straight {
     Always,
 }
 
-impl From<Straight> for settings::Straight {
-    fn from(s: Straight) -> Self {
+impl From<PassthroughMode> for settings::PassthroughMode {
+    fn from(s: PassthroughMode) -> Self {
         match s {
-            Straight::Auto => Self::Auto,
-            Straight::Never => Self::Never,
-            Straight::Always => Self::Always,
+            PassthroughMode::Auto => Self::Auto,
+            PassthroughMode::Never => Self::Never,
+            PassthroughMode::Always => Self::Always,
         }
     }
 }

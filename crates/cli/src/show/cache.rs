@@ -187,7 +187,7 @@ fn worth(out: &mut String, w: &WorthFigures) {
     let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
     match &w.no_passthrough {
         None => {
-            let _ = write!(text, "; {} go straight, {} of them open now", w.straight, w.passed_through);
+            let _ = write!(text, "; {} use passthrough, {} of them open now", w.passthrough, w.open_passthrough);
         }
         Some(why) => {
             let _ = write!(text, "; no passthrough: {why}");
@@ -254,7 +254,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_cache_mounts::settings::{Compress, Memory, Settings, Straight};
+    use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
     use eke_cache_mounts::status::{FilesFigures, NotServed, SizeFigures};
     use eke_model::units::Bytes;
 
@@ -324,7 +324,7 @@ mod tests {
             memory: Memory::Percent(25),
             compress: Compress::Async,
             others: true,
-            straight: Straight::Auto,
+            passthrough: PassthroughMode::Auto,
             watch: true,
         };
         let details = Status {

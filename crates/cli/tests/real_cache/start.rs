@@ -98,16 +98,16 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 25}, "compress": "async", "others": true,
-            "straight": "auto", "watch": true
+            "passthrough": "auto", "watch": true
         })
     );
-    let options = ["--memory", "64M", "--compress", "sync", "--straight", "never", "--no-watch"];
+    let options = ["--memory", "64M", "--compress", "sync", "--passthrough", "never", "--no-watch"];
     let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options].concat());
     assert_eq!(
         all,
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
-            "straight": "never", "watch": false
+            "passthrough": "never", "watch": false
         })
     );
     let ran = environment.cache(&["mount", &data, "--json"]);

@@ -61,12 +61,12 @@ impl Place {
         Ok(())
     }
 
-    /// With room for all of it, and never straight: this is about the way through the store.
+    /// With room for all of it, and never by passthrough: this is about the way through the store.
     fn mount(&mut self, size: Bytes) -> Result<(), Error> {
         let memory = format!("--memory={}", size.0 + 64 * MIB);
         let mut command = self.eke("mount");
         command.arg(self.dir.path().join("files")).arg(self.dir.path().join("mount"));
-        said(command.args([&memory, "--straight=never", "--compress=sync"]))?;
+        said(command.args([&memory, "--passthrough=never", "--compress=sync"]))?;
         self.mounted = true;
         for path in self.files(Who::Mount) {
             std::fs::read(&path).map_err(on("read", &path))?;

@@ -49,7 +49,7 @@ fn settings(wish: &args::CacheMount) -> Outcome<Settings> {
         memory: wish.memory,
         compress: wish.compress.into(),
         others: wish.others(rustix::process::geteuid().is_root()),
-        straight: wish.straight.into(),
+        passthrough: wish.passthrough.into(),
         watch: wish.watch,
     })
 }

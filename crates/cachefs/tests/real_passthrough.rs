@@ -1,4 +1,4 @@
-//! Files that go straight through, on the real kernel: a file system of one file whose every read is counted.
+//! Files that use passthrough, on the real kernel: a file system of one file whose every read is counted.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
-use eke_cache_policy::admission::{Admission, Straight, Way};
+use eke_cache_policy::admission::{Admission, PassthroughMode, Way};
 use eke_cachefs::passthrough::Passthrough;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
@@ -28,7 +28,7 @@ const SIZE: usize = 1 << 20;
 #[derive(Debug)]
 struct Shared {
     passthrough: Passthrough,
-    straight: AtomicBool,
+    passthrough: AtomicBool,
     reads: AtomicU64,
     released: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Filesystem for OneFile {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let passthrough = &self.shared.passthrough;
-        let wish = || if self.shared.straight.load(SeqCst) { Way::Straight } else { Way::Cached };
+        let wish = || if self.shared.passthrough.load(SeqCst) { Way::Passthrough } else { Way::Cached };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
         match passthrough.opens.open(ino.0, &reply, Some(self.below.as_fd()), wish, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
@@ -145,8 +145,8 @@ impl Mounted {
             .unwrap();
         below.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
-            passthrough: Passthrough::new(Arc::new(Admission::new(Straight::Always)), None),
-            straight: AtomicBool::new(true),
+            passthrough: Passthrough::new(Arc::new(Admission::new(PassthroughMode::Always)), None),
+            passthrough: AtomicBool::new(true),
             reads: AtomicU64::new(0),
             released: AtomicU64::new(0),
         });
@@ -186,20 +186,20 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn straight_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
-    const NAME: &str = "straight_reads_are_not_asked_for_and_opens_of_both_ways_never_meet";
+fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
+    const NAME: &str = "passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet";
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }
     let mounted = Mounted::new();
     let first = mounted.open().unwrap();
-    if mounted.shared.passthrough.opens.straight() == 0 {
+    if mounted.shared.passthrough.opens.passthrough() == 0 {
         return skip(NAME, &mounted.shared.passthrough.admission.report().no_passthrough.unwrap());
     }
     assert_eq!(mounted.compare(&first), 0);
 
-    // Others are straight as well while it is open, also to write, whatever is wished.
-    mounted.shared.straight.store(false, SeqCst);
+    // Others use passthrough as well while it is open, also to write, whatever is wished.
+    mounted.shared.passthrough.store(false, SeqCst);
     let second = OpenOptions::new().read(true).write(true).open(mounted.path()).unwrap();
     second.write_all_at(&mounted.content[..9000], 0).unwrap();
     assert_eq!(mounted.compare(&second), 0);
@@ -212,10 +212,10 @@ fn straight_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     // Closed: cached from now on, and that stays while it is open.
     let cached = mounted.open().unwrap();
     assert!(mounted.compare(&cached) > 0);
-    mounted.shared.straight.store(true, SeqCst);
+    mounted.shared.passthrough.store(true, SeqCst);
     let too = mounted.open().unwrap();
     mounted.compare(&too);
-    assert_eq!(mounted.shared.passthrough.opens.straight(), 0);
+    assert_eq!(mounted.shared.passthrough.opens.passthrough(), 0);
     drop((cached, too));
     mounted.wait_for_releases(5);
 

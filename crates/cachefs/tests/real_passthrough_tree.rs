@@ -1,4 +1,4 @@
-//! Files that go straight through, in a mounted tree on the real kernel.
+//! Files that use passthrough, in a mounted tree on the real kernel.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use eke_cache_mounts::settings::{Compress, Straight};
+use eke_cache_mounts::settings::{Compress, PassthroughMode};
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
@@ -35,7 +35,7 @@ impl Mounted {
         tree::put(dir.path(), "below/file", content);
         std::fs::create_dir(dir.path().join("mount")).unwrap();
         let slots = tempfile::tempfile().unwrap();
-        let admission = Arc::new(Admission::new(Straight::Always));
+        let admission = Arc::new(Admission::new(PassthroughMode::Always));
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
         let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
@@ -81,8 +81,8 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
-    const NAME: &str = "a_straight_file_is_the_file_below_and_a_cached_one_later_is_too";
+fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
+    const NAME: &str = "a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too";
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }
@@ -92,7 +92,7 @@ fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
     if let Some(why) = mounted.admission.report().no_passthrough {
         return skip(NAME, &why);
     }
-    assert_eq!(mounted.fs.open_straight(), 1);
+    assert_eq!(mounted.fs.open_passthrough(), 1);
     assert!(mounted.read(&first) == (text.clone(), false));
 
     // Writes, appends and truncation through the mount, some of them past this process.
@@ -105,16 +105,16 @@ fn a_straight_file_is_the_file_below_and_a_cached_one_later_is_too() {
     assert_eq!(mounted.read(&first), (now[..100].to_owned(), false));
     drop((first, end));
 
-    // What is made straight is there, too.
+    // What is made passthrough is there, too.
     let mut made =
         File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
     made.write_all(b"made here").unwrap();
-    assert_eq!((mounted.below("made").as_str(), mounted.fs.open_straight() > 0), ("made here", true));
+    assert_eq!((mounted.below("made").as_str(), mounted.fs.open_passthrough() > 0), ("made here", true));
     drop(made);
 
     // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
     mounted.admission.no_passthrough("for this test".to_owned());
-    wait_for("the last open with passthrough to end", || mounted.fs.open_straight() == 0);
+    wait_for("the last open with passthrough to end", || mounted.fs.open_passthrough() == 0);
     let mut cached = File::open(mounted.path("file")).unwrap();
     assert_eq!(mounted.read(&cached), (now[..100].to_owned(), true));
     let mut through = String::new();
