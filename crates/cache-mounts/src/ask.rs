@@ -16,7 +16,7 @@ use crate::{Dirs, Mount};
 
 /// Mounts of one other user that are asked.
 pub const MOST_OF_A_USER: usize = 16;
-/// The longest answer in bytes; a worker's figures have at most half of it.
+/// The longest answer in bytes; a worker's stats have at most half of it.
 const ANSWER_MOST: usize = 256 << 10;
 /// A greater number is no count of anything: in nanoseconds it is nine years.
 const NUMBER_MOST: u64 = 1 << 58;

@@ -116,26 +116,26 @@ pub struct Status {
     /// What was asked for.
     pub settings: Settings,
     /// What the worker knows; none while there is no worker or it does not answer.
-    pub worker: Option<Figures>,
+    pub worker: Option<WorkerStats>,
 }
 
 /// What a worker knows. Counts begin anew with each worker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct Figures {
+pub struct WorkerStats {
     /// The block store.
-    pub store: StoreFigures,
+    pub store: StoreStats,
     /// Where reads came from, and what they cost.
-    pub tier: TierFigures,
+    pub tier: TierStats,
     /// Which files use passthrough, and why.
-    pub worth: WorthFigures,
+    pub worth: AdmissionStats,
     /// How much memory the store may have now.
-    pub size: SizeFigures,
+    pub size: SizeStats,
     /// What is remembered of files.
-    pub files: FilesFigures,
+    pub files: FilesStats,
     /// How changes made below are noticed.
-    pub watch: WatchFigures,
+    pub watch: WatchStats,
     /// Mounts inside the directory that are not served, since they forbid what this mount does not; the first 16.
     pub not_served: Vec<NotServed>,
 }
@@ -156,7 +156,7 @@ pub struct NotServed {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct StoreFigures {
+pub struct StoreStats {
     /// The most memory to hold now.
     pub limit: Bytes,
     /// Memory held.
@@ -207,7 +207,7 @@ pub struct StoreFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct TierFigures {
+pub struct TierStats {
     /// Bytes answered from the store.
     pub from_store: Bytes,
     /// Bytes read from the disk below.
@@ -228,7 +228,7 @@ pub struct TierFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct WorthFigures {
+pub struct AdmissionStats {
     /// Files whose blocks are taken in.
     pub taken_in: u64,
     /// Files whose blocks are not taken in.
@@ -247,7 +247,7 @@ pub struct WorthFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct SizeFigures {
+pub struct SizeStats {
     /// What was asked for.
     pub asked: Bytes,
     /// What it may have now.
@@ -262,7 +262,7 @@ pub struct SizeFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct FilesFigures {
+pub struct FilesStats {
     /// Files and directories that the kernel may ask for.
     pub known: u64,
     /// Memory of the worker's tables of them.
@@ -279,7 +279,7 @@ pub struct FilesFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct WatchFigures {
+pub struct WatchStats {
     /// Does the kernel tell of them (fanotify)? If not they are seen at each open.
     pub on: bool,
     /// Why not.
@@ -312,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn an_older_supervisor_may_lack_figures() {
-        let figures: Figures = serde_json::from_str(r#"{"store":{"held":5}}"#).unwrap();
-        assert_eq!(figures.store.held, Bytes(5));
-        assert_eq!(figures.watch, WatchFigures::default());
+    fn an_older_supervisor_may_lack_stats() {
+        let stats: WorkerStats = serde_json::from_str(r#"{"store":{"held":5}}"#).unwrap();
+        assert_eq!(stats.store.held, Bytes(5));
+        assert_eq!(stats.watch, WatchStats::default());
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 
 use eke_cache_mounts::settings::Memory;
-use eke_cache_mounts::status::{Figures, Request, Response};
+use eke_cache_mounts::status::{WorkerStats, Request, Response};
 use eke_cache_mounts::{Dirs, ask, mounts};
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, skip};
@@ -44,7 +44,7 @@ fn look_at_all(place: &Path) -> u64 {
 }
 
 /// What the worker says, and what the kernel says of its anonymous memory.
-fn look(mount: &Mount) -> (Figures, Bytes) {
+fn look(mount: &Mount) -> (WorkerStats, Bytes) {
     let all = mounts::read().unwrap();
     let shown = mounts::at(&all, mount.place()).unwrap();
     let answer = ask(&Dirs::host(), shown, Request::Status, LONG).unwrap();
@@ -74,8 +74,8 @@ fn what_is_known_of_files_is_told_and_within_the_memory_asked_for() {
     assert!(told.abs_diff(grown) < grown / 4 + 2 * MIB, "{told} told, {grown} more of anonymous memory");
     let mut sum = Bytes(0);
     wait_for("the store leaves room", || {
-        let figures = look(&mount).0;
-        sum = Bytes(figures.store.limit.0 + figures.files.memory.0);
+        let stats = look(&mount).0;
+        sum = Bytes(stats.store.limit.0 + stats.files.memory.0);
         sum <= ASKED
     });
 }

@@ -227,7 +227,7 @@ fn promises(costs: &Costs, below_us: f32) -> bool {
     promise * (costs.hit_us + ROUND_TRIP_US) < below_us
 }
 
-/// The way through this process and the way below, from the file's own figures, or from those of all as if all were hits.
+/// The way through this process and the way below, from the file's own stats, or from those of all as if all were hits.
 fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
     if seen.below.saturating_add(seen.hits) >= ENOUGH_AT_OPEN {
         let below_us = below_by(now, seen, costs);
@@ -378,7 +378,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_same_figures_do_not_swing(
+        fn the_same_stats_do_not_swing(
             below_us in 1f32..5000.0, below in 0u32..2000, hits in 0u32..2000, size in 0u64..1000,
         ) {
             let (costs, seen) = (costs(below_us), seen(size, below, hits));

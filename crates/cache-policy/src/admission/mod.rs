@@ -86,7 +86,7 @@ pub struct Report {
     pub passthrough: u64,
     /// Why passthrough cannot be had; none: it can, as far as is known.
     pub no_passthrough: Option<String>,
-    /// The last decisions with their figures, newest last.
+    /// The last decisions with their stats, newest last.
     pub reasons: VecDeque<Reason>,
 }
 

@@ -19,8 +19,8 @@ const MOST: usize = 32;
 pub(super) enum Waits {
     /// Nothing: it may ask.
     No,
-    /// The worker's figures with this number, or this moment.
-    Figures(u64, Instant),
+    /// The worker's stats with this number, or this moment.
+    WorkerStats(u64, Instant),
     /// The end of the attempt to unmount.
     Unmount,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::holders::{elsewhere, holders};
-use eke_cache_mounts::status::{Figures, Kind, Refusal, Request, Response, Start, Status};
+use eke_cache_mounts::status::{WorkerStats, Kind, Refusal, Request, Response, Start, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
@@ -145,7 +145,7 @@ impl Supervisor {
     fn deadline(&self) -> Option<Instant> {
         let starting = self.now.worker.iter().filter(|w| w.ready.is_none()).map(|w| w.started + START);
         let waiting = self.now.clients.iter().filter_map(|c| match c.waits {
-            Waits::Figures(_, until) => Some(until),
+            Waits::WorkerStats(_, until) => Some(until),
             _ => None,
         });
         starting.chain(waiting).chain(self.now.let_go_by).min()
@@ -202,7 +202,7 @@ impl Supervisor {
             }
             Ok(Some(Say::Failed(refusal))) if self.report.is_some() => return Some(End::NotStarted(refusal)),
             Ok(Some(Say::Failed(refusal))) => say(&refusal.what),
-            Ok(Some(Say::Figures(number, figures))) => self.figures(number, *figures),
+            Ok(Some(Say::WorkerStats(number, stats))) => self.stats(number, *stats),
             // It is gone or about to be; its end is told by the other descriptor.
             Ok(None) => {}
             Err(_) => self.kill_worker(),
@@ -363,7 +363,7 @@ impl Supervisor {
         let client = self.now.clients.get_mut(index)?;
         match client.request() {
             Ok(None) => {}
-            Ok(Some(Request::Status)) => self.ask_figures(index),
+            Ok(Some(Request::Status)) => self.ask_stats(index),
             Ok(Some(Request::Umount { lazy })) if client.may_unmount() => {
                 client.waits = Waits::Unmount;
                 self.leave(if lazy { How::Lazily } else { How::IfUnused });
@@ -377,19 +377,19 @@ impl Supervisor {
         None
     }
 
-    fn ask_figures(&mut self, index: usize) {
+    fn ask_stats(&mut self, index: usize) {
         self.now.next_number += 1;
         let number = self.now.next_number;
-        let asked = self.now.worker.as_ref().map(|w| tell(w.talk.as_fd(), &Ask::Figures(number)));
+        let asked = self.now.worker.as_ref().map(|w| tell(w.talk.as_fd(), &Ask::WorkerStats(number)));
         let until = if matches!(asked, Some(Ok(()))) { PATIENCE } else { Duration::ZERO };
         if let Some(client) = self.now.clients.get_mut(index) {
-            client.waits = Waits::Figures(number, Instant::now() + until);
+            client.waits = Waits::WorkerStats(number, Instant::now() + until);
         }
     }
 
-    fn figures(&mut self, number: u64, figures: Figures) {
-        let status = self.status(Some(figures));
-        let waits = |c: &&mut Client| matches!(c.waits, Waits::Figures(n, _) if n == number);
+    fn stats(&mut self, number: u64, stats: WorkerStats) {
+        let status = self.status(Some(stats));
+        let waits = |c: &&mut Client| matches!(c.waits, Waits::WorkerStats(n, _) if n == number);
         if let Some(client) = self.now.clients.iter_mut().find(waits) {
             client.answer(&Response::Status(Box::new(status)));
         }
@@ -407,11 +407,11 @@ impl Supervisor {
             self.answer_unmount(&self.still_held());
         }
         let status = Response::Status(Box::new(self.status(None)));
-        let late = |c: &&mut Client| matches!(c.waits, Waits::Figures(_, until) if until <= at);
+        let late = |c: &&mut Client| matches!(c.waits, Waits::WorkerStats(_, until) if until <= at);
         self.now.clients.iter_mut().filter(late).for_each(|client| client.answer(&status));
     }
 
-    fn status(&self, worker: Option<Figures>) -> Status {
+    fn status(&self, worker: Option<WorkerStats>) -> Status {
         Status {
             place: self.shown.place.clone(),
             dir: self.settings.dir.clone(),

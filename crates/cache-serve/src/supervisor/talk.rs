@@ -8,9 +8,9 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use eke_cache_mounts::status::{Figures, Refusal};
+use eke_cache_mounts::status::{WorkerStats, Refusal};
 
-/// More than all figures need.
+/// More than all stats need.
 const LONGEST: usize = 128 << 10;
 
 /// The supervisor asks.
@@ -18,7 +18,7 @@ const LONGEST: usize = 128 << 10;
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
     /// What the worker knows. The number comes back.
-    Figures(u64),
+    WorkerStats(u64),
 }
 
 /// The worker says.
@@ -29,8 +29,8 @@ pub enum Say {
     Ready(Vec<String>),
     /// It cannot serve, and ends.
     Failed(Refusal),
-    /// To `Ask::Figures` with this number.
-    Figures(u64, Box<Figures>),
+    /// To `Ask::WorkerStats` with this number.
+    WorkerStats(u64, Box<WorkerStats>),
 }
 
 /// Two ends.
@@ -78,8 +78,8 @@ mod tests {
     fn what_is_said_is_heard_and_the_end_is_told() {
         let (a, b) = pair().unwrap();
         assert_eq!(hear::<Ask>(b.as_fd(), false).unwrap(), None);
-        tell(a.as_fd(), &Ask::Figures(7)).unwrap();
-        assert_eq!(hear(b.as_fd(), true).unwrap(), Some(Ask::Figures(7)));
+        tell(a.as_fd(), &Ask::WorkerStats(7)).unwrap();
+        assert_eq!(hear(b.as_fd(), true).unwrap(), Some(Ask::WorkerStats(7)));
         tell(a.as_fd(), &"something else").unwrap();
         assert!(hear::<Ask>(b.as_fd(), false).is_err());
         drop(a);
@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn figures_fit_into_a_message() {
         let (a, b) = pair().unwrap();
-        let mut figures = Figures::default();
-        figures.worth.reasons =
+        let mut stats = WorkerStats::default();
+        stats.worth.reasons =
             vec!["a sentence of eighty bytes or so, with a name of a file in it".repeat(2); 200];
-        let say = Say::Figures(1, Box::new(figures));
+        let say = Say::WorkerStats(1, Box::new(stats));
         tell(a.as_fd(), &say).unwrap();
         assert_eq!(hear(b.as_fd(), false).unwrap(), Some(say));
     }

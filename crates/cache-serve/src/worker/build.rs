@@ -23,7 +23,7 @@ use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;
 
-use super::figures::Sources;
+use super::stats::Sources;
 use super::tend::Tender;
 use super::watcher::Watcher;
 use crate::ledger::Replay;

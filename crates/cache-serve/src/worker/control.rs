@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use eke_cache_mounts::Mount;
-use eke_cache_mounts::status::Figures;
+use eke_cache_mounts::status::WorkerStats;
 
 use crate::log::say;
 use crate::mount::{By, How, unmount};
@@ -12,27 +12,27 @@ use crate::supervisor::guard::is_there;
 use crate::supervisor::talk::{Ask, Say, hear, tell};
 
 /// What the worker knows, at any moment.
-pub(super) type Known = Box<dyn Fn() -> Figures + Send>;
+pub(super) type Known = Box<dyn Fn() -> WorkerStats + Send>;
 
 /// Starts it.
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(talk: OwnedFd, by: By, shown: Mount, figures: Known) -> io::Result<()> {
+pub(super) fn start(talk: OwnedFd, by: By, shown: Mount, stats: Known) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
-        let why = answer(&talk, &figures);
+        let why = answer(&talk, &stats);
         say(&format!("the supervisor is gone ({why}), so the worker ends"));
         leave(by, &shown)
     })?;
     Ok(())
 }
 
-fn answer(talk: &OwnedFd, figures: &Known) -> io::Error {
+fn answer(talk: &OwnedFd, stats: &Known) -> io::Error {
     loop {
         match hear(talk.as_fd(), true) {
-            Ok(Some(Ask::Figures(number))) => {
-                let _ = tell(talk.as_fd(), &Say::Figures(number, Box::new(figures())));
+            Ok(Some(Ask::WorkerStats(number))) => {
+                let _ = tell(talk.as_fd(), &Say::WorkerStats(number, Box::new(stats())));
             }
             Ok(None) => {}
             Err(e) => return e,

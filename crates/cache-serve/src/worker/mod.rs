@@ -2,7 +2,7 @@
 
 mod build;
 mod control;
-mod figures;
+mod stats;
 mod process;
 mod sessions;
 mod tend;
@@ -108,7 +108,7 @@ fn serve(parts: Parts) -> io::Result<()> {
     }
     tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
     let sources = built.sources.clone();
-    control::start(ends.talk, by, shown, Box::new(move || sources.figures()))?;
+    control::start(ends.talk, by, shown, Box::new(move || sources.stats()))?;
     let fs = Arc::clone(&built.fs);
     built.start(ends.notes)?;
     let ended = sessions::run(sessions);

@@ -12,7 +12,7 @@ use eke_cachefs::node::{Inode, Node};
 use eke_cachefs::tier::Tier;
 use eke_cachefs::watch::{Told, Watch};
 
-use super::figures::Sources;
+use super::stats::Sources;
 use crate::log::say;
 use crate::supervisor::guard;
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
-use eke_cache_mounts::status::{Figures, Ready, Refusal, Request, Response, Start};
+use eke_cache_mounts::status::{WorkerStats, Ready, Refusal, Request, Response, Start};
 use eke_cache_mounts::{Dirs, Mount, ask, mounts, unmount};
 use eke_model::units::Bytes;
 
@@ -65,9 +65,9 @@ impl Served {
         self.ask(Request::Umount { lazy: false }).expect("an answer")
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn stats(&self) -> WorkerStats {
         match self.ask(Request::Status) {
-            Some(Response::Status(status)) => status.worker.expect("the worker's figures"),
+            Some(Response::Status(status)) => status.worker.expect("the worker's stats"),
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use eke_cache_mounts::holders::Holder;
-use eke_cache_mounts::status::{Figures, Status, StoreFigures, TierFigures, WatchFigures, WorthFigures};
+use eke_cache_mounts::status::{WorkerStats, Status, StoreStats, TierStats, WatchStats, AdmissionStats};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
@@ -46,8 +46,8 @@ pub fn lines(caches: &[Cache]) -> String {
 /// What it holds and how often that helped, or why that is not known.
 pub fn short(cache: &Cache) -> String {
     let Some(details) = &cache.details else { return state(cache) };
-    let Some(figures) = &details.worker else { return no_worker(details) };
-    let store = &figures.store;
+    let Some(stats) = &details.worker else { return no_worker(details) };
+    let store = &stats.store;
     let hits = store.hit_rate.map_or("nothing was read yet".into(), |r| format!("{:.1} % hits", 100.0 * r));
     format!("{} of files in {} of memory, {hits}", store.raw, store.held)
 }
@@ -93,8 +93,8 @@ fn serving(out: &mut String, s: &Status) {
         row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));
     }
     match &s.worker {
-        Some(figures) => figures_of(out, figures),
-        None => row(out, "figures", &no_worker(s)),
+        Some(stats) => stats_of(out, stats),
+        None => row(out, "stats", &no_worker(s)),
     }
 }
 
@@ -105,7 +105,7 @@ fn no_worker(s: &Status) -> String {
     }
 }
 
-fn figures_of(out: &mut String, f: &Figures) {
+fn stats_of(out: &mut String, f: &WorkerStats) {
     memory(out, &f.store);
     store(out, &f.store);
     tier(out, &f.tier);
@@ -130,7 +130,7 @@ fn figures_of(out: &mut String, f: &Figures) {
     }
 }
 
-fn memory(out: &mut String, s: &StoreFigures) {
+fn memory(out: &mut String, s: &StoreStats) {
     let ratio = s.ratio.map_or("nothing is held".into(), |r| format!("{} of files, {r:.2} to 1", s.raw));
     row(out, "memory", &format!("{} held of at most {}: {ratio}", s.held, s.limit));
     if s.queued.0 > 0 {
@@ -138,7 +138,7 @@ fn memory(out: &mut String, s: &StoreFigures) {
     }
 }
 
-fn store(out: &mut String, s: &StoreFigures) {
+fn store(out: &mut String, s: &StoreStats) {
     let hits = match s.hit_rate {
         None => "no block was asked for yet".into(),
         Some(rate) => format!("{:.1} % of {} blocks", 100.0 * rate, s.hits + s.misses),
@@ -164,7 +164,7 @@ fn store(out: &mut String, s: &StoreFigures) {
     }
 }
 
-fn tier(out: &mut String, t: &TierFigures) {
+fn tier(out: &mut String, t: &TierStats) {
     row(
         out,
         "read",
@@ -183,7 +183,7 @@ fn tier(out: &mut String, t: &TierFigures) {
     );
 }
 
-fn worth(out: &mut String, w: &WorthFigures) {
+fn worth(out: &mut String, w: &AdmissionStats) {
     let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
     match &w.no_passthrough {
         None => {
@@ -199,7 +199,7 @@ fn worth(out: &mut String, w: &WorthFigures) {
     }
 }
 
-fn watch(w: &WatchFigures) -> String {
+fn watch(w: &WatchStats) -> String {
     let why = w.why.as_deref().unwrap_or("not asked for");
     match (w.on, w.overflows) {
         (true, 0) => format!("told by the kernel at once: {} so far", w.changes),
@@ -255,14 +255,14 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 #[cfg(test)]
 mod tests {
     use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
-    use eke_cache_mounts::status::{FilesFigures, NotServed, SizeFigures};
+    use eke_cache_mounts::status::{FilesStats, NotServed, SizeStats};
     use eke_model::units::Bytes;
 
     use super::*;
 
-    fn figures() -> Figures {
-        Figures {
-            store: StoreFigures {
+    fn stats() -> WorkerStats {
+        WorkerStats {
+            store: StoreStats {
                 limit: Bytes::mib(400),
                 held: Bytes::mib(310),
                 queued: Bytes::mib(2),
@@ -276,39 +276,39 @@ mod tests {
                 misses: 7_900,
                 incompressible: 40,
                 evictions: 12,
-                ..StoreFigures::default()
+                ..StoreStats::default()
             },
-            tier: TierFigures {
+            tier: TierStats {
                 from_store: Bytes::mib(5_800),
                 from_below: Bytes::mib(494),
                 written: Bytes(8192),
                 store_cost_ns: Some(Nanos(21_300)),
                 below_cost_ns: Some(Nanos(5_200_000)),
-                ..TierFigures::default()
+                ..TierStats::default()
             },
-            worth: WorthFigures {
+            worth: AdmissionStats {
                 taken_in: 310,
                 not_taken_in: 2,
                 no_passthrough: Some("only root may (CAP_SYS_ADMIN)".into()),
                 reasons: vec!["film.mp4 is not taken in: 12 of 12 blocks do not compress".into()],
-                ..WorthFigures::default()
+                ..AdmissionStats::default()
             },
-            size: SizeFigures {
+            size: SizeStats {
                 now: Bytes::mib(400),
                 last_reason: Some("shrank from 600 MiB: 90 MiB of RAM were available".into()),
                 last_s: Some(150),
-                ..SizeFigures::default()
+                ..SizeStats::default()
             },
-            files: FilesFigures {
+            files: FilesStats {
                 known: 12_345,
                 tables: Bytes::mib(4),
                 ledger: Bytes::mib(2),
                 descriptors: 512,
                 memory: Bytes::mib(7),
             },
-            watch: WatchFigures {
+            watch: WatchStats {
                 why: Some("only root may (CAP_SYS_ADMIN)".into()),
-                ..WatchFigures::default()
+                ..WatchStats::default()
             },
             not_served: vec![NotServed {
                 place: "/srv/www/up\u{1b}load".into(),
@@ -337,7 +337,7 @@ mod tests {
             last_death: Some("it was killed by signal 9".into()),
             up_s: 7300,
             settings,
-            worker: Some(figures()),
+            worker: Some(stats()),
         };
         Cache {
             pid: Some(100),
@@ -365,7 +365,7 @@ mod tests {
         let young = {
             let mut cache = serving();
             if let Some(details) = &mut cache.details {
-                details.worker = Some(Figures::default());
+                details.worker = Some(WorkerStats::default());
                 details.restarts = 0;
                 details.place = "/mnt/fast".into();
             }

@@ -1,6 +1,6 @@
 //! What `eke status --json` prints, as the screen of `eke top` takes it.
 
-use eke_cache_mounts::status::Figures;
+use eke_cache_mounts::status::WorkerStats;
 use eke_present::refresh::{Cache as Mount, CacheStats, Reads, Refresh};
 
 use crate::documents::{Cache, Status};
@@ -28,7 +28,7 @@ fn mount(cache: &Cache) -> Mount {
     }
 }
 
-fn figures(f: &Figures) -> CacheStats {
+fn figures(f: &WorkerStats) -> CacheStats {
     let (s, t) = (&f.store, &f.tier);
     CacheStats {
         held: s.held,

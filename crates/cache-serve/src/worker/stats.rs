@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eke_cache_mounts::status::{
-    Figures, FilesFigures, NotServed, SizeFigures, StoreFigures, TierFigures, WatchFigures, WorthFigures,
+    WorkerStats, FilesStats, NotServed, SizeStats, StoreStats, TierStats, WatchStats, AdmissionStats,
 };
 use eke_cache_policy::admission::{self, Admission};
 use eke_cache_store::{Stats, Store};
@@ -76,8 +76,8 @@ impl Sources {
     }
 
     /// All of them now.
-    pub(super) fn figures(&self) -> Figures {
-        Figures {
+    pub(super) fn stats(&self) -> WorkerStats {
+        WorkerStats {
             store: of_store(&self.0.store.stats()),
             tier: of_tier(&self.0.tier.report()),
             worth: of_worth(self.0.admission.report(), self.0.fs.open_passthrough()),
@@ -93,9 +93,9 @@ impl Sources {
         refused.map(|r| NotServed { place: r.place, why: r.why }).collect()
     }
 
-    fn of_watch(&self) -> WatchFigures {
+    fn of_watch(&self) -> WatchStats {
         let why = self.not_watched();
-        WatchFigures {
+        WatchStats {
             on: why.is_none(),
             why,
             changes: self.0.changes.load(Ordering::Relaxed),
@@ -105,8 +105,8 @@ impl Sources {
     }
 }
 
-fn of_store(s: &Stats) -> StoreFigures {
-    StoreFigures {
+fn of_store(s: &Stats) -> StoreStats {
+    StoreStats {
         limit: s.limit,
         held: s.held,
         queued: s.queued,
@@ -132,8 +132,8 @@ fn of_store(s: &Stats) -> StoreFigures {
     }
 }
 
-fn of_tier(report: &tier::Report) -> TierFigures {
-    TierFigures {
+fn of_tier(report: &tier::Report) -> TierStats {
+    TierStats {
         from_store: Bytes(report.bytes_from_store),
         from_below: Bytes(report.bytes_from_below),
         written: Bytes(report.bytes_written),
@@ -149,8 +149,8 @@ fn nanos(us: f64) -> Option<Nanos> {
     (us > 0.0).then_some(Nanos((us * 1e3) as u64))
 }
 
-fn of_worth(report: admission::Report, open_passthrough: u64) -> WorthFigures {
-    WorthFigures {
+fn of_worth(report: admission::Report, open_passthrough: u64) -> AdmissionStats {
+    AdmissionStats {
         taken_in: report.taken_in,
         not_taken_in: report.not_taken_in,
         passthrough: report.passthrough,
@@ -160,13 +160,13 @@ fn of_worth(report: admission::Report, open_passthrough: u64) -> WorthFigures {
     }
 }
 
-fn of_files(footprint: &Footprint) -> FilesFigures {
+fn of_files(footprint: &Footprint) -> FilesStats {
     let Footprint { known, tables, ledger, descriptors } = *footprint;
-    FilesFigures { known, tables, ledger, descriptors, memory: footprint.total() }
+    FilesStats { known, tables, ledger, descriptors, memory: footprint.total() }
 }
 
-fn of_size(report: &eke_cache_policy::size::Report) -> SizeFigures {
-    SizeFigures {
+fn of_size(report: &eke_cache_policy::size::Report) -> SizeStats {
+    SizeStats {
         asked: report.asked,
         now: report.limit,
         last_reason: Some(report.sentence()),
@@ -182,9 +182,9 @@ mod tests {
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
         let report =
             tier::Report { hit_us: 42.5, below_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
-        let figures = of_tier(&report);
-        assert_eq!(figures.store_cost_ns, Some(Nanos(42_500)));
-        assert_eq!(figures.below_cost_ns, Some(Nanos(90_000)));
-        assert_eq!(figures.compress_cost_ns, None);
+        let stats = of_tier(&report);
+        assert_eq!(stats.store_cost_ns, Some(Nanos(42_500)));
+        assert_eq!(stats.below_cost_ns, Some(Nanos(90_000)));
+        assert_eq!(stats.compress_cost_ns, None);
     }
 }
