@@ -129,7 +129,7 @@ pub struct WorkerStats {
     /// Where reads came from, and what they cost.
     pub tier: TierStats,
     /// Which files use passthrough, and why.
-    pub worth: AdmissionStats,
+    pub admission: AdmissionStats,
     /// How much memory the store may have now.
     pub size: SizeStats,
     /// What is remembered of files.

@@ -279,11 +279,11 @@ impl Judge for Never {
 }
 
 #[test]
-fn what_is_not_worth_it_is_read_and_not_taken_in() {
+fn what_is_declined_is_read_and_not_taken_in() {
     let mut set = set_with(Compress::Sync, Options { judge: Arc::new(Never), ..Options::default() });
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
     (0..2).for_each(|_| assert!(set.read(0, BLOCK) == text(BLOCK, 1)));
-    assert_eq!((set.store.stats().insertions, set.tier.report().not_worth), (0, 2));
+    assert_eq!((set.store.stats().insertions, set.tier.report().declined), (0, 2));
 }
 
 #[test]

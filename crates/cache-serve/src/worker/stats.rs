@@ -80,7 +80,7 @@ impl Sources {
         WorkerStats {
             store: of_store(&self.0.store.stats()),
             tier: of_tier(&self.0.tier.report()),
-            worth: of_worth(self.0.admission.report(), self.0.fs.open_passthrough()),
+            admission: of_admission(self.0.admission.report(), self.0.fs.open_passthrough()),
             size: of_size(&self.0.governor.report()),
             files: of_files(&self.0.fs.footprint()),
             watch: self.of_watch(),
@@ -149,7 +149,7 @@ fn nanos(us: f64) -> Option<Nanos> {
     (us > 0.0).then_some(Nanos((us * 1e3) as u64))
 }
 
-fn of_worth(report: admission::Report, open_passthrough: u64) -> AdmissionStats {
+fn of_admission(report: admission::Report, open_passthrough: u64) -> AdmissionStats {
     AdmissionStats {
         taken_in: report.taken_in,
         not_taken_in: report.not_taken_in,

@@ -1,5 +1,5 @@
 //! What is done once a second beside the requests: rounds of the dense codec when processors are idle, the room that the store
-//! has, for who judges what is worth it, and what is held for nothing: files that others have unlinked, buffers.
+//! has, for the admission policy, and what is held for nothing: files that others have unlinked, buffers.
 
 use std::sync::Arc;
 use std::time::Duration;

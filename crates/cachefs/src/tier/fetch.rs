@@ -12,28 +12,28 @@ use super::read::Reading;
 use super::run::{Ahead, Run};
 
 impl<'t> Reading<'t, '_> {
-    /// Reads what nobody else is reading, and lists what others read. Of a file that is not worth it, only what was asked for,
+    /// Reads what nobody else is reading, and lists what others read. Of a file that the policy declines, only what was asked for,
     /// and without waiting for others: they leave nothing.
     pub fn fetch(&mut self) -> io::Result<()> {
         let missing = |piece: &Piece| matches!(piece.found, Found::Missing(_));
         let Some(first) = self.hands.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
-        let worth = self.tier.judge.admit(self.file, first.block);
+        let admits = self.tier.judge.admit(self.file, first.block);
         let mut run = Run::default();
         for index in 0..self.hands.pieces.len() {
             let Found::Missing(ticket) = self.hands.pieces[index].found else { continue };
-            let Some(lead) = self.claim(index, ticket, worth) else { continue };
+            let Some(lead) = self.claim(index, ticket, admits) else { continue };
             if !run.has_room_for(index) {
-                self.read_run(std::mem::take(&mut run), Ahead::default(), worth)?;
+                self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
             }
             run.push(index, lead);
         }
-        let ahead = if worth && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
-        self.read_run(run, ahead, worth)
+        let ahead = if admits && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
+        self.read_run(run, ahead, admits)
     }
 
     /// Is this piece ours to read, and do others wait for it? `None`: it is not.
-    fn claim(&mut self, index: usize, ticket: Ticket, worth: bool) -> Option<Option<Lead<'t>>> {
-        if !worth {
+    fn claim(&mut self, index: usize, ticket: Ticket, admits: bool) -> Option<Option<Lead<'t>>> {
+        if !admits {
             return Some(None);
         }
         match self.tier.flights.claim(ticket) {
@@ -67,16 +67,16 @@ impl<'t> Reading<'t, '_> {
 
     /// Reads neighbouring blocks from below, fills the reply, and takes them in. Where whole blocks cannot be read, only what
     /// was asked for is: the rest of a block may be what is bad.
-    fn read_run(&mut self, run: Run<'_>, ahead: Ahead<'_>, worth: bool) -> io::Result<()> {
+    fn read_run(&mut self, run: Run<'_>, ahead: Ahead<'_>, admits: bool) -> io::Result<()> {
         if run.pieces.is_empty() {
             return Ok(());
         }
         self.tier.counters.misses.add(run.pieces.len());
-        if !worth {
-            self.tier.counters.not_worth.add(run.pieces.len());
+        if !admits {
+            self.tier.counters.declined.add(run.pieces.len());
         }
         let more = ahead.iter().flatten().count();
-        let read = if worth { self.read_blocks(run.pieces.clone(), more) } else { None };
+        let read = if admits { self.read_blocks(run.pieces.clone(), more) } else { None };
         let Some(read) = read else {
             return self.read_asked(run.pieces);
         };

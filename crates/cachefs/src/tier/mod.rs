@@ -5,7 +5,7 @@
 //! - [`ready`]: must a read wait? The blocks that it found
 //! - `recent`: a few blocks as they are
 //! - `names`, `known`: files' identities, and what they were when they were last seen
-//! - [`judge`], [`report`]: what is worth it, and what it costs; [`clock`]
+//! - [`judge`], [`report`]: the admission policy, and what it costs; [`clock`]
 //!
 //! # Invariants
 //! - A block is taken in only by a ticket from before it was read; whoever changes the file drops what changed after the file

@@ -34,7 +34,7 @@ pub struct Report {
     /// Blocks that were read and not taken in: the queue was full, or there was no room.
     pub not_admitted: u64,
     /// Blocks that were read and not tried: their files are not worth it.
-    pub not_worth: u64,
+    pub declined: u64,
     /// Files that were found changed by others, or were new, at an open or a write.
     pub changed: u64,
     /// Microseconds to decompress 64 KiB, running average; 0 before the first.
@@ -91,7 +91,7 @@ pub(super) struct Counters {
     pub bytes_from_below: Count,
     pub bytes_written: Count,
     pub not_admitted: Count,
-    pub not_worth: Count,
+    pub declined: Count,
     pub changed: Count,
     pub hit: Average,
     pub below: [Average; 4],
@@ -120,7 +120,7 @@ impl Counters {
             bytes_from_below: self.bytes_from_below.get(),
             bytes_written: self.bytes_written.get(),
             not_admitted: self.not_admitted.get(),
-            not_worth: self.not_worth.get(),
+            declined: self.declined.get(),
             changed: self.changed.get(),
             hit_us: self.hit.us(),
             below_us: self.below.each_ref().map(Average::us),

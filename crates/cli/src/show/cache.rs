@@ -109,7 +109,7 @@ fn stats_of(out: &mut String, f: &WorkerStats) {
     memory(out, &f.store);
     store(out, &f.store);
     tier(out, &f.tier);
-    worth(out, &f.worth);
+    admission(out, &f.admission);
     match (&f.size.last_reason, f.size.last_s) {
         (Some(why), Some(ago)) => row(out, "size", &format!("{} now: {why} ({} ago)", f.size.now, time(ago))),
         (Some(why), None) => row(out, "size", &format!("{} now: {why}", f.size.now)),
@@ -183,7 +183,7 @@ fn tier(out: &mut String, t: &TierStats) {
     );
 }
 
-fn worth(out: &mut String, w: &AdmissionStats) {
+fn admission(out: &mut String, w: &AdmissionStats) {
     let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
     match &w.no_passthrough {
         None => {
@@ -193,7 +193,7 @@ fn worth(out: &mut String, w: &AdmissionStats) {
             let _ = write!(text, "; no passthrough: {why}");
         }
     }
-    row(out, "worth it", &text);
+    row(out, "admission", &text);
     for reason in &w.reasons {
         row(out, "", reason);
     }
@@ -286,7 +286,7 @@ mod tests {
                 below_cost_ns: Some(Nanos(5_200_000)),
                 ..TierStats::default()
             },
-            worth: AdmissionStats {
+            admission: AdmissionStats {
                 taken_in: 310,
                 not_taken_in: 2,
                 no_passthrough: Some("only root may (CAP_SYS_ADMIN)".into()),
