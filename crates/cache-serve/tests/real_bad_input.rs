@@ -279,13 +279,13 @@ fn a_block_that_memory_corrupted_is_read_again() {
     file.write_all_at(&pattern(9, 0, len), 0).unwrap();
     let is = file.metadata().unwrap();
     let (below, id) = (below::File::new(OwnedFd::from(file)), tier.id(is.dev(), is.ino()));
-    let mut hands = tier.hands();
+    let mut context = tier.context();
     tier.opened(id, below.stamp().unwrap());
     for (round, corrupted) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
         if round == 2 {
             assert!(store.damage(Key::new(id, 3)), "it is in the store");
         }
-        let seen = tier.read(&mut hands, id, &below, 0, len).unwrap();
+        let seen = tier.read(&mut context, id, &below, 0, len).unwrap();
         assert!(seen == pattern(9, 0, len), "round {round}: {}", tree::summary(seen));
         assert_eq!(store.stats().corrupted, corrupted, "round {round}");
     }

@@ -165,13 +165,13 @@ fn set(compress: Compress, below: File) -> Arc<Set> {
 
 impl Set {
     fn read(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
-        let mut hands = self.tier.hands();
-        Ok(self.tier.read(&mut hands, FILE, &self.below, offset, len)?.to_vec())
+        let mut context = self.tier.context();
+        Ok(self.tier.read(&mut context, FILE, &self.below, offset, len)?.to_vec())
     }
 
     fn write(&self, place: Place, data: &[u8]) {
-        let mut hands = self.tier.hands();
-        self.tier.write(&mut hands, FILE, &self.below, place, data).unwrap();
+        let mut context = self.tier.context();
+        self.tier.write(&mut context, FILE, &self.below, place, data).unwrap();
     }
 
     fn open(&self) -> Seen {
@@ -245,8 +245,8 @@ fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
             Readiness::Flying(key) => key,
             Readiness::Missing => return set.read(0, len).unwrap(),
             Readiness::Resident(read) => {
-                let mut hands = set.tier.hands();
-                return set.tier.read_prepared(&mut hands, read, &set.below, 0, len).unwrap().to_vec();
+                let mut context = set.tier.context();
+                return set.tier.read_prepared(&mut context, read, &set.below, 0, len).unwrap().to_vec();
             }
         };
         let (word, told) = shuttle::sync::mpsc::channel();

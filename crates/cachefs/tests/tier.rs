@@ -14,7 +14,7 @@ use eke_cachefs::below::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::judge::Judge;
 use eke_cachefs::tier::ready::Readiness;
-use eke_cachefs::tier::{Hands, Options, Place, Seen, Tier};
+use eke_cachefs::tier::{ReadContext, Options, Place, Seen, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ const BLOCK: usize = 4096;
 struct Set {
     tier: Tier,
     store: Arc<Store>,
-    hands: Hands,
+    context: ReadContext,
     file: FileId,
     below: File,
     other: std::fs::File,
@@ -38,8 +38,8 @@ fn set_with(compress: Compress, options: Options) -> Set {
     let other = tempfile::tempfile().unwrap();
     let below = File::new(OwnedFd::from(other.try_clone().unwrap()));
     let meta = other.metadata().unwrap();
-    let (hands, file) = (tier.hands(), tier.id(meta.dev(), meta.ino()));
-    Set { tier, store, hands, file, below, other }
+    let (context, file) = (tier.context(), tier.id(meta.dev(), meta.ino()));
+    Set { tier, store, context, file, below, other }
 }
 
 fn set(compress: Compress) -> Set {
@@ -48,11 +48,11 @@ fn set(compress: Compress) -> Set {
 
 impl Set {
     fn read(&mut self, offset: u64, len: usize) -> Vec<u8> {
-        self.tier.read(&mut self.hands, self.file, &self.below, offset, len).unwrap().to_vec()
+        self.tier.read(&mut self.context, self.file, &self.below, offset, len).unwrap().to_vec()
     }
 
     fn write(&mut self, place: Place, data: &[u8]) {
-        let written = self.tier.write(&mut self.hands, self.file, &self.below, place, data);
+        let written = self.tier.write(&mut self.context, self.file, &self.below, place, data);
         assert_eq!(written.unwrap(), data.len());
     }
 
@@ -289,10 +289,10 @@ fn what_is_declined_is_read_and_not_taken_in() {
 #[test]
 fn without_a_store_all_is_read_below() {
     let (tier, other) = (Tier::default(), tempfile::tempfile().unwrap());
-    let (below, mut hands) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.hands());
+    let (below, mut context) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.context());
     let file = tier.id(1, 2);
-    tier.write(&mut hands, file, &below, Place::End, &text(9000, 1)).unwrap();
-    assert!(tier.read(&mut hands, file, &below, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
+    tier.write(&mut context, file, &below, Place::End, &text(9000, 1)).unwrap();
+    assert!(tier.read(&mut context, file, &below, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
     assert_eq!(tier.report().bytes_from_below, 8900);
 }
 
@@ -300,7 +300,7 @@ fn without_a_store_all_is_read_below() {
 fn errors_below_are_passed_on() {
     let mut set = set(Compress::Sync);
     set.below = File::new(std::fs::File::open("/").unwrap().into());
-    let error = set.tier.read(&mut set.hands, set.file, &set.below, 0, 10).unwrap_err();
+    let error = set.tier.read(&mut set.context, set.file, &set.below, 0, 10).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::ISDIR.raw_os_error()));
 }
 
@@ -327,9 +327,9 @@ fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes()
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut hands = tier.hands();
+            let mut context = tier.context();
             while !done.load(Ordering::SeqCst) {
-                let read = tier.read(&mut hands, *file, below, 100, SIZE).unwrap();
+                let read = tier.read(&mut context, *file, below, 100, SIZE).unwrap();
                 let right = |(&byte, expected): (&u8, u8)| byte == expected || byte == 0;
                 assert!(read.iter().zip(text(SIZE, 1).split_off(100)).all(right));
             }
@@ -378,7 +378,7 @@ fn a_resident_read_looks_each_block_up_once_and_one_that_is_not_read_counts_noth
 
     let before = set.store.stats();
     let Readiness::Resident(read) = set.tier.prepare(set.file, 0, 2 * BLOCK) else { panic!("resident") };
-    let bytes = set.tier.read_prepared(&mut set.hands, read, &set.below, 0, 2 * BLOCK).unwrap();
+    let bytes = set.tier.read_prepared(&mut set.context, read, &set.below, 0, 2 * BLOCK).unwrap();
     assert!(bytes == text(2 * BLOCK, 5));
     let after = set.store.stats();
     assert_eq!((after.lookups - before.lookups, after.hits - before.hits), (2, 2));

@@ -113,7 +113,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let options = Options {
         ttl: ttl.unwrap_or(usual.ttl),
         forgotten: forgotten(limit, &dir),
-        hands: fetching(limit),
+        context: fetching(limit),
         paths: paths(limit),
         opens_ask: fstatfs(&dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
     };

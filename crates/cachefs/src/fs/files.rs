@@ -137,7 +137,7 @@ impl Fs {
         Ok((self.handle(access, &file, first), seen))
     }
 
-    /// Reads, and hands what was read to `take`; less than asked for only at the end.
+    /// Reads, and gives what was read to `take`; less than asked for only at the end.
     ///
     /// # Errors
     /// What the file below answers.
@@ -161,10 +161,10 @@ impl Fs {
         take: impl FnOnce(&[u8]) -> T,
     ) -> io::Result<T> {
         let (file, _) = self.file(node, Access::Read)?;
-        self.with_hands(|hands| {
+        self.with_context(|context| {
             let read = match prepared {
-                Some(prepared) => self.tier.read_prepared(hands, prepared, &file, offset, len as usize),
-                None => self.tier.read(hands, self.id(node), &file, offset, len as usize),
+                Some(prepared) => self.tier.read_prepared(context, prepared, &file, offset, len as usize),
+                None => self.tier.read(context, self.id(node), &file, offset, len as usize),
             };
             Ok(take(read?))
         })
@@ -190,7 +190,7 @@ impl Fs {
             return Ok(count(data.len()));
         }
         let place = if appends { Place::End } else { Place::At(offset) };
-        let put = || self.with_hands(|hands| self.tier.write(hands, self.id(&node), &file, place, data));
+        let put = || self.with_context(|context| self.tier.write(context, self.id(&node), &file, place, data));
         let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
             writes_back(put)?

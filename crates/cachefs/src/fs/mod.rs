@@ -43,7 +43,7 @@ use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 use crate::below::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes};
 use crate::passthrough::Passthrough;
-use crate::tier::{Hands, Seen, Tier};
+use crate::tier::{ReadContext, Seen, Tier};
 use handles::Handles;
 
 pub use asker::Asker;
@@ -61,7 +61,7 @@ pub struct Options {
     /// Descriptors that are kept of nodes that the kernel has forgotten.
     pub forgotten: usize,
     /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read below at once.
-    pub hands: usize,
+    pub context: usize,
     /// Nodes with a descriptor below, at most.
     pub paths: usize,
     /// open(2) below asks the server for the file's attributes: NFS.
@@ -71,7 +71,7 @@ pub struct Options {
 impl Default for Options {
     /// One second, as NFS has it at least (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1), forgotten: 0, hands: 4, paths: usize::MAX, opens_ask: false }
+        Self { ttl: Duration::from_secs(1), forgotten: 0, context: 4, paths: usize::MAX, opens_ask: false }
     }
 }
 
@@ -106,8 +106,8 @@ pub struct Fs {
     nodes: Nodes,
     tier: Arc<Tier>,
     ttl: Duration,
-    hands: Mutex<Vec<Hands>>,
-    hands_kept: usize,
+    context: Mutex<Vec<ReadContext>>,
+    contexts_kept: usize,
     passthrough: Passthrough,
     notifier: OnceLock<Notifier>,
     handles: Handles,
@@ -147,8 +147,8 @@ impl Fs {
             nodes,
             tier,
             ttl: options.ttl,
-            hands: Mutex::default(),
-            hands_kept: options.hands,
+            context: Mutex::default(),
+            contexts_kept: options.context,
             passthrough,
             notifier: OnceLock::new(),
             handles: Handles::default(),
@@ -219,18 +219,18 @@ impl Fs {
     /// Gives back the buffers that no thread is using, up to 3 MiB each. Threads that need some again get them anew: to be called
     /// every few seconds, so that a mount whose files are not read, or are read by passthrough, holds little.
     pub fn give_back_buffers(&self) {
-        let unused = std::mem::take(&mut *self.hands.lock().unwrap_or_else(PoisonError::into_inner));
+        let unused = std::mem::take(&mut *self.context.lock().unwrap_or_else(PoisonError::into_inner));
         drop(unused);
     }
 
-    fn with_hands<T>(&self, act: impl FnOnce(&mut Hands) -> T) -> T {
-        let pool = || self.hands.lock().unwrap_or_else(PoisonError::into_inner);
+    fn with_context<T>(&self, act: impl FnOnce(&mut ReadContext) -> T) -> T {
+        let pool = || self.context.lock().unwrap_or_else(PoisonError::into_inner);
         let free = pool().pop();
-        let mut hands = free.unwrap_or_else(|| self.tier.hands());
-        let done = act(&mut hands);
+        let mut context = free.unwrap_or_else(|| self.tier.context());
+        let done = act(&mut context);
         let mut pool = pool();
-        if pool.len() < self.hands_kept {
-            pool.push(hands);
+        if pool.len() < self.contexts_kept {
+            pool.push(context);
         }
         done
     }

@@ -23,7 +23,7 @@ impl<'t> Reading<'t, '_> {
     /// The blocks behind a run at the end of the request that are missing and that nobody reads, up to the first that is not.
     pub fn ahead(&self, run: &Run<'_>) -> Ahead<'t> {
         let mut ahead = Ahead::default();
-        let pieces = &self.hands.pieces;
+        let pieces = &self.context.pieces;
         let (Some(first), Some(last)) = (pieces.get(run.first()), pieces.last()) else { return ahead };
         if run.end() != pieces.len() {
             return ahead;

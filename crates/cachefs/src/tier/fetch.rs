@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use eke_cache_store::Ticket;
 
-use super::Hands;
+use super::ReadContext;
 use super::flight::{Claim, Lead};
 use super::piece::{Found, Piece};
 use super::read::Reading;
@@ -16,11 +16,11 @@ impl<'t> Reading<'t, '_> {
     /// and without waiting for others: they leave nothing.
     pub fn fetch(&mut self) -> io::Result<()> {
         let missing = |piece: &Piece| matches!(piece.found, Found::Missing(_));
-        let Some(first) = self.hands.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
+        let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
         let admits = self.tier.judge.admit(self.file, first.block);
         let mut run = Run::default();
-        for index in 0..self.hands.pieces.len() {
-            let Found::Missing(ticket) = self.hands.pieces[index].found else { continue };
+        for index in 0..self.context.pieces.len() {
+            let Found::Missing(ticket) = self.context.pieces[index].found else { continue };
             let Some(lead) = self.claim(index, ticket, admits) else { continue };
             if !run.has_room_for(index) {
                 self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
@@ -41,7 +41,7 @@ impl<'t> Reading<'t, '_> {
             Claim::Lead(lead) => Some(Some(lead)),
             Claim::Alone => Some(None),
             Claim::Wait(wait) => {
-                self.hands.waits.push((index, wait));
+                self.context.waits.push((index, wait));
                 None
             }
         }
@@ -53,13 +53,13 @@ impl<'t> Reading<'t, '_> {
             return false;
         }
         self.look_for(index);
-        matches!(self.hands.pieces[index].found, Found::Bytes(_))
+        matches!(self.context.pieces[index].found, Found::Bytes(_))
     }
 
     /// Reads a piece that is missing still.
     pub fn fetch_alone(&mut self, index: usize) -> io::Result<()> {
         let mut run = Run::default();
-        if matches!(self.hands.pieces[index].found, Found::Missing(_)) {
+        if matches!(self.context.pieces[index].found, Found::Missing(_)) {
             run.push(index, None);
         }
         self.read_run(run, Ahead::default(), true)
@@ -95,18 +95,18 @@ impl<'t> Reading<'t, '_> {
     /// Reads whole blocks, and so many after them; how many bytes. `None`: there is no memory, or an error.
     fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
         let size = self.store.block_size();
-        let offset = self.hands.pieces.get(pieces.start)?.block * size as u64;
-        let room = self.hands.below.room((pieces.len() + more) * size)?;
+        let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
+        let room = self.context.below.room((pieces.len() + more) * size)?;
         self.tier.read_below(self.file, self.below, room, offset).ok()
     }
 
     /// Reads neighbouring pieces directly into the reply.
     fn read_asked(&mut self, pieces: Range<usize>) -> io::Result<()> {
-        let asked = &self.hands.pieces[pieces.clone()];
+        let asked = &self.context.pieces[pieces.clone()];
         let (Some(first), Some(last)) = (asked.first(), asked.last()) else { return Ok(()) };
         let (from, to) = (first.at, last.reply().end);
         let end = from + self.read_direct(from..to)?;
-        for piece in &mut self.hands.pieces[pieces] {
+        for piece in &mut self.context.pieces[pieces] {
             piece.found = Found::Bytes(end.saturating_sub(piece.at).min(piece.len()));
         }
         Ok(())
@@ -115,7 +115,7 @@ impl<'t> Reading<'t, '_> {
     /// Fills a piece in from its block, which lies so in what was read, and takes the block in. Lands the flight last: who
     /// waited looks then.
     fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
-        let Hands { reply, below, pieces, spare, scratch, .. } = &mut *self.hands;
+        let ReadContext { reply, below, pieces, spare, scratch, .. } = &mut *self.context;
         let piece = &mut pieces[index];
         let Found::Missing(ticket) = piece.found else { return };
         let block = below.bytes(block.end).get(block).unwrap_or_default();
@@ -136,7 +136,7 @@ impl<'t> Reading<'t, '_> {
 impl Reading<'_, '_> {
     /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is compressed.
     fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
-        let Hands { below, spare, scratch, .. } = &mut *self.hands;
+        let ReadContext { below, spare, scratch, .. } = &mut *self.context;
         let block = below.bytes(block.end).get(block).unwrap_or_default();
         if !block.is_empty() {
             self.tier.admit(self.store, scratch.as_mut(), ticket, block);

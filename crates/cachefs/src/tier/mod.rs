@@ -57,7 +57,7 @@ pub use report::Report;
 
 /// What one thread needs to serve reads. Has a buffer for a reply.
 #[derive(Default)]
-pub struct Hands {
+pub struct ReadContext {
     reply: Buffer,
     /// What was read below.
     below: Buffer,
@@ -68,9 +68,9 @@ pub struct Hands {
     waits: Vec<(usize, Wait)>,
 }
 
-impl fmt::Debug for Hands {
+impl fmt::Debug for ReadContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hands").finish_non_exhaustive()
+        f.debug_struct("ReadContext").finish_non_exhaustive()
     }
 }
 
@@ -179,9 +179,9 @@ impl Tier {
     }
 
     /// What one thread needs.
-    pub fn hands(&self) -> Hands {
+    pub fn context(&self) -> ReadContext {
         let scratch = self.store.as_ref().and_then(|store| store.scratch().ok());
-        Hands { scratch, reply: Buffer::of_small_pages(), ..Hands::default() }
+        ReadContext { scratch, reply: Buffer::of_small_pages(), ..ReadContext::default() }
     }
 
     /// The identity of the file with this device and inode number, the same for as long as this worker lives.
@@ -214,13 +214,13 @@ impl Tier {
     /// What the file below answers; `ENOMEM` if there is no memory for the reply itself.
     pub fn read<'h>(
         &self,
-        hands: &'h mut Hands,
+        context: &'h mut ReadContext,
         file: FileId,
         below: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
-        self.read_prepared(hands, Prepared { file, blocks: Vec::new() }, below, offset, len)
+        self.read_prepared(context, Prepared { file, blocks: Vec::new() }, below, offset, len)
     }
 
     /// The same, with blocks that [`Tier::prepare`] found for this read: they are not looked up again.
@@ -229,30 +229,30 @@ impl Tier {
     /// As [`Tier::read`].
     pub fn read_prepared<'h>(
         &self,
-        hands: &'h mut Hands,
+        context: &'h mut ReadContext,
         prepared: Prepared<'_>,
         below: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
-        hands.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        context.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
         let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NOBODY) {
-            Some(store) => Reading { tier: self, store, hands, file, below, offset, len }.run(blocks)?,
-            None => self.read_uncached(hands, file, below, offset, len)?,
+            Some(store) => Reading { tier: self, store, context, file, below, offset, len }.run(blocks)?,
+            None => self.read_uncached(context, file, below, offset, len)?,
         };
-        Ok(hands.reply.bytes(read))
+        Ok(context.reply.bytes(read))
     }
 
     fn read_uncached(
         &self,
-        hands: &mut Hands,
+        context: &mut ReadContext,
         file: FileId,
         below: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        self.read_below(file, below, hands.reply.bytes_mut(len), offset)
+        self.read_below(file, below, context.reply.bytes_mut(len), offset)
     }
 
     /// Writes to the file below, then drops what is held of that part of it. Returns how much was written.
@@ -261,7 +261,7 @@ impl Tier {
     /// What the file below answers.
     pub fn write(
         &self,
-        _hands: &mut Hands,
+        _hands: &mut ReadContext,
         file: FileId,
         below: &File,
         place: Place,

@@ -8,14 +8,14 @@ use eke_cache_store::{FileId, Key, Resident, Store, Ticket};
 use super::flight::Wait;
 use super::piece::{Found, Piece, cut};
 use super::ready::{Block, Bytes};
-use super::{Hands, Tier};
+use super::{ReadContext, Tier};
 use crate::below::File;
 
 /// One read under way.
 pub(super) struct Reading<'t, 'h> {
     pub tier: &'t Tier,
     pub store: &'t Store,
-    pub hands: &'h mut Hands,
+    pub context: &'h mut ReadContext,
     pub file: FileId,
     pub below: &'h File,
     pub offset: u64,
@@ -26,28 +26,28 @@ impl Reading<'_, '_> {
     /// Puts the bytes into the reply, which has room for them; how many. `found` are the first blocks, if they were looked for.
     pub fn run(mut self, found: Vec<Block<'_>>) -> io::Result<usize> {
         let size = self.store.block_size();
-        self.hands.pieces.clear();
-        self.hands.waits.clear();
+        self.context.pieces.clear();
+        self.context.waits.clear();
         let most = self.len / size + 2;
-        if self.hands.pieces.try_reserve(most).is_err() || self.hands.waits.try_reserve(most).is_err() {
+        if self.context.pieces.try_reserve(most).is_err() || self.context.waits.try_reserve(most).is_err() {
             return self.read_direct(0..self.len);
         }
-        self.hands.pieces.extend(cut(self.offset, self.len, size));
-        let looked_for = found.len().min(self.hands.pieces.len());
+        self.context.pieces.extend(cut(self.offset, self.len, size));
+        let looked_for = found.len().min(self.context.pieces.len());
         found.into_iter().take(looked_for).enumerate().for_each(|(index, block)| self.fill(index, block));
-        (looked_for..self.hands.pieces.len()).for_each(|index| self.look_for(index));
+        (looked_for..self.context.pieces.len()).for_each(|index| self.look_for(index));
         self.fetch()?;
-        for turn in 0..self.hands.waits.len() {
-            let (index, wait) = self.hands.waits[turn];
+        for turn in 0..self.context.waits.len() {
+            let (index, wait) = self.context.waits[turn];
             self.await_other(index, wait)?;
         }
-        Ok(total(&self.hands.pieces))
+        Ok(total(&self.context.pieces))
     }
 
     /// Reads a part of the reply from below, and nothing else; how much.
     pub fn read_direct(&mut self, reply: Range<usize>) -> io::Result<usize> {
         let offset = self.offset + reply.start as u64;
-        let out = &mut self.hands.reply.bytes_mut(self.len)[reply];
+        let out = &mut self.context.reply.bytes_mut(self.len)[reply];
         self.tier.read_below(self.file, self.below, out, offset)
     }
 
@@ -61,12 +61,12 @@ impl Reading<'_, '_> {
 
     /// Fills a piece in if its block is resident.
     pub fn look_for(&mut self, index: usize) {
-        let key = Key::new(self.file, self.hands.pieces[index].block);
+        let key = Key::new(self.file, self.context.pieces[index].block);
         match self.tier.find(self.store, key) {
             Ok(block) => self.fill(index, block),
             Err(ticket) => {
                 self.store.note_miss();
-                self.hands.pieces[index].found = Found::Missing(ticket);
+                self.context.pieces[index].found = Found::Missing(ticket);
             }
         }
     }
@@ -78,7 +78,7 @@ impl Reading<'_, '_> {
             Bytes::Recent(bytes, len) => self.copy(index, bytes.get(..len)),
             Bytes::Stored(resident) => self.decompress(index, ticket, resident),
         };
-        let piece = &self.hands.pieces[index];
+        let piece = &self.context.pieces[index];
         let found = match len {
             Some(len) if self.is_whole(piece, len) => Found::Bytes(piece.bytes_of(len)),
             // The file ended with it once, and has grown.
@@ -88,7 +88,7 @@ impl Reading<'_, '_> {
         if let Found::Bytes(bytes) = found {
             self.tier.counters.bytes_from_store.add(bytes);
         }
-        self.hands.pieces[index].found = found;
+        self.context.pieces[index].found = found;
     }
 
     /// May a held block of `len` bytes be served? One that ends before what is asked for does only if the file ends there.
@@ -100,8 +100,8 @@ impl Reading<'_, '_> {
     /// From a recent block; its length.
     fn copy(&mut self, index: usize, block: Option<&[u8]>) -> Option<usize> {
         let block = block?;
-        let reply = self.hands.reply.bytes_mut(self.len);
-        self.hands.pieces[index].copy(block, reply);
+        let reply = self.context.reply.bytes_mut(self.len);
+        self.context.pieces[index].copy(block, reply);
         self.tier.counters.recent_hits.add(1);
         Some(block.len())
     }
@@ -110,7 +110,7 @@ impl Reading<'_, '_> {
     /// kept as it is too, since the rest of it is perhaps asked for next.
     fn decompress(&mut self, index: usize, ticket: Ticket, resident: Resident<'_>) -> Option<usize> {
         let began = self.tier.clock.now();
-        let Hands { scratch, reply, spare, pieces, .. } = &mut *self.hands;
+        let ReadContext { scratch, reply, spare, pieces, .. } = &mut *self.context;
         let (piece, reply, len) = (&pieces[index], reply.bytes_mut(self.len), resident.block_len());
         let is_all = piece.is_all_of(len);
         let out = if is_all { reply.get_mut(piece.at..piece.at + len) } else { spare.room(len) };

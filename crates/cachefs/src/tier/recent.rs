@@ -2,7 +2,7 @@
 //! that those who waited for a block have it before it is compressed.
 //!
 //! A block counts only as long as the ticket that was taken before it was read is current: whoever drops a block from the
-//! store has dropped it here too. No bytes are copied under the lock: buffers change hands.
+//! store has dropped it here too. No bytes are copied under the lock: buffers are swapped.
 
 use std::sync::Arc;
 

@@ -75,7 +75,7 @@ pub fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
 }
 
 /// A descriptor that came with an event.
-#[expect(unsafe_code, reason = "the kernel hands a number over")]
+#[expect(unsafe_code, reason = "the kernel context a number over")]
 pub fn adopt(fd: i32) -> OwnedFd {
     // SAFETY: read(2) of a fanotify group made this descriptor for its reader, and each event is adopted once.
     unsafe { OwnedFd::from_raw_fd(fd) }
