@@ -24,7 +24,7 @@ use fuser::InitFlags;
 use rustix::fs::fstatfs;
 
 use super::stats::Sources;
-use super::tend::Tender;
+use super::maintain::Maintenance;
 use super::watcher::Watcher;
 use crate::ledger::Replay;
 use crate::log::say;
@@ -62,7 +62,7 @@ pub(super) struct Plan<'a> {
 pub(super) struct Built {
     pub(super) fs: Arc<Fs>,
     pub(super) sources: Sources,
-    pub(super) tender: Tender,
+    pub(super) maintenance: Maintenance,
     pub(super) watcher: Option<Watcher>,
     fetchers: Fetchers,
     root: Root,
@@ -134,9 +134,9 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
         tier: Arc::clone(&tier),
         sources: sources.clone(),
     });
-    let tender = Tender { store, admission, governor, fs: Arc::clone(&fs) };
+    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs) };
     let fetchers = Fetchers::new();
-    Ok(Built { fs, sources, tender, watcher, fetchers, root, compress: settings.compress, limit })
+    Ok(Built { fs, sources, maintenance, watcher, fetchers, root, compress: settings.compress, limit })
 }
 
 /// Blocks that are kept as they are: a 64th of the store's memory, which is beside it; for the blocks of a few streams that
@@ -195,7 +195,7 @@ impl Built {
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
-        let Self { fs, tender, watcher, fetchers, root, compress, sources, limit } = self;
+        let Self { fs, maintenance, watcher, fetchers, root, compress, sources, limit } = self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         fetchers.start(&fs, (fetching(limit), cpus), thread)?;
         // With sync blocks are compressed before the reply, and these do the dense rounds alone.
@@ -210,7 +210,7 @@ impl Built {
             })?;
         }
         let since = Instant::now();
-        let (store, governor) = (Arc::clone(&tender.store), Arc::clone(&tender.governor));
+        let (store, governor) = (Arc::clone(&maintenance.store), Arc::clone(&maintenance.governor));
         let governed = root.clone();
         thread("size", move || {
             let wait = |pause| {
@@ -219,7 +219,7 @@ impl Built {
             };
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
-        thread("tend", move || tender.run(&root))?;
+        thread("maintain", move || maintenance.run(&root))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(notes.as_ref())))
     }
 }

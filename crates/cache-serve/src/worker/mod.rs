@@ -5,7 +5,7 @@ mod control;
 mod stats;
 mod process;
 mod sessions;
-mod tend;
+mod maintain;
 mod watcher;
 
 use std::collections::HashMap;
