@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use eke_cachefs::fs::{Asker, Fs, Options};
+use eke_cachefs::fs::{Caller, Fs, Options};
 use eke_cachefs::node::Nobody;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::skip;
@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const ROOT: u64 = 1;
-const ROOTS: Asker = Asker { uid: 0, gid: 0, pid: 0, again: false };
+const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, again: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
 const ROUNDS: usize = 4000;

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use eke_cachefs::fs::{Asker, End, Fs, Kind, Options};
+use eke_cachefs::fs::{Caller, End, Fs, Kind, Options};
 use eke_cachefs::node::{Entry, Ledger, Nobody};
 use eke_cachefs::tier::Tier;
 use fuser::{FileHandle, OpenFlags, WriteFlags};
@@ -82,9 +82,9 @@ fn next(dir: &Path, notes: &Notes) -> Fs {
     fs
 }
 
-fn asker(again: bool) -> Asker {
+fn caller(again: bool) -> Caller {
     let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Asker { uid: ids.0, gid: ids.1, pid: 0, again }
+    Caller { uid: ids.0, gid: ids.1, pid: 0, again }
 }
 
 fn name(name: &str) -> &OsStr {
@@ -110,13 +110,13 @@ fn the_next_worker_serves_what_is_open_moved_and_gone() {
     let parent = first.lookup(ROOT, name("dir")).unwrap().attr.ino.0;
     let [moved, gone, replaced] = ["moved", "gone", "replaced"].map(|file| {
         let number = first.lookup(parent, name(file)).unwrap().attr.ino.0;
-        first.open(&asker(false), number, OpenFlags(libc::O_RDWR)).unwrap();
+        first.open(&caller(false), number, OpenFlags(libc::O_RDWR)).unwrap();
         number
     });
     let end = |parent, file| End { parent, name: name(file) };
-    first.rename(&asker(false), end(parent, "moved"), end(ROOT, "new"), RenameFlags::empty()).unwrap();
-    first.unlink(&asker(false), parent, name("gone"), false).unwrap();
-    first.rename(&asker(false), end(ROOT, "dir"), end(ROOT, "other"), RenameFlags::empty()).unwrap();
+    first.rename(&caller(false), end(parent, "moved"), end(ROOT, "new"), RenameFlags::empty()).unwrap();
+    first.unlink(&caller(false), parent, name("gone"), false).unwrap();
+    first.rename(&caller(false), end(ROOT, "dir"), end(ROOT, "other"), RenameFlags::empty()).unwrap();
     drop(first);
     fs::remove_file(dir.path().join("other/replaced")).unwrap();
     fs::write(dir.path().join("other/replaced"), "another").unwrap();
@@ -126,7 +126,7 @@ fn the_next_worker_serves_what_is_open_moved_and_gone() {
     assert_eq!(text(&second, gone).unwrap(), "gone");
     assert_eq!(second.getattr(gone).unwrap().nlink, 0);
     let flags = (WriteFlags::empty(), OpenFlags(libc::O_RDWR));
-    assert_eq!(second.write(&asker(false), gone, 0, b"G", flags).unwrap(), 1);
+    assert_eq!(second.write(&caller(false), gone, 0, b"G", flags).unwrap(), 1);
     assert_eq!(text(&second, gone).unwrap(), "Gone");
     assert_eq!(errno(text(&second, replaced)), libc::ESTALE);
     assert_eq!(errno(second.getattr(4_000_000_000)), libc::ESTALE);
@@ -141,22 +141,22 @@ fn only_what_is_open_is_kept_and_until_its_last_release() {
     let worker = serve(dir.path(), Arc::clone(&notes) as Arc<dyn Ledger>);
     let make = |file| {
         let flags = libc::O_RDWR | libc::O_EXCL;
-        worker.create(&asker(false), ROOT, name(file), (0o644, 0o022), flags).unwrap().0.attr.ino.0
+        worker.create(&caller(false), ROOT, name(file), (0o644, 0o022), flags).unwrap().0.attr.ino.0
     };
     let (open, closed) = (make("open"), make("closed"));
-    worker.open(&asker(false), open, OpenFlags(libc::O_RDONLY)).unwrap();
-    worker.release(&asker(false), closed, FileHandle(0), OpenFlags(libc::O_RDWR));
+    worker.open(&caller(false), open, OpenFlags(libc::O_RDONLY)).unwrap();
+    worker.release(&caller(false), closed, FileHandle(0), OpenFlags(libc::O_RDWR));
     for file in ["open", "closed"] {
-        worker.unlink(&asker(false), ROOT, name(file), false).unwrap();
+        worker.unlink(&caller(false), ROOT, name(file), false).unwrap();
     }
     let kept = || notes.kept.lock().unwrap().iter().map(|k| k.0).collect::<Vec<_>>();
     assert_eq!(kept(), [open]);
-    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDWR));
+    worker.release(&caller(false), open, FileHandle(0), OpenFlags(libc::O_RDWR));
     assert_eq!(kept(), [open]);
     // Another worker may have counted this one.
-    worker.release(&asker(true), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
+    worker.release(&caller(true), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
     assert_eq!(kept(), [open]);
-    worker.release(&asker(false), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
+    worker.release(&caller(false), open, FileHandle(0), OpenFlags(libc::O_RDONLY));
     assert_eq!(kept(), Vec::<u64>::new());
 }
 
@@ -164,7 +164,7 @@ fn only_what_is_open_is_kept_and_until_its_last_release() {
 fn what_was_done_already_is_not_refused_when_it_comes_again() {
     let dir = TempDir::new().unwrap();
     let worker = serve(dir.path(), Arc::new(Nobody));
-    let make = |again, file: &str, kind| worker.make(&asker(again), ROOT, name(file), kind, 0o755, 0);
+    let make = |again, file: &str, kind| worker.make(&caller(again), ROOT, name(file), kind, 0o755, 0);
     make(false, "dir", Kind::Directory).unwrap();
     assert_eq!(errno(make(false, "dir", Kind::Directory)), libc::EEXIST);
     make(true, "dir", Kind::Directory).unwrap();
@@ -174,27 +174,27 @@ fn what_was_done_already_is_not_refused_when_it_comes_again() {
     assert_eq!(errno(make(true, "link", Kind::Symlink(Path::new("there")))), libc::EEXIST);
 
     let create =
-        |again| worker.create(&asker(again), ROOT, name("file"), (0o644, 0), libc::O_WRONLY | libc::O_EXCL);
+        |again| worker.create(&caller(again), ROOT, name("file"), (0o644, 0), libc::O_WRONLY | libc::O_EXCL);
     let number = create(false).unwrap().0.attr.ino.0;
     assert_eq!(errno(create(false)), libc::EEXIST);
     assert_eq!(create(true).unwrap().0.attr.ino.0, number);
-    worker.link(&asker(false), number, ROOT, name("second")).unwrap();
-    worker.link(&asker(true), number, ROOT, name("second")).unwrap();
+    worker.link(&caller(false), number, ROOT, name("second")).unwrap();
+    worker.link(&caller(true), number, ROOT, name("second")).unwrap();
 
     let append = |again, offset| {
         let flags = (WriteFlags::empty(), OpenFlags(libc::O_WRONLY | libc::O_APPEND));
-        worker.write(&asker(again), number, offset, b"record", flags).unwrap()
+        worker.write(&caller(again), number, offset, b"record", flags).unwrap()
     };
     assert_eq!([append(false, 0), append(true, 0), append(true, 6)], [6, 6, 6]);
     assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordrecord");
 
     let end = |file| End { parent: ROOT, name: name(file) };
-    let rename = |again, flags| worker.rename(&asker(again), end("second"), end("third"), flags);
+    let rename = |again, flags| worker.rename(&caller(again), end("second"), end("third"), flags);
     rename(false, RenameFlags::empty()).unwrap();
     assert_eq!(errno(rename(false, RenameFlags::empty())), libc::ENOENT);
     rename(true, RenameFlags::empty()).unwrap();
     assert_eq!(errno(rename(true, RenameFlags::EXCHANGE)), libc::EIO);
-    let unlink = |again| worker.unlink(&asker(again), ROOT, name("third"), false);
+    let unlink = |again| worker.unlink(&caller(again), ROOT, name("third"), false);
     unlink(false).unwrap();
     assert_eq!(errno(unlink(false)), libc::ENOENT);
     unlink(true).unwrap();
@@ -207,6 +207,6 @@ fn names_that_are_none_are_refused() {
     let worker = serve(dir.path(), Arc::new(Nobody));
     for bad in ["", ".", "..", "a/b", "../x", "a\0b"] {
         assert_eq!(errno(worker.lookup(ROOT, name(bad))), libc::EINVAL, "{bad:?}");
-        assert_eq!(errno(worker.unlink(&asker(false), ROOT, name(bad), true)), libc::EINVAL, "{bad:?}");
+        assert_eq!(errno(worker.unlink(&caller(false), ROOT, name(bad), true)), libc::EINVAL, "{bad:?}");
     }
 }

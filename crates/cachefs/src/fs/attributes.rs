@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use super::{Asker, Fs, error};
+use super::{Caller, Fs, error};
 use crate::below::at;
 use crate::node::{Access, Node, ROOT};
 
@@ -83,20 +83,20 @@ impl Fs {
     ///
     /// # Errors
     /// What chown(2), chmod(2), ftruncate(2) and utimensat(2) answer.
-    pub fn setattr(&self, asker: &Asker, number: u64, change: &Change) -> io::Result<FileAttr> {
+    pub fn setattr(&self, caller: &Caller, number: u64, change: &Change) -> io::Result<FileAttr> {
         let node = self.nodes.get(number)?;
         let path = self.nodes.path(&node)?;
         if change.uid.is_some() || change.gid.is_some() {
-            set_owner(asker, &path, change)?;
+            set_owner(caller, &path, change)?;
         }
         if let Some(mode) = change.mode {
-            set_mode(asker, &path, mode)?;
+            set_mode(caller, &path, mode)?;
         }
         if let Some(size) = change.size {
-            self.truncate(asker, number, size)?;
+            self.truncate(caller, number, size)?;
         }
         if change.sets_times() {
-            set_times(asker, &path, change)?;
+            set_times(caller, &path, change)?;
         }
         attr(&node, &path)
     }
@@ -105,11 +105,11 @@ impl Fs {
     ///
     /// # Errors
     /// What ftruncate(2) answers.
-    pub(super) fn truncate(&self, asker: &Asker, number: u64, size: u64) -> io::Result<()> {
+    pub(super) fn truncate(&self, caller: &Caller, number: u64, size: u64) -> io::Result<()> {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let from = size.min(file.stamp()?.size);
-        let cut = || asker.changes(false, || Ok(ftruncate(&*file, size)?));
+        let cut = || caller.changes(false, || Ok(ftruncate(&*file, size)?));
         self.tier.change(self.id(&node), from, &file, cut)
     }
 }
@@ -124,37 +124,37 @@ impl Change {
 }
 
 /// A user may give a file of its own to any group of that user's, and the kernel has checked with all of them that this is one.
-fn set_owner(asker: &Asker, path: &OwnedFd, change: &Change) -> io::Result<()> {
+fn set_owner(caller: &Caller, path: &OwnedFd, change: &Change) -> io::Result<()> {
     let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
     let set = || Ok(chownat(path, c"", uid, gid, AtFlags::EMPTY_PATH)?);
-    let done = asker.acts(set);
-    if !asker.is_other() || !error::is(&done, Errno::PERM) {
+    let done = caller.acts(set);
+    if !caller.is_other() || !error::is(&done, Errno::PERM) {
         return done;
     }
     let statx = at::stat(path)?;
     let stays = change.uid.is_none_or(|uid| uid == statx.stx_uid);
-    let owns = statx.stx_uid == asker.uid && stays;
-    if owns || asker.holds(CapabilitySet::CHOWN, &[statx]) {
-        asker.acts_on_with(CapabilitySet::CHOWN, &[statx], set)
+    let owns = statx.stx_uid == caller.uid && stays;
+    if owns || caller.holds(CapabilitySet::CHOWN, &[statx]) {
+        caller.acts_on_with(CapabilitySet::CHOWN, &[statx], set)
     } else {
         done
     }
 }
 
-fn set_mode(asker: &Asker, path: &OwnedFd, mode: u32) -> io::Result<()> {
+fn set_mode(caller: &Caller, path: &OwnedFd, mode: u32) -> io::Result<()> {
     let statx = at::stat(path)?;
     let set_gid = mode & libc::S_ISGID != 0;
-    let more = if set_gid { asker.leaves_set_gid(&statx) } else { CapabilitySet::empty() };
+    let more = if set_gid { caller.leaves_set_gid(&statx) } else { CapabilitySet::empty() };
     let bits = Mode::from_raw_mode(mode & 0o7777);
     let set = || Ok(chmodat(CWD, at::link(path.as_fd()), bits, AtFlags::empty())?);
-    asker.acts_on_with(more, &[statx], set)
+    caller.acts_on_with(more, &[statx], set)
 }
 
-fn set_times(asker: &Asker, path: &OwnedFd, change: &Change) -> io::Result<()> {
+fn set_times(caller: &Caller, path: &OwnedFd, change: &Change) -> io::Result<()> {
     let times = Timestamps { last_access: timespec(change.atime), last_modification: timespec(change.mtime) };
     let statx = at::stat(path)?;
     let set = || Ok(utimensat(CWD, at::link(path.as_fd()), &times, AtFlags::empty())?);
-    asker.acts_on(&[statx], set)
+    caller.acts_on(&[statx], set)
 }
 
 fn timespec(time: Option<Time>) -> Timespec {

@@ -14,7 +14,7 @@ use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::kind;
 use super::foreign::unserved;
-use super::{Asker, Found, Fs};
+use super::{Caller, Found, Fs};
 use crate::below::at;
 use crate::node::Access;
 
@@ -52,9 +52,9 @@ impl Fs {
     }
 
     /// It was closed.
-    pub fn releasedir(&self, asker: &Asker, number: u64) {
+    pub fn releasedir(&self, caller: &Caller, number: u64) {
         if let Ok(node) = self.nodes.get(number) {
-            self.nodes.released(&node, Access::Read, asker.again);
+            self.nodes.released(&node, Access::Read, caller.again);
         }
     }
 

@@ -12,9 +12,9 @@ use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use super::asker::writes_back;
+use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description};
-use super::{Asker, Found, Fs, again};
+use super::{Caller, Found, Fs, again};
 use crate::below::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
@@ -38,11 +38,11 @@ impl Fs {
     ///
     /// # Errors
     /// What open(2) answers; ESTALE.
-    pub fn open(&self, asker: &Asker, number: u64, flags: OpenFlags) -> io::Result<(FileHandle, FopenFlags)> {
+    pub fn open(&self, caller: &Caller, number: u64, flags: OpenFlags) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
         let access = access(flags.0);
         self.nodes.opened(&node, access)?;
-        let opened = self.open_now(asker, &node, flags);
+        let opened = self.open_now(caller, &node, flags);
         if opened.is_err() {
             self.nodes.released(&node, access, false);
         }
@@ -51,7 +51,7 @@ impl Fs {
 
     fn open_now(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         node: &Arc<Node>,
         flags: OpenFlags,
     ) -> io::Result<(FileHandle, FopenFlags)> {
@@ -65,7 +65,7 @@ impl Fs {
             self.attributes_are_old(node);
         }
         if flags.0 & libc::O_TRUNC != 0 {
-            self.truncate(asker, node.number, 0)?;
+            self.truncate(caller, node.number, 0)?;
         }
         Ok((self.handle(access, &file, first.is_some()), fopen(access, seen)))
     }
@@ -104,7 +104,7 @@ impl Fs {
     /// permissions, and opens it.
     pub fn create(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         parent: u64,
         name: &OsStr,
         mode: (u32, u32),
@@ -113,7 +113,7 @@ impl Fs {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let access = access(flags);
-        let fd = create(asker, &dir, name, mode, flags)?;
+        let fd = create(caller, &dir, name, mode, flags)?;
         let statx = at::stat(&fd)?;
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;
@@ -177,7 +177,7 @@ impl Fs {
     /// What the file below answers.
     pub fn write(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         number: u64,
         offset: u64,
         data: &[u8],
@@ -186,7 +186,7 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let appends = how.1.0 & libc::O_APPEND != 0 && !how.0.contains(WriteFlags::FUSE_WRITE_CACHE);
-        if appends && asker.again && again::appended(&file, offset, data)? {
+        if appends && caller.again && again::appended(&file, offset, data)? {
             return Ok(count(data.len()));
         }
         let place = if appends { Place::End } else { Place::At(offset) };
@@ -195,7 +195,7 @@ impl Fs {
         let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
             writes_back(put)?
         } else {
-            asker.changes(kills, put)?
+            caller.changes(kills, put)?
         };
         if appends {
             self.check_end(&node, &file, offset.saturating_add(written as u64))?;
@@ -223,14 +223,14 @@ impl Fs {
     }
 
     /// The file was closed for good.
-    pub fn release(&self, asker: &Asker, number: u64, handle: FileHandle, flags: OpenFlags) {
+    pub fn release(&self, caller: &Caller, number: u64, handle: FileHandle, flags: OpenFlags) {
         self.handles.release(handle);
         // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
-        if !asker.again && rights::as_root(CapabilitySet::empty()).is_ok() {
+        if !caller.again && rights::as_root(CapabilitySet::empty()).is_ok() {
             self.passthrough.opens.release(number);
         }
         let Ok(node) = self.nodes.get(number) else { return };
-        self.nodes.released(&node, access(flags.0), asker.again);
+        self.nodes.released(&node, access(flags.0), caller.again);
         if node.is_gone() && !node.is_open() {
             self.tier.forget(self.id(&node));
         }
@@ -271,18 +271,18 @@ fn count(bytes: usize) -> u32 {
 const TRIES: usize = 64;
 
 /// A file to write is opened to read as well: see [`Writer`].
-fn create(asker: &Asker, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
+fn create(caller: &Caller, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
     let exclusive = flags & libc::O_EXCL != 0;
     let how = rights_of(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode.0 & 0o7777);
-    let tries = if exclusive || asker.again { 1 } else { TRIES };
+    let tries = if exclusive || caller.again { 1 } else { TRIES };
     let make = || {
         let all = (0..tries).map(|_| openat(dir, name, how, bits));
         all.into_iter().find(|made| !matches!(made, Err(Errno::EXIST))).unwrap_or(Err(Errno::EXIST))
     };
-    let made = asker.makes(dir, mode, || Ok(make()?));
+    let made = caller.makes(dir, mode, || Ok(make()?));
     match made {
-        Err(e) if e.raw_os_error() == Some(libc::EEXIST) => match made_before(asker, dir, name, flags) {
+        Err(e) if e.raw_os_error() == Some(libc::EEXIST) => match made_before(caller, dir, name, flags) {
             Some(fd) => Ok(fd),
             None if exclusive => Err(e),
             None => Err(Errno::STALE.into()),
@@ -296,10 +296,10 @@ fn rights_of(flags: i32) -> OFlags {
 }
 
 /// What a dead worker made for the same request.
-fn made_before(asker: &Asker, dir: &OwnedFd, name: &OsStr, flags: i32) -> Option<OwnedFd> {
-    let path = at::path(dir, name).ok().filter(|_| asker.again)?;
+fn made_before(caller: &Caller, dir: &OwnedFd, name: &OsStr, flags: i32) -> Option<OwnedFd> {
+    let path = at::path(dir, name).ok().filter(|_| caller.again)?;
     let statx = at::stat(&path).ok()?;
-    let is_it = statx.stx_size == 0 && again::made(&statx, FileType::RegularFile, asker, SystemTime::now());
+    let is_it = statx.stx_size == 0 && again::made(&statx, FileType::RegularFile, caller, SystemTime::now());
     if is_it { at::reopen(path.as_fd(), rights_of(flags)).ok() } else { None }
 }
 

@@ -3,7 +3,7 @@
 //! - [`Serve`]: decodes a request, calls a plain function of [`Fs`], encodes what it returned
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - [`Fetchers`]: reads that wait
-//! - [`Asker`]: who asks, and acting as that one
+//! - [`Caller`]: who asks, and acting as that one
 //! - `foreign`: what is shown of a mount inside that is not served
 //! - `again`: requests that a dead worker may have done already
 //!
@@ -16,7 +16,7 @@
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
 
 mod again;
-mod asker;
+mod caller;
 mod attributes;
 mod directories;
 mod error;
@@ -46,7 +46,7 @@ use crate::passthrough::Passthrough;
 use crate::tier::{ReadContext, Seen, Tier};
 use handles::Handles;
 
-pub use asker::Asker;
+pub use caller::Caller;
 pub use attributes::{Change, Time, attr_of};
 pub use fetchers::Fetchers;
 pub use names::Kind;

@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::halves;
-use super::{Asker, Found, Fs, again, attr_of, error};
+use super::{Caller, Found, Fs, again, attr_of, error};
 use crate::below::at;
 
 /// What is to be made under a name.
@@ -67,7 +67,7 @@ impl Fs {
     /// What mkdir(2), mknod(2) or symlink(2) answers.
     pub fn make(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         parent: u64,
         name: &OsStr,
         kind: Kind<'_>,
@@ -77,8 +77,8 @@ impl Fs {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let made =
-            asker.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
-        if !(asker.again && error::is(&made, Errno::EXIST) && is_made(asker, &dir, name, kind)) {
+            caller.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
+        if !(caller.again && error::is(&made, Errno::EXIST) && is_made(caller, &dir, name, kind)) {
             made?;
         }
         self.look(parent, &dir, name)
@@ -96,14 +96,14 @@ impl Fs {
     ///
     /// # Errors
     /// What link(2) answers.
-    pub fn link(&self, asker: &Asker, number: u64, parent: u64, name: &OsStr) -> io::Result<Found> {
+    pub fn link(&self, caller: &Caller, number: u64, parent: u64, name: &OsStr) -> io::Result<Found> {
         let node = self.nodes.get(number)?;
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
         let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
-        let linked = asker.acts_on(&[at::stat(&path)?], link);
+        let linked = caller.acts_on(&[at::stat(&path)?], link);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
-        if !(asker.again && error::is(&linked, Errno::EXIST) && is_it()) {
+        if !(caller.again && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;
         }
         self.look(parent, &dir, name)
@@ -122,13 +122,13 @@ fn make(dir: &OwnedFd, name: &OsStr, kind: Kind<'_>, mode: Mode) -> io::Result<(
     Ok(())
 }
 
-fn is_made(asker: &Asker, dir: &OwnedFd, name: &OsStr, kind: Kind<'_>) -> bool {
+fn is_made(caller: &Caller, dir: &OwnedFd, name: &OsStr, kind: Kind<'_>) -> bool {
     let (file_type, target) = match kind {
         Kind::Directory => (FileType::Directory, None),
         Kind::Symlink(target) => (FileType::Symlink, Some(target)),
         Kind::Node(bits, _) => (FileType::from_raw_mode(bits), None),
     };
-    let made = at::stat_at(dir, name).is_ok_and(|s| again::made(&s, file_type, asker, SystemTime::now()));
+    let made = at::stat_at(dir, name).is_ok_and(|s| again::made(&s, file_type, caller, SystemTime::now()));
     let leads = |t: &Path| {
         readlinkat(dir, name, Vec::new()).is_ok_and(|l| l.into_bytes() == t.as_os_str().as_bytes())
     };

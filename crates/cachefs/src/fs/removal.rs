@@ -1,7 +1,7 @@
 //! Names: taking them away and moving them. What is open stays open.
 //!
 //! The kernel says a name, and has checked what it had under it up to a second ago. What is there now is compared, and acted on as
-//! the asker, so that the kernel below checks once more what it checks by owner: sticky directories.
+//! the caller, so that the kernel below checks once more what it checks by owner: sticky directories.
 //!
 //! Limit: between the comparison and the act somebody below may put another directory under the name. A user may then move that one
 //! to another directory without the right to write to it.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::{Asker, Fs, again, error};
+use super::{Caller, Fs, again, error};
 use crate::below::at;
 use crate::node::{self, Node};
 
@@ -41,25 +41,25 @@ impl Fs {
     ///
     /// # Errors
     /// What unlink(2) or rmdir(2) answers; EIO if the file is open and nobody can keep it.
-    pub fn unlink(&self, asker: &Asker, parent: u64, name: &OsStr, directory: bool) -> io::Result<()> {
+    pub fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr, directory: bool) -> io::Result<()> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let end = End { parent, name };
-        let found = self.as_believed(asker, &dir, end)?;
+        let found = self.as_believed(caller, &dir, end)?;
         let victim = self.victim(found.as_ref(), end)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let removed = asker.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
-        self.settle(victim, end, again::removed(removed, asker))
+        let removed = caller.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
+        self.settle(victim, end, again::removed(removed, caller))
     }
 
     /// What is under the name now. What is wrong with the name, the call itself will say.
     ///
     /// # Errors
     /// ESTALE if the kernel was never told that it is there, and asks for another than root: so it looks again, and checks that.
-    fn as_believed(&self, asker: &Asker, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Statx>> {
+    fn as_believed(&self, caller: &Caller, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Statx>> {
         let found = at::stat_at(dir, end.name).ok();
         let is_told = |s: &Statx| self.nodes.is_told(&node::inode(s), end.parent, end.name);
-        if asker.is_other() && !asker.again && !found.as_ref().is_none_or(is_told) {
+        if caller.is_other() && !caller.again && !found.as_ref().is_none_or(is_told) {
             return Err(Errno::STALE.into());
         }
         Ok(found)
@@ -111,25 +111,25 @@ impl Fs {
     ///
     /// # Errors
     /// What renameat2(2) answers; EIO as for [`Self::unlink`], and for an exchange that may have been done already.
-    pub fn rename(&self, asker: &Asker, from: End<'_>, to: End<'_>, flags: RenameFlags) -> io::Result<()> {
+    pub fn rename(&self, caller: &Caller, from: End<'_>, to: End<'_>, flags: RenameFlags) -> io::Result<()> {
         let (dir, to_dir) = (self.path(from.parent)?, self.path(to.parent)?);
         let (name, to_name) = (at::name(from.name)?, at::name(to.name)?);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        if exchange && asker.again {
+        if exchange && caller.again {
             return Err(Errno::IO.into());
         }
-        let source = self.as_believed(asker, &dir, from)?;
+        let source = self.as_believed(caller, &dir, from)?;
         let target =
-            if exchange { self.as_believed(asker, &to_dir, to)? } else { at::stat_at(&to_dir, to_name).ok() };
+            if exchange { self.as_believed(caller, &to_dir, to)? } else { at::stat_at(&to_dir, to_name).ok() };
         let (moved, met) = (self.known(source.as_ref()), self.known(target.as_ref()));
         let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);
         let other = met.filter(|_| exchange);
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
         let victim = if replaces { self.victim(target.as_ref(), to)? } else { None };
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
-        let renamed = asker.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
+        let renamed = caller.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
-        if asker.again && error::is(&renamed, Errno::NOENT) && arrived() {
+        if caller.again && error::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());
         }
         self.settle(victim, to, renamed)?;

@@ -18,7 +18,7 @@ use super::error::errno;
 use super::fetchers::{Fetchers, Reads};
 use super::removal::End;
 use super::space::At;
-use super::{Asker, Change, Found, Fs, Kind, believed, capabilities};
+use super::{Caller, Change, Found, Fs, Kind, believed, capabilities};
 
 /// A directory's handle carries nothing.
 const NO_HANDLE: FileHandle = FileHandle(0);
@@ -312,7 +312,7 @@ impl Filesystem for Serve {
     }
 
     fn releasedir(&self, request: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.fs.releasedir(&Asker::from(request), ino.0);
+        self.fs.releasedir(&Caller::from(request), ino.0);
         reply.ok();
     }
 

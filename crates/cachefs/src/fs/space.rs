@@ -5,7 +5,7 @@ use std::io;
 use rustix::fs::{FallocateFlags, SeekFrom, StatVfs, copy_file_range, fallocate, fstatvfs, seek};
 use rustix::io::Errno;
 
-use super::{Asker, Fs};
+use super::{Caller, Fs};
 use crate::node::Access;
 
 /// One end of a copy: the node's number, and where in it.
@@ -33,12 +33,12 @@ impl Fs {
     ///
     /// # Errors
     /// What fallocate(2) answers.
-    pub fn fallocate(&self, asker: &Asker, at: At, len: u64, mode: i32) -> io::Result<()> {
+    pub fn fallocate(&self, caller: &Caller, at: At, len: u64, mode: i32) -> io::Result<()> {
         let node = self.nodes.get(at.number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let from = at.offset.min(file.stamp()?.size);
-        let allocate = || asker.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
+        let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
         self.tier.change(self.id(&node), from, &file, allocate)
     }
 
@@ -61,7 +61,7 @@ impl Fs {
     ///
     /// # Errors
     /// What copy_file_range(2) answers.
-    pub fn copy_file_range(&self, asker: &Asker, from: At, to: At, len: u64) -> io::Result<u32> {
+    pub fn copy_file_range(&self, caller: &Caller, from: At, to: At, len: u64) -> io::Result<u32> {
         let (source, target) = (self.nodes.get(from.number)?, self.nodes.get(to.number)?);
         let (input, _) = self.file(&source, Access::Read)?;
         let (output, _) = self.file(&target, Access::Write)?;
@@ -69,7 +69,7 @@ impl Fs {
         let (mut read, mut written) = (from.offset, to.offset);
         let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);
         let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
-        let copied = self.tier.change(self.id(&target), start, &output, || asker.changes(false, copy))?;
+        let copied = self.tier.change(self.id(&target), start, &output, || caller.changes(false, copy))?;
         Ok(u32::try_from(copied).unwrap_or(u32::MAX))
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use super::{Asker, Fs, error};
+use super::{Caller, Fs, error};
 use crate::below::at;
 use crate::rights;
 
@@ -27,24 +27,24 @@ impl Fs {
     ///
     /// # Errors
     /// What getxattr(2) answers.
-    pub fn getxattr(&self, asker: &Asker, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
-        sees(asker, name)?;
+    pub fn getxattr(&self, caller: &Caller, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
+        sees(caller, name)?;
         let mut value = Vec::with_capacity(room(most));
         getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value))?;
         Ok(value)
     }
 
-    /// The names of all that the asker sees, each with a 0 after it, in at most `most` bytes; all of them if that is 0.
+    /// The names of all that the caller sees, each with a 0 after it, in at most `most` bytes; all of them if that is 0.
     ///
     /// # Errors
     /// What listxattr(2) answers.
-    pub fn listxattr(&self, asker: &Asker, number: u64, most: u32) -> io::Result<Vec<u8>> {
+    pub fn listxattr(&self, caller: &Caller, number: u64, most: u32) -> io::Result<Vec<u8>> {
         let mut names = Vec::with_capacity(MOST);
-        if !asker.is_other() {
+        if !caller.is_other() {
             rights::as_root(CapabilitySet::empty())?;
         }
         listxattr(at::link(self.path(number)?.as_fd()), spare_capacity(&mut names))?;
-        if asker.is_other() {
+        if caller.is_other() {
             names = without_trusted(&names);
         }
         if names.len() > room(most) { Err(Errno::RANGE.into()) } else { Ok(names) }
@@ -56,7 +56,7 @@ impl Fs {
     /// What setxattr(2) answers; EOPNOTSUPP for what only root sets.
     pub fn setxattr(
         &self,
-        asker: &Asker,
+        caller: &Caller,
         number: u64,
         name: &OsStr,
         value: &[u8],
@@ -65,54 +65,54 @@ impl Fs {
         let path = self.path(number)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let set =
-            change(asker, &path, (name, false), || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
-        let is_set = || self.getxattr(asker, number, name, 0).is_ok_and(|v| v == value);
-        if asker.again && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
+            change(caller, &path, (name, false), || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
+        let is_set = || self.getxattr(caller, number, name, 0).is_ok_and(|v| v == value);
+        if caller.again && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
 
     /// Removes one.
     ///
     /// # Errors
     /// What removexattr(2) answers; EOPNOTSUPP for what only root sets.
-    pub fn removexattr(&self, asker: &Asker, number: u64, name: &OsStr) -> io::Result<()> {
+    pub fn removexattr(&self, caller: &Caller, number: u64, name: &OsStr) -> io::Result<()> {
         let path = self.path(number)?;
-        let removed = change(asker, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
-        if asker.again && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
+        let removed = change(caller, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
+        if caller.again && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }
 
-/// Changes an attribute as the asker. Of `system.*` the kernel checks ACLs and leaves the others to the file system, and that one
+/// Changes an attribute as the caller. Of `system.*` the kernel checks ACLs and leaves the others to the file system, and that one
 /// would see the worker's rights: so a user has none but ACLs. Where a user writes to a file with capabilities, the kernel removes
 /// these in that one's name; it refuses a user who asks for it.
 fn change(
-    asker: &Asker,
+    caller: &Caller,
     path: &OwnedFd,
     (name, removes): (&OsStr, bool),
     act: impl FnMut() -> io::Result<()>,
 ) -> io::Result<()> {
     let (bytes, statx) = (name.as_bytes(), at::stat(path)?);
     let acl = ACLS.contains(&bytes);
-    if asker.is_other() && bytes.starts_with(b"system.") && !acl {
+    if caller.is_other() && bytes.starts_with(b"system.") && !acl {
         return Err(Errno::OPNOTSUPP.into());
     }
     let set_gid = u32::from(statx.stx_mode) & libc::S_ISGID != 0;
     let more = if acl && set_gid {
-        asker.leaves_set_gid(&statx)
-    } else if bytes == CAPABILITY && (removes || asker.holds(CapabilitySet::SETFCAP, &[statx])) {
+        caller.leaves_set_gid(&statx)
+    } else if bytes == CAPABILITY && (removes || caller.holds(CapabilitySet::SETFCAP, &[statx])) {
         CapabilitySet::SETFCAP
     } else {
         CapabilitySet::empty()
     };
-    asker.acts_on_with(more, &[statx], act)
+    caller.acts_on_with(more, &[statx], act)
 }
 
 /// # Errors
 /// ENODATA, as for what is not there.
-fn sees(asker: &Asker, name: &OsStr) -> io::Result<()> {
+fn sees(caller: &Caller, name: &OsStr) -> io::Result<()> {
     if !name.as_bytes().starts_with(TRUSTED) {
         return Ok(());
     }
-    if asker.is_other() { Err(Errno::NODATA.into()) } else { rights::as_root(CapabilitySet::empty()) }
+    if caller.is_other() { Err(Errno::NODATA.into()) } else { rights::as_root(CapabilitySet::empty()) }
 }
 
 fn without_trusted(names: &[u8]) -> Vec<u8> {

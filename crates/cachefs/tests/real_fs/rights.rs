@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::PassthroughMode;
-use eke_cachefs::fs::{Asker, Change, End, Fs, Options, Time};
+use eke_cachefs::fs::{Caller, Change, End, Fs, Options, Time};
 use eke_cachefs::node::Nobody;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::{no_program, skip};
@@ -185,10 +185,10 @@ fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
     fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
     put(&dir.path().join("roots"), "text", 0, 0o666);
     let fs = without_mount(dir.path());
-    let asker = Asker { uid: NOBODY, gid: NOBODY, pid: 0, again: false };
+    let caller = Caller { uid: NOBODY, gid: NOBODY, pid: 0, again: false };
     let (roots, to) = (OsStr::new("roots"), OsStr::new("to"));
     let node = fs.lookup(ROOT, roots).unwrap().attr.ino.0;
-    let set = |change: Change| errno(fs.setattr(&asker, node, &change)).map(drop);
+    let set = |change: Change| errno(fs.setattr(&caller, node, &change)).map(drop);
     let mtime = Some(Time::At { seconds: 1, nanos: 0 });
     let end = |name| End { parent: ROOT, name };
     let acl = OsStr::new("system.posix_acl_access");
@@ -197,18 +197,18 @@ fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
     let words = [2, 0].into_iter().chain(entries.into_iter().flatten());
     let list: Vec<u8> = words.flat_map(u16::to_le_bytes).collect();
     let answers = [
-        ("unlink", errno(fs.unlink(&asker, ROOT, roots, false))),
-        ("rename", errno(fs.rename(&asker, end(roots), end(to), RenameFlags::empty()))),
+        ("unlink", errno(fs.unlink(&caller, ROOT, roots, false))),
+        ("rename", errno(fs.rename(&caller, end(roots), end(to), RenameFlags::empty()))),
         ("chmod", set(Change { mode: Some(0o4777), ..Change::default() })),
         ("chgrp", set(Change { gid: Some(NOBODY), ..Change::default() })),
         ("chown", set(Change { uid: Some(NOBODY), ..Change::default() })),
         ("utimes", set(Change { mtime, ..Change::default() })),
-        ("acl", errno(fs.setxattr(&asker, node, acl, &list, 0))),
+        ("acl", errno(fs.setxattr(&caller, node, acl, &list, 0))),
     ];
     for (what, answer) in answers {
         assert_eq!(answer, Err(libc::EPERM), "{what}");
     }
-    let create = |flags| errno(fs.create(&asker, ROOT, roots, (0o600, 0), libc::O_RDWR | flags)).map(drop);
+    let create = |flags| errno(fs.create(&caller, ROOT, roots, (0o600, 0), libc::O_RDWR | flags)).map(drop);
     assert_eq!(create(0), Err(libc::ESTALE), "the kernel looks again");
     assert_eq!(create(libc::O_TRUNC), Err(libc::ESTALE));
     assert_eq!(create(libc::O_EXCL), Err(libc::EEXIST));
@@ -441,9 +441,9 @@ fn an_attribute_of_the_file_system_itself_is_set_by_root_alone() {
     let session = fuser::Session::new(Takes, place.path(), &config).and_then(fuser::Session::spawn).unwrap();
     let fs = without_mount(place.path());
     let ask = |uid: u32, name: &str| {
-        let asker = Asker { uid, gid: uid, pid: 0, again: false };
-        let set = errno(fs.setxattr(&asker, ROOT, OsStr::new(name), b"value", 0));
-        (set, errno(fs.removexattr(&asker, ROOT, OsStr::new(name))))
+        let caller = Caller { uid, gid: uid, pid: 0, again: false };
+        let set = errno(fs.setxattr(&caller, ROOT, OsStr::new(name), b"value", 0));
+        (set, errno(fs.removexattr(&caller, ROOT, OsStr::new(name))))
     };
     let refused = (Err(libc::EOPNOTSUPP), Err(libc::EOPNOTSUPP));
     for name in ["system.nfs4_acl", "system.cifs_acl", "system.ntfs_attrib"] {
