@@ -92,11 +92,11 @@ impl Dirs {
         }
         let usual = self.root.join(format!("run/user/{uid}"));
         let runtime = self.runtime.clone().filter(|r| uid == self.own && *r != usual);
-        let below = runtime.into_iter().chain([usual]);
-        let below = below.map(|base| Chain { base, theirs: true, names: names("eke") });
+        let backing = runtime.into_iter().chain([usual]);
+        let backing = backing.map(|base| Chain { base, theirs: true, names: names("eke") });
         let shared =
             Chain { base: self.root.join("tmp"), theirs: false, names: names(&format!("eke-{uid}")) };
-        below.chain([shared]).collect()
+        backing.chain([shared]).collect()
     }
 }
 

@@ -28,7 +28,7 @@ pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     found
 }
 
-/// One process of each other mount namespace that has a copy of the mount: that keeps its server, and so the directory below. Those of
+/// One process of each other mount namespace that has a copy of the mount: that keeps its server, and so the backing directory. Those of
 /// other users are seen by root only.
 pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();

@@ -50,7 +50,7 @@ pub struct Mount {
     pub device: Device,
     /// Where it is.
     pub place: PathBuf,
-    /// The directory below, as the source of the mount.
+    /// The backing directory, as the source of the mount.
     pub dir: PathBuf,
     /// Whose it is (`user_id`).
     pub uid: u32,

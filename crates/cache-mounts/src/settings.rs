@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
-    /// The directory below, absolute.
+    /// The backing directory, absolute.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
@@ -26,11 +26,11 @@ pub struct Settings {
     pub others: bool,
     /// Which files use passthrough.
     pub passthrough: PassthroughMode,
-    /// Be told of changes made below (root only; without it, at each open)?
+    /// Be told of changes made in the backing directory (root only; without it, at each open)?
     pub watch: bool,
 }
 
-/// When a block that was read from below is compressed.
+/// When a block that was read from the backing file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -74,7 +74,7 @@ pub struct Ready {
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
-    /// The directory below.
+    /// The backing directory.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
@@ -97,7 +97,7 @@ pub struct Status {
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
-    /// The directory below.
+    /// The backing directory.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
@@ -134,7 +134,7 @@ pub struct WorkerStats {
     pub size: SizeStats,
     /// What is remembered of files.
     pub files: FilesStats,
-    /// How changes made below are noticed.
+    /// How changes made in the backing directory are noticed.
     pub watch: WatchStats,
     /// Mounts inside the directory that are not served, since they forbid what this mount does not; the first 16.
     pub not_served: Vec<NotServed>,
@@ -210,16 +210,16 @@ pub struct StoreStats {
 pub struct TierStats {
     /// Bytes answered from the store.
     pub from_store: Bytes,
-    /// Bytes read from the disk below.
-    pub from_below: Bytes,
-    /// Bytes written to the disk below.
+    /// Bytes read from the backing disk.
+    pub from_backing: Bytes,
+    /// Bytes written to the backing disk.
     pub written: Bytes,
     /// Reads that waited for another's fetch of the same block.
     pub waited: u64,
     /// Running cost of a block from the store; none before the first.
     pub store_cost_ns: Option<Nanos>,
-    /// Running cost of a block from below; none before the first.
-    pub below_cost_ns: Option<Nanos>,
+    /// Running cost of a block from the backing file; none before the first.
+    pub backing_cost_ns: Option<Nanos>,
     /// Running cost of compressing a block; none before the first.
     pub compress_cost_ns: Option<Nanos>,
 }
@@ -235,7 +235,7 @@ pub struct AdmissionStats {
     pub not_taken_in: u64,
     /// Files that use passthrough at their next open.
     pub passthrough: u64,
-    /// Open files that the kernel reads below itself (passthrough).
+    /// Open files that the kernel reads itself (passthrough).
     pub open_passthrough: u64,
     /// Why passthrough cannot be had; none: it can.
     pub no_passthrough: Option<String>,
@@ -269,13 +269,13 @@ pub struct FilesStats {
     pub tables: Bytes,
     /// Memory of the ledger, from which a next worker knows them.
     pub ledger: Bytes,
-    /// Descriptors below that are open for them, at most.
+    /// Backing descriptors that are open for them, at most.
     pub descriptors: u64,
     /// All of it, with what the kernel holds for the descriptors.
     pub memory: Bytes,
 }
 
-/// How changes made below are noticed.
+/// How changes made in the backing directory are noticed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -11,7 +11,7 @@
 //! # What dies, and what is seen then
 //! - *The worker*: the supervisor reaps it, makes the kernel send again what was unanswered, and forks the next one.
 //!   Callers wait for some milliseconds.
-//! - *The supervisor*: the guard, a third process, takes the mount away, and the worker ends. The directory below shows.
+//! - *The supervisor*: the guard, a third process, takes the mount away, and the worker ends. The backing directory shows.
 //! - *All three at once*: the kernel ends the connection with the last descriptor. The mount stays and answers ENOTCONN to
 //!   everything, nothing hangs; `eke cache umount` (or umount(8)) takes it away.
 //! - *Workers that die at once, or a kernel before 6.9*: unmounted lazily, and the connection ends.

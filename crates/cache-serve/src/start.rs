@@ -24,7 +24,7 @@ use super::mount::{self, By, Checked, Error, How, Mounted};
 use super::supervisor::{Ended, Now, Supervisor};
 use super::{device, worker};
 
-/// Sessions: far more than processors, since opens, lookups and writes wait for the disk below in them, and what is held must not
+/// Sessions: far more than processors, since opens, lookups and writes wait for the backing disk in them, and what is held must not
 /// wait for that; not too many, for each has a buffer of 16 MiB in its address space.
 const SESSIONS: std::ops::RangeInclusive<usize> = 12..=16;
 const SESSIONS_A_PROCESSOR: usize = 4;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Key, Store, StoreSpec};
-use eke_cachefs::below;
+use eke_cachefs::backing;
 use eke_cachefs::tier::{Options, Tier};
 use eke_linux::Root;
 use eke_model::units::{Bytes, Nanos};
@@ -55,12 +55,12 @@ fn a_full_disk_below_refuses_a_write_and_keeps_the_rest() {
     let dir = scratch();
     let disk = InMemory::new(dir.path(), 3000);
     let mount = Mount::of(&disk.0, |_| {});
-    let (above, below) = (mount.place().join("file"), mount.below().join("file"));
+    let (above, backing) = (mount.place().join("file"), mount.backing().join("file"));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&above).unwrap();
     let (size, said) = fill(&file);
     assert_eq!(said, Errno::NOSPC);
     assert!(size > 2_000_000, "{size}");
-    for path in [&above, &below] {
+    for path in [&above, &backing] {
         assert!(fs::read(path).unwrap() == pattern(3, 0, size as usize), "{}", path.display());
     }
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_full_disk_below_refuses_a_write_and_keeps_the_rest() {
     );
     file.set_len(100_000).unwrap();
     file.write_all_at(&pattern(4, 0, 200_000), 0).unwrap();
-    for path in [&above, &below] {
+    for path in [&above, &backing] {
         assert!(fs::read(path).unwrap() == pattern(4, 0, 200_000), "there is room again: {}", path.display());
     }
 }
@@ -142,26 +142,26 @@ fn a_file_that_is_cut_below_while_it_is_read_shows_its_bytes_or_zeros() {
     let mount = Mount::with(|settings| settings.watch = true);
     let size = 2_000_000;
     let whole = pattern(6, 0, size as usize);
-    let below = OpenOptions::new().write(true).create_new(true).open(mount.below().join("file")).unwrap();
-    below.write_all_at(&whole, 0).unwrap();
+    let backing = OpenOptions::new().write(true).create_new(true).open(mount.backing().join("file")).unwrap();
+    backing.write_all_at(&whole, 0).unwrap();
     let (all, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let open = || File::open(mount.place().join("file")).unwrap();
     let reads = std::thread::scope(|scope| {
         let end = RaiseOnDrop(&stop);
         let readers = [(); 3].map(|()| scope.spawn(|| read_at_random(&open(), 6, size, &all, &stop)));
         for round in 0..60u64 {
-            below.set_len(round * 61_131 % size).unwrap();
+            backing.set_len(round * 61_131 % size).unwrap();
             // One read of each may have begun before the cut.
             let before = all.load(Ordering::Relaxed);
             wait_for("a read of the cut file", || all.load(Ordering::Relaxed) > before + 3);
-            below.set_len(size).unwrap();
-            below.write_all_at(&whole[..(round * 40_009 % size) as usize], 0).unwrap();
+            backing.set_len(size).unwrap();
+            backing.write_all_at(&whole[..(round * 40_009 % size) as usize], 0).unwrap();
         }
         drop(end);
         readers.map(|r| r.join().unwrap())
     });
     assert!(reads.iter().all(|n| *n > 0), "{reads:?}");
-    assert!(fs::read(mount.place().join("file")).unwrap() == fs::read(mount.below().join("file")).unwrap());
+    assert!(fs::read(mount.place().join("file")).unwrap() == fs::read(mount.backing().join("file")).unwrap());
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn names_may_be_any_bytes() {
     let names = [&b"\xff\xfe"[..], b"\n", b" ", b"-rf", b"\x01\\\"'$", &longest];
     let names: BTreeSet<OsString> = names.map(|n| OsString::from_vec(n.to_vec())).into();
     for (index, name) in names.iter().enumerate() {
-        let root = if index % 2 == 0 { mount.place() } else { mount.below() };
+        let root = if index % 2 == 0 { mount.place() } else { mount.backing() };
         fs::create_dir(root.join(name)).unwrap();
         fs::write(root.join(name).join(name), pattern(7, index as u64, 100)).unwrap();
     }
@@ -185,7 +185,7 @@ fn names_may_be_any_bytes() {
         let inside = mount.place().join(name).join(name);
         assert!(fs::read(&inside).unwrap() == pattern(7, index as u64, 100), "{name:?}");
         fs::rename(&inside, mount.place().join(name).join("plain")).unwrap();
-        assert_eq!(list(&mount.below().join(name)), [OsString::from("plain")].into());
+        assert_eq!(list(&mount.backing().join(name)), [OsString::from("plain")].into());
     }
     let longer = mount.place().join(OsString::from_vec(vec![b'x'; 256]));
     assert_eq!(errno(File::create(longer)), Some(Errno::NAMETOOLONG));
@@ -198,9 +198,9 @@ fn a_sparse_file_of_1_tib_is_a_file() {
     }
     let mount = Mount::new();
     let (tib, gib) = (1 << 40, 1 << 30);
-    let below = File::create_new(mount.below().join("file")).unwrap();
-    if let Some(error) = errno(below.set_len(tib)) {
-        return skip("a_sparse_file_of_1_tib_is_a_file", &format!("the file system below answers {error}"));
+    let backing = File::create_new(mount.backing().join("file")).unwrap();
+    if let Some(error) = errno(backing.set_len(tib)) {
+        return skip("a_sparse_file_of_1_tib_is_a_file", &format!("the backing file system answers {error}"));
     }
     let above = OpenOptions::new().read(true).write(true).open(mount.place().join("file")).unwrap();
     assert_eq!(above.metadata().unwrap().len(), tib);
@@ -216,7 +216,7 @@ fn a_sparse_file_of_1_tib_is_a_file() {
         assert!(bytes[..read] == pattern(8, at, read) && read > 0, "{at}");
     }
     let found = |file: &File| rustix::fs::seek(file, SeekFrom::Data(gib)).unwrap();
-    assert_eq!(found(&above), found(&File::open(mount.below().join("file")).unwrap()), "where its data is");
+    assert_eq!(found(&above), found(&File::open(mount.backing().join("file")).unwrap()), "where its data is");
     assert_eq!(above.metadata().unwrap().len(), tib);
     assert!(above.metadata().unwrap().blocks() * 512 < 1_000_000, "it stays sparse");
     above.set_len(10).unwrap();
@@ -243,10 +243,10 @@ fn ten_thousand_files_are_open_at_once() {
     let mount = Mount::new();
     let name = |number: u64| format!("{:02}/{number}", number % 100);
     for directory in 0..100 {
-        fs::create_dir(mount.below().join(format!("{directory:02}"))).unwrap();
+        fs::create_dir(mount.backing().join(format!("{directory:02}"))).unwrap();
     }
     for number in 0..files {
-        fs::write(mount.below().join(name(number)), number.to_le_bytes()).unwrap();
+        fs::write(mount.backing().join(name(number)), number.to_le_bytes()).unwrap();
     }
     let mut options = OpenOptions::new();
     let open = |number| options.read(true).write(true).open(mount.place().join(name(number)));
@@ -265,7 +265,7 @@ fn ten_thousand_files_are_open_at_once() {
         assert_eq!((&bytes[..8], &bytes[8..]), (&number.to_le_bytes()[..], &b"seen"[..]));
     }
     drop(opened);
-    assert_eq!(fs::read(mount.below().join(name(9_999))).unwrap()[8..], *b"seen");
+    assert_eq!(fs::read(mount.backing().join(name(9_999))).unwrap()[8..], *b"seen");
 }
 
 #[test]
@@ -278,14 +278,14 @@ fn a_block_that_memory_corrupted_is_read_again() {
     let len = 5 * BLOCK;
     file.write_all_at(&pattern(9, 0, len), 0).unwrap();
     let is = file.metadata().unwrap();
-    let (below, id) = (below::File::new(OwnedFd::from(file)), tier.id(is.dev(), is.ino()));
+    let (backing, id) = (backing::File::new(OwnedFd::from(file)), tier.id(is.dev(), is.ino()));
     let mut context = tier.context();
-    tier.opened(id, below.stamp().unwrap());
+    tier.opened(id, backing.stamp().unwrap());
     for (round, corrupted) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
         if round == 2 {
             assert!(store.damage(Key::new(id, 3)), "it is in the store");
         }
-        let seen = tier.read(&mut context, id, &below, 0, len).unwrap();
+        let seen = tier.read(&mut context, id, &backing, 0, len).unwrap();
         assert!(seen == pattern(9, 0, len), "round {round}: {}", tree::summary(seen));
         assert_eq!(store.stats().corrupted, corrupted, "round {round}");
     }

@@ -1,4 +1,4 @@
-//! What `docs/cache-coherence.md` promises of changes made below.
+//! What `docs/cache-coherence.md` promises of changes made in the backing directory.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
@@ -14,10 +14,10 @@ use model::{pattern, tree};
 
 /// A file with content, and the same one through the mount.
 fn file(mount: &Mount, len: usize) -> (File, File) {
-    let below = mount.below().join("file");
-    fs::write(&below, pattern(1, 0, len)).unwrap();
+    let backing = mount.backing().join("file");
+    fs::write(&backing, pattern(1, 0, len)).unwrap();
     let above = File::open(mount.place().join("file")).unwrap();
-    (OpenOptions::new().write(true).open(below).unwrap(), above)
+    (OpenOptions::new().write(true).open(backing).unwrap(), above)
 }
 
 fn content(of: &File, len: usize) -> Vec<u8> {
@@ -32,13 +32,13 @@ fn an_open_after_a_change_below_sees_it() {
         return skip("an_open_after_a_change_below_sees_it", &why);
     }
     let mount = Mount::new();
-    let (below, above) = file(&mount, 200_000);
+    let (backing, above) = file(&mount, 200_000);
     assert_eq!(content(&above, 200_000), pattern(1, 0, 200_000));
     drop(above);
     for (round, len) in [200_000, 50_000, 300_000, 0, 70_000].into_iter().enumerate() {
         let seed = round as u8 + 2;
-        below.set_len(len as u64).unwrap();
-        below.write_all_at(&pattern(seed, 0, len), 0).unwrap();
+        backing.set_len(len as u64).unwrap();
+        backing.write_all_at(&pattern(seed, 0, len), 0).unwrap();
         let seen = fs::read(mount.place().join("file")).unwrap();
         assert!(seen == pattern(seed, 0, len), "round {round}: {}", tree::summary(&seen));
         assert_eq!(fs::metadata(mount.place().join("file")).unwrap().len(), len as u64, "round {round}");
@@ -51,15 +51,15 @@ fn names_that_change_below_are_seen_within_their_time() {
         return skip("names_that_change_below_are_seen_within_their_time", &why);
     }
     let mount = Mount::new();
-    let (at, below) = (|name: &str| mount.place().join(name), |name: &str| mount.below().join(name));
-    fs::write(below("old"), b"old").unwrap();
+    let (at, backing) = (|name: &str| mount.place().join(name), |name: &str| mount.backing().join(name));
+    fs::write(backing("old"), b"old").unwrap();
     assert!(at("old").exists() && !at("new").exists());
-    fs::rename(below("old"), below("new")).unwrap();
+    fs::rename(backing("old"), backing("new")).unwrap();
     wait_for("the new name", || fs::read(at("new")).is_ok_and(|b| b == b"old") && !at("old").exists());
-    fs::write(below("other"), b"other").unwrap();
-    fs::rename(below("other"), below("new")).unwrap();
+    fs::write(backing("other"), b"other").unwrap();
+    fs::rename(backing("other"), backing("new")).unwrap();
     wait_for("another file with this name", || fs::read(at("new")).is_ok_and(|b| b == b"other"));
-    fs::remove_file(below("new")).unwrap();
+    fs::remove_file(backing("new")).unwrap();
     wait_for("no name", || fs::read_dir(mount.place()).unwrap().count() == 0 && !at("new").exists());
 }
 
@@ -69,18 +69,18 @@ fn a_watch_shows_changes_to_open_files() {
         return skip("a_watch_shows_changes_to_open_files", &why);
     }
     let mount = Mount::with(|settings| settings.watch = true);
-    let (below, above) = file(&mount, 200_000);
+    let (backing, above) = file(&mount, 200_000);
     for seed in 2..6 {
         let was = content(&above, 200_000);
         assert!(was == pattern(seed - 1, 0, 200_000));
-        below.write_all_at(&pattern(seed, 0, 200_000), 0).unwrap();
+        backing.write_all_at(&pattern(seed, 0, 200_000), 0).unwrap();
         wait_for("what was written below", || content(&above, 200_000) == pattern(seed, 0, 200_000));
     }
-    below.set_len(100).unwrap();
+    backing.set_len(100).unwrap();
     wait_for("a shorter file", || above.read_at(&mut [0; 10], 100).unwrap() == 0);
     assert_eq!(content(&above, 100), pattern(5, 0, 100));
-    below.set_len(0).unwrap();
-    below.write_all_at(&pattern(9, 0, 400_000), 0).unwrap();
+    backing.set_len(0).unwrap();
+    backing.write_all_at(&pattern(9, 0, 400_000), 0).unwrap();
     wait_for("a longer file", || above.metadata().unwrap().len() == 400_000);
     wait_for("its end", || content(&above, 400_000) == pattern(9, 0, 400_000));
 }
@@ -95,7 +95,7 @@ fn what_is_written_above_is_below_at_once() {
     let above = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     for (seed, at) in (1..40).zip((0..).step_by(40_000)) {
         above.write_all_at(&pattern(seed, at, 50_000), at).unwrap();
-        assert!(fs::read(mount.below().join("file")).unwrap()[at as usize..] == pattern(seed, at, 50_000));
+        assert!(fs::read(mount.backing().join("file")).unwrap()[at as usize..] == pattern(seed, at, 50_000));
         let mut seen = vec![0; 50_000];
         above.read_exact_at(&mut seen, at).unwrap();
         assert!(seen == pattern(seed, at, 50_000), "its own writer at {at}");

@@ -1,4 +1,4 @@
-//! Test programs for file systems, on the mount and on the file system below it: what passes below passes on the mount.
+//! Test programs for file systems, on the mount and on the backing file system it: what passes below passes on the mount.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
@@ -68,17 +68,17 @@ fn pjdfstest_passes_as_it_passes_below() {
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::set_permissions(other.path(), fs::Permissions::from_mode(0o755)).unwrap();
 
-    let below = pjdfstest(&program, &settings, &mount.beside("plain"), other.path());
+    let backing = pjdfstest(&program, &settings, &mount.beside("plain"), other.path());
     let above = pjdfstest(&program, &settings, mount.place(), other.path());
-    eprintln!("pjdfstest below: {}", count(&below));
+    eprintln!("pjdfstest below: {}", count(&backing));
     eprintln!("pjdfstest on the mount: {}", count(&above));
-    compare(&below, &above);
-    assert_eq!(fs::read_dir(mount.below()).unwrap().count(), 0, "it leaves nothing behind");
+    compare(&backing, &above);
+    assert_eq!(fs::read_dir(mount.backing()).unwrap().count(), 0, "it leaves nothing behind");
 }
 
-fn compare(below: &BTreeMap<String, End>, above: &BTreeMap<String, End>) {
+fn compare(backing: &BTreeMap<String, End>, above: &BTreeMap<String, End>) {
     let known = |name: &str| KNOWN.iter().find(|(k, _)| *k == name);
-    let passed = below.iter().filter(|(_, end)| **end == End::Passed);
+    let passed = backing.iter().filter(|(_, end)| **end == End::Passed);
     let failed: Vec<_> =
         passed.map(|(name, _)| (name, &above[name])).filter(|(_, end)| **end != End::Passed).collect();
     for (name, end) in &failed {
@@ -180,9 +180,9 @@ fn fsx_passes_as_it_passes_below() {
         for seed in exercise.seeds {
             exercise.run(&program, &scratch, &plain, *seed);
             exercise.run(&program, &scratch, mount.place(), *seed);
-            let [above, below, plain] =
-                [mount.place(), mount.below(), &plain].map(|d| fs::read(d.join("fsx")).unwrap());
-            assert!(above == below && below == plain, "{} with seed {seed}", exercise.name);
+            let [above, backing, plain] =
+                [mount.place(), mount.backing(), &plain].map(|d| fs::read(d.join("fsx")).unwrap());
+            assert!(above == backing && backing == plain, "{} with seed {seed}", exercise.name);
             operations += exercise.operations;
         }
     }

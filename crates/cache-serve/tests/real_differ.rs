@@ -34,7 +34,7 @@ fn as_a_plain_directory() {
         name,
         mount: &mount,
         plain: &mount.beside("plain"),
-        below: Below::Content,
+        backing: Below::Content,
         passthrough: true,
         fine_times: true,
         cases: 24,
@@ -52,7 +52,7 @@ fn as_a_plain_directory_that_others_change_below() {
         name,
         mount: &mount,
         plain: &mount.beside("plain"),
-        below: Below::All,
+        backing: Below::All,
         passthrough: false,
         fine_times: true,
         cases: 24,
@@ -70,7 +70,7 @@ fn as_a_plain_directory_where_the_kernel_reads_below() {
         name,
         mount: &mount,
         plain: &mount.beside("plain"),
-        below: Below::All,
+        backing: Below::All,
         passthrough: true,
         fine_times: true,
         cases: 16,
@@ -87,16 +87,16 @@ fn as_a_plain_directory_in_memory() {
     }
     let dir = scratch();
     let memory = InMemory::new(dir.path(), 400_000);
-    let [below, plain] = ["below", "plain"].map(|name| memory.0.join(name));
-    for dir in [&below, &plain] {
+    let [backing, plain] = ["below", "plain"].map(|name| memory.0.join(name));
+    for dir in [&backing, &plain] {
         std::fs::create_dir(dir).unwrap();
     }
-    let mount = Mount::of_with_words(&below, &ASKED);
+    let mount = Mount::of_with_words(&backing, &ASKED);
     run(&Variant {
         name,
         mount: &mount,
         plain: &plain,
-        below: Below::All,
+        backing: Below::All,
         passthrough: false,
         fine_times: false,
         cases: 16,
@@ -122,7 +122,7 @@ fn as_a_plain_directory_with_few_descriptors() {
                 name,
                 mount: &mount,
                 plain: &mount.beside("plain"),
-                below: Below::All,
+                backing: Below::All,
                 passthrough: false,
                 fine_times: true,
                 cases: 16,
@@ -149,7 +149,7 @@ fn as_a_plain_directory_while_workers_are_killed() {
             name,
             mount: &mount,
             plain: &plain,
-            below: may,
+            backing: may,
             passthrough: false,
             fine_times: true,
             cases: 12,
@@ -183,9 +183,9 @@ impl<'a> Others<'a> {
     const FILES: u64 = 300;
 
     fn fill(mount: &'a Mount) -> Self {
-        std::fs::create_dir(mount.below().join("others")).unwrap();
+        std::fs::create_dir(mount.backing().join("others")).unwrap();
         for n in 0..Self::FILES {
-            let path = mount.below().join(format!("others/{n}"));
+            let path = mount.backing().join(format!("others/{n}"));
             std::fs::write(&path, n.to_string()).unwrap();
             setxattr(&path, "user.number", n.to_string().as_bytes(), XattrFlags::empty()).unwrap();
         }

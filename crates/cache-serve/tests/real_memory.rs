@@ -9,7 +9,7 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::Path;
 
 use eke_cache_mounts::settings::Memory;
-use eke_cache_mounts::status::{WorkerStats, Request, Response};
+use eke_cache_mounts::status::{Request, Response, WorkerStats};
 use eke_cache_mounts::{Dirs, ask, mounts};
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, skip};
@@ -22,9 +22,9 @@ const FILES: u64 = 1000;
 const ASKED: Bytes = Bytes::mib(64);
 
 /// Empty files, with names as they are.
-fn make(below: &Path) {
+fn make(backing: &Path) {
     for dir in 0..DIRS {
-        let dir = below.join(format!("directory-{dir}"));
+        let dir = backing.join(format!("directory-{dir}"));
         fs::create_dir(&dir).unwrap();
         (0..FILES).for_each(|n| drop(fs::File::create(dir.join(format!("document-{n:06}.html"))).unwrap()));
     }
@@ -62,7 +62,7 @@ fn what_is_known_of_files_is_told_and_within_the_memory_asked_for() {
         return skip("what_is_known_of_files_is_told_and_within_the_memory_asked_for", &why);
     }
     let mount = Mount::with(|settings| settings.memory = Memory::Bytes(ASKED));
-    make(mount.below());
+    make(mount.backing());
     let (before, rss_before) = look(&mount);
     assert_eq!(look_at_all(mount.place()), DIRS * FILES);
     let (after, rss_after) = look(&mount);

@@ -132,13 +132,13 @@ fn a_renamed_directory_makes_no_other_mount_go() {
     }
 }
 
-fn places(below: &Path) -> Vec<PathBuf> {
+fn places(backing: &Path) -> Vec<PathBuf> {
     let text = std::fs::read("/proc/self/mountinfo").unwrap();
     let all = eke_linux::parse::mountinfo::parse(&text).into_iter().map(|m| m.place);
-    all.filter(|place| place.starts_with(below)).collect()
+    all.filter(|place| place.starts_with(backing)).collect()
 }
 
-/// When the mount is said to be gone, nothing holds the file system below: neither worker nor supervisor nor guard.
+/// When the mount is said to be gone, nothing holds the backing file system: neither worker nor supervisor nor guard.
 #[test]
 fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
     let name = "the_file_system_below_is_free";
@@ -147,15 +147,15 @@ fn the_file_system_below_is_free_when_the_mount_is_said_to_be_gone() {
     }
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    let below = dir.path().join("below");
-    std::fs::create_dir(&below).unwrap();
+    let backing = dir.path().join("below");
+    std::fs::create_dir(&backing).unwrap();
     for round in 0..5 {
-        let _tmpfs = Tmpfs::new(below.clone());
-        std::fs::write(below.join("file"), vec![7; 3 << 20]).unwrap();
-        let mount = Served::start(&below, &below, &[]).unwrap();
-        assert_eq!(std::fs::read(below.join("file")).unwrap().len(), 3 << 20);
+        let _tmpfs = Tmpfs::new(backing.clone());
+        std::fs::write(backing.join("file"), vec![7; 3 << 20]).unwrap();
+        let mount = Served::start(&backing, &backing, &[]).unwrap();
+        assert_eq!(std::fs::read(backing.join("file")).unwrap().len(), 3 << 20);
         let answer = mount.umount();
-        let free = rustix::mount::unmount(&below, UnmountFlags::empty());
+        let free = rustix::mount::unmount(&backing, UnmountFlags::empty());
         assert_eq!((answer, free), (Response::Done, Ok(())), "round {round}");
     }
 }

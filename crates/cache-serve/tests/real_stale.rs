@@ -63,8 +63,8 @@ fn read_in_pieces(path: &Path) -> Vec<u8> {
 }
 
 /// As close-to-open promises, though only the first store to a page has moved mtime.
-fn stores_are_seen(below: &Path, place: &Path) {
-    let mut program = Program::new(below);
+fn stores_are_seen(backing: &Path, place: &Path) {
+    let mut program = Program::new(backing);
     for value in 1..5 {
         program.store(value);
         assert_eq!(others(place, value), [0; 0], "files that are stale after store {value}");
@@ -77,7 +77,7 @@ fn stores_through_a_mapping_below_are_seen_at_the_next_open() {
         return skip("stores_through_a_mapping_below_are_seen_at_the_next_open", &why);
     }
     let mount = Mount::new();
-    stores_are_seen(mount.below(), mount.place());
+    stores_are_seen(mount.backing(), mount.place());
 }
 
 /// tmpfs never writes back, so that no store after the first one to a page moves mtime.
@@ -86,10 +86,10 @@ fn stores_through_a_mapping_of_a_file_in_memory_are_seen_at_the_next_open() {
     if let Some(why) = lacking(&NEEDS) {
         return skip("stores_through_a_mapping_of_a_file_in_memory_are_seen_at_the_next_open", &why);
     }
-    let below = scratch();
-    let _memory = InMemory::new(below.path(), 16 << 10);
-    let mount = Mount::of(below.path(), |_| {});
-    stores_are_seen(below.path(), mount.place());
+    let backing = scratch();
+    let _memory = InMemory::new(backing.path(), 16 << 10);
+    let mount = Mount::of(backing.path(), |_| {});
+    stores_are_seen(backing.path(), mount.place());
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn and_so_are_those_of_a_file_in_memory_inside_a_directory_on_a_disk() {
     if let Some(why) = lacking(&NEEDS) {
         return skip("and_so_are_those_of_a_file_in_memory_inside_a_directory_on_a_disk", &why);
     }
-    let below = scratch();
-    fs::create_dir(below.path().join("memory")).unwrap();
-    let memory = InMemory::new(&below.path().join("memory"), 16 << 10);
-    let mount = Mount::of(below.path(), |_| {});
+    let backing = scratch();
+    fs::create_dir(backing.path().join("memory")).unwrap();
+    let memory = InMemory::new(&backing.path().join("memory"), 16 << 10);
+    let mount = Mount::of(backing.path(), |_| {});
     stores_are_seen(&memory.0, &mount.place().join("memory"));
 }
 
@@ -110,10 +110,10 @@ fn an_open_of_an_open_file_asks_the_server() {
     if let Some(why) = lacking(&NEEDS) {
         return skip("an_open_of_an_open_file_asks_the_server", &why);
     }
-    let below = scratch();
-    let server = Server::start(below.path());
+    let backing = scratch();
+    let server = Server::start(backing.path());
     server.put(&[1; 5000]);
-    let mount = Mount::of(below.path(), |_| {});
+    let mount = Mount::of(backing.path(), |_| {});
     let path = mount.place().join("file");
     let open = File::open(&path).unwrap();
     assert!(fs::read(&path).unwrap() == [1; 5000]);

@@ -34,7 +34,7 @@ fn nobody_notices_that_workers_are_killed() {
     }
     let mut mount = Mount::new(fill);
     let load = Load::default();
-    load.run(&mount.place, &mount.below, |load| {
+    load.run(&mount.place, &mount.backing, |load| {
         for _ in 0..kills() {
             let since = load.done();
             wait_for("everybody to go on", || load.all_went_on(&since));
@@ -99,7 +99,7 @@ fn a_directory_served_over_itself_survives_too() {
     drop(file);
     mount.umount();
     assert!(mount.ended().success());
-    assert!(std::fs::read(mount.below.join("small/3")).unwrap().starts_with(b"new"));
+    assert!(std::fs::read(mount.backing.join("small/3")).unwrap().starts_with(b"new"));
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn who_opens_a_file_meanwhile_is_seen() {
     let _alone = alone();
     let (_dir, data) = environment();
     fs::write(data.join("file"), "text").unwrap();
-    let below = fs::metadata(&data).unwrap().dev();
+    let backing = fs::metadata(&data).unwrap().dev();
     for round in 0..ROUNDS {
         let (mount, file) = std::thread::scope(|scope| {
             let opener = scope.spawn(|| {
@@ -185,7 +185,7 @@ fn who_opens_a_file_meanwhile_is_seen() {
             (Served::start(&data, &data, &[]), opener.join().unwrap())
         });
         let dev = file.as_ref().ok().map(|file| file.metadata().unwrap().dev());
-        assert!(mount.is_err() || dev != Some(below), "round {round}: it is open below, and covered");
+        assert!(mount.is_err() || dev != Some(backing), "round {round}: it is open below, and covered");
         drop(file);
         drop(mount);
     }

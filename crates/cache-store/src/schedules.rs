@@ -8,7 +8,7 @@ use std::sync::Arc;
 use eke_model::units::Bytes;
 use shuttle::thread;
 
-use crate::codec::{Codec, Engine, Compressed, Unreadable};
+use crate::codec::{Codec, Compressed, Engine, Unreadable};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::{Admitted, Did, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec};
 

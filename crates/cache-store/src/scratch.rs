@@ -1,7 +1,7 @@
 //! What a thread needs to compress and decompress.
 
 use crate::block::Form;
-use crate::codec::{Codec, Engine, Lz4, Compressed, Unreadable, looks_compressible};
+use crate::codec::{Codec, Compressed, Engine, Lz4, Unreadable, looks_compressible};
 use crate::error::OutOfMemory;
 use crate::spec::StoreSpec;
 
@@ -57,7 +57,12 @@ impl Scratch {
     }
 
     /// Decompresses a block by its form.
-    pub(crate) fn decompress(&mut self, form: Form, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
+    pub(crate) fn decompress(
+        &mut self,
+        form: Form,
+        compressed: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Unreadable> {
         match form {
             Form::Zero => out.fill(0),
             Form::Raw if compressed.len() == out.len() => out.copy_from_slice(compressed),

@@ -150,7 +150,8 @@ impl Worker<'_> {
             return false;
         }
         let compressed = self.scratch.compress_dense(block.raw_len);
-        let summed = compressed.map(|compressed| (compressed, checksum(block.key, Form::Dense, block.raw_len, compressed)));
+        let summed = compressed
+            .map(|compressed| (compressed, checksum(block.key, Form::Dense, block.raw_len, compressed)));
         pin.replace(summed)
     }
 }

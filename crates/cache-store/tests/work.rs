@@ -29,7 +29,10 @@ fn what_waits_is_held_after_the_workers_turn() {
         assert_eq!(submit(&store, block), Admitted::Queued);
     }
     assert!(matches!(store.get(&mut scratch, key(0), &mut out), Lookup::Miss(_)));
-    assert_eq!([worker.step(), worker.step(), worker.step()], [Did::Compressed(8), Did::Compressed(2), Did::Nothing]);
+    assert_eq!(
+        [worker.step(), worker.step(), worker.step()],
+        [Did::Compressed(8), Did::Compressed(2), Did::Nothing]
+    );
     for block in 0..10 {
         assert_eq!(store.get(&mut scratch, key(block), &mut out), Lookup::Hit(BLOCK));
         assert!(out == text(block, BLOCK));

@@ -35,7 +35,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct OneFile {
-    below: File,
+    backing: File,
     shared: Arc<Shared>,
 }
 
@@ -84,7 +84,7 @@ impl Filesystem for OneFile {
         let passthrough = &self.shared.passthrough;
         let wish = || if self.shared.passthrough.load(SeqCst) { Way::Passthrough } else { Way::Cached };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
-        match passthrough.opens.open(ino.0, &reply, Some(self.below.as_fd()), wish, refused) {
+        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), wish, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -103,7 +103,7 @@ impl Filesystem for OneFile {
     ) {
         self.shared.reads.fetch_add(1, SeqCst);
         let mut data = vec![0; size as usize];
-        let read = self.below.read_at(&mut data, offset).unwrap();
+        let read = self.backing.read_at(&mut data, offset).unwrap();
         reply.data(&data[..read]);
     }
 
@@ -137,20 +137,20 @@ impl Mounted {
         let content: Vec<u8> =
             (0..SIZE as u32 / 4).flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
         std::fs::create_dir(dir.path().join("mount")).unwrap();
-        let below = OpenOptions::new()
+        let backing = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .open(dir.path().join("below"))
             .unwrap();
-        below.write_all_at(&content, 0).unwrap();
+        backing.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
             passthrough: Passthrough::new(Arc::new(Admission::new(PassthroughMode::Always)), None),
             passthrough: AtomicBool::new(true),
             reads: AtomicU64::new(0),
             released: AtomicU64::new(0),
         });
-        let server = OneFile { below, shared: Arc::clone(&shared) };
+        let server = OneFile { backing, shared: Arc::clone(&shared) };
         let session = Session::new(server, dir.path().join("mount"), &fuser::Config::default()).unwrap();
         Self { session: Some(session.spawn().unwrap()), dir, content, shared }
     }

@@ -39,8 +39,8 @@ impl Mounted {
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
         let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
-        let below = File::open(dir.path().join("below")).unwrap();
-        let fs = Fs::new(below.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
+        let backing = File::open(dir.path().join("below")).unwrap();
+        let fs = Fs::new(backing.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
         let fs = Arc::new(fs.with_passthrough(Passthrough::new(Arc::clone(&admission), Some(slots))));
         let session =
             Session::new(Serve::new(Arc::clone(&fs)), dir.path().join("mount"), &fuser::Config::default())
@@ -52,8 +52,8 @@ impl Mounted {
         self.dir.path().join("mount").join(name)
     }
 
-    /// What is below now, by this name.
-    fn below(&self, name: &str) -> String {
+    /// The backing directory now, by this name.
+    fn backing(&self, name: &str) -> String {
         std::fs::read_to_string(self.dir.path().join("below").join(name)).unwrap()
     }
 
@@ -100,7 +100,7 @@ fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
     let mut end = OpenOptions::new().append(true).open(mounted.path("file")).unwrap();
     end.write_all(b"the end").unwrap();
     let now = format!("a another{}the end", &text[9..]);
-    assert!(mounted.below("file") == now && mounted.read(&first) == (now.clone(), false));
+    assert!(mounted.backing("file") == now && mounted.read(&first) == (now.clone(), false));
     first.set_len(100).unwrap();
     assert_eq!(mounted.read(&first), (now[..100].to_owned(), false));
     drop((first, end));
@@ -109,7 +109,7 @@ fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
     let mut made =
         File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
     made.write_all(b"made here").unwrap();
-    assert_eq!((mounted.below("made").as_str(), mounted.fs.open_passthrough() > 0), ("made here", true));
+    assert_eq!((mounted.backing("made").as_str(), mounted.fs.open_passthrough() > 0), ("made here", true));
     drop(made);
 
     // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
@@ -119,5 +119,5 @@ fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
     assert_eq!(mounted.read(&cached), (now[..100].to_owned(), true));
     let mut through = String::new();
     cached.read_to_string(&mut through).unwrap();
-    assert_eq!(through, mounted.below("file"));
+    assert_eq!(through, mounted.backing("file"));
 }

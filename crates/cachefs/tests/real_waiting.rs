@@ -1,4 +1,4 @@
-//! A read that waits for what is below holds up no read of what is held: on the real kernel, over a file system whose disk waits
+//! A read that waits for the backing directory holds up no read of what is held: on the real kernel, over a file system whose disk waits
 //! for the test.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -123,7 +123,7 @@ impl Filesystem for Disk {
     }
 }
 
-/// The disk, and a mount over it with one session, one thread that reads below, and one that answers what has landed.
+/// The disk, and a mount over it with one session, one thread that reads the backing file, and one that answers what has landed.
 struct Mounted {
     gate: Arc<Gate>,
     asked: Receiver<()>,
@@ -135,13 +135,13 @@ struct Mounted {
 impl Mounted {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let (below, over) = (dir.path().join("below"), dir.path().join("over"));
-        [&below, &over].into_iter().for_each(|place| std::fs::create_dir(place).unwrap());
+        let (backing, over) = (dir.path().join("below"), dir.path().join("over"));
+        [&backing, &over].into_iter().for_each(|place| std::fs::create_dir(place).unwrap());
         let (gate, (sender, asked)) = (Arc::new(Gate::default()), channel());
         let disk = Disk { gate: Arc::clone(&gate), asked: Mutex::new(sender) };
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
         let tier = Arc::new(Tier::new(store, Compress::Sync, tier::Options::default()));
-        let sessions = vec![mount(disk, &below), mount(serve(&below, &tier), &over)];
+        let sessions = vec![mount(disk, &backing), mount(serve(&backing, &tier), &over)];
         Self { gate, asked, tier, sessions, dir }
     }
 
@@ -166,8 +166,8 @@ fn mount(fs: impl Filesystem, place: &Path) -> (BackgroundSession, PathBuf) {
     (session, place.to_owned())
 }
 
-fn serve(below: &Path, tier: &Arc<Tier>) -> Serve {
-    let root = File::open(below).unwrap().into();
+fn serve(backing: &Path, tier: &Arc<Tier>) -> Serve {
+    let root = File::open(backing).unwrap().into();
     let fs = Fs::new(root, Arc::clone(tier), Arc::new(Nobody), Options::default()).unwrap();
     let (fetchers, fs) = (Fetchers::new(), Arc::new(fs));
     let serving = Serve::with_fetchers(Arc::clone(&fs), &fetchers);

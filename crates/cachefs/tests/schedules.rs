@@ -12,7 +12,7 @@ use eke_model::units::Bytes;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
-use below::File;
+use backing::File;
 use settings::Compress;
 use tier::ready::Readiness;
 use tier::{Options, Place, Seen, Tier};
@@ -43,11 +43,11 @@ mod sync {
     }
 }
 
-/// A file below as a model: bytes under a lock, with a step of the schedule between two pages.
-mod below {
+/// A backing file as a model: bytes under a lock, with a step of the schedule between two pages.
+mod backing {
     use std::io;
 
-    pub use eke_cachefs::below::Stamp;
+    pub use eke_cachefs::backing::Stamp;
 
     use crate::sync::{Mutex, lock};
 
@@ -153,29 +153,29 @@ const FILE: FileId = FileId(1);
 struct Set {
     tier: Tier,
     store: Arc<Store>,
-    below: File,
+    backing: File,
 }
 
-fn set(compress: Compress, below: File) -> Arc<Set> {
+fn set(compress: Compress, backing: File) -> Arc<Set> {
     let spec = StoreSpec { block_size: BLOCK, shards: 1, ..StoreSpec::for_cpus(Bytes::mib(2), 1) };
     let store = Arc::new(Store::new(spec).unwrap());
     let options = Options { tick: Duration::ZERO, recent_blocks: 2, ..Options::default() };
-    Arc::new(Set { tier: Tier::new(store.clone(), compress, options), store, below })
+    Arc::new(Set { tier: Tier::new(store.clone(), compress, options), store, backing })
 }
 
 impl Set {
     fn read(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
         let mut context = self.tier.context();
-        Ok(self.tier.read(&mut context, FILE, &self.below, offset, len)?.to_vec())
+        Ok(self.tier.read(&mut context, FILE, &self.backing, offset, len)?.to_vec())
     }
 
     fn write(&self, place: Place, data: &[u8]) {
         let mut context = self.tier.context();
-        self.tier.write(&mut context, FILE, &self.below, place, data).unwrap();
+        self.tier.write(&mut context, FILE, &self.backing, place, data).unwrap();
     }
 
     fn open(&self) -> Seen {
-        self.tier.opened(FILE, self.below.stamp().unwrap())
+        self.tier.opened(FILE, self.backing.stamp().unwrap())
     }
 }
 
@@ -234,7 +234,7 @@ fn a_missing_block_is_read_once() {
             spawn(&set, move |set| assert!(set.read(offset, len).unwrap() == vec![7; len]))
         });
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-        assert_eq!(set.below.reads(), 1);
+        assert_eq!(set.backing.reads(), 1);
     });
 }
 
@@ -246,7 +246,7 @@ fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
             Readiness::Missing => return set.read(0, len).unwrap(),
             Readiness::Resident(read) => {
                 let mut context = set.tier.context();
-                return set.tier.read_prepared(&mut context, read, &set.below, 0, len).unwrap().to_vec();
+                return set.tier.read_prepared(&mut context, read, &set.backing, 0, len).unwrap().to_vec();
             }
         };
         let (word, told) = shuttle::sync::mpsc::channel();
@@ -261,7 +261,7 @@ fn who_leaves_a_word_is_told_and_the_block_was_read_once() {
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
         let readers = [(); 3].map(|()| spawn(&set, |set| assert!(read_when_ready(set, BLOCK) == [7; BLOCK])));
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-        assert_eq!(set.below.reads(), 1);
+        assert_eq!(set.backing.reads(), 1);
     });
 }
 
@@ -342,7 +342,7 @@ fn two_writers_of_our_own_are_not_somebody_else() {
             .map(|block| spawn(&set, move |set| set.write(Place::At(block * BLOCK as u64), &[8; BLOCK])));
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         assert_eq!(set.open(), Seen::Same);
-        set.below.write_at(&[9], 0).unwrap();
+        set.backing.write_at(&[9], 0).unwrap();
         assert_eq!(set.open(), Seen::Changed);
         assert_eq!(set.read(0, 1).unwrap(), [9]);
     });
@@ -359,7 +359,7 @@ fn who_opens_after_a_change_by_others_reads_it() {
                 set.store.worker(0).unwrap().step();
             })
         });
-        set.below.write_at(&[2; 10], 4000).unwrap();
+        set.backing.write_at(&[2; 10], 4000).unwrap();
         assert_eq!(set.open(), Seen::Changed);
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
         readers.into_iter().for_each(|thread| thread.join().unwrap());

@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
-use eke_cachefs::below::File;
+use eke_cachefs::backing::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::judge::Judge;
 use eke_cachefs::tier::ready::Readiness;
-use eke_cachefs::tier::{ReadContext, Options, Place, Seen, Tier};
+use eke_cachefs::tier::{Options, Place, ReadContext, Seen, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use proptest::prelude::*;
 
 const BLOCK: usize = 4096;
 
-/// A file below, another's descriptor of it, and a tier over it.
+/// A backing file, another's descriptor of it, and a tier over it.
 struct Set {
     tier: Tier,
     store: Arc<Store>,
     context: ReadContext,
     file: FileId,
-    below: File,
+    backing: File,
     other: std::fs::File,
 }
 
@@ -36,10 +36,10 @@ fn set_with(compress: Compress, options: Options) -> Set {
     let store = Arc::new(Store::new(spec).unwrap());
     let tier = Tier::new(store.clone(), compress, options);
     let other = tempfile::tempfile().unwrap();
-    let below = File::new(OwnedFd::from(other.try_clone().unwrap()));
+    let backing = File::new(OwnedFd::from(other.try_clone().unwrap()));
     let meta = other.metadata().unwrap();
     let (context, file) = (tier.context(), tier.id(meta.dev(), meta.ino()));
-    Set { tier, store, context, file, below, other }
+    Set { tier, store, context, file, backing, other }
 }
 
 fn set(compress: Compress) -> Set {
@@ -48,17 +48,17 @@ fn set(compress: Compress) -> Set {
 
 impl Set {
     fn read(&mut self, offset: u64, len: usize) -> Vec<u8> {
-        self.tier.read(&mut self.context, self.file, &self.below, offset, len).unwrap().to_vec()
+        self.tier.read(&mut self.context, self.file, &self.backing, offset, len).unwrap().to_vec()
     }
 
     fn write(&mut self, place: Place, data: &[u8]) {
-        let written = self.tier.write(&mut self.context, self.file, &self.below, place, data);
+        let written = self.tier.write(&mut self.context, self.file, &self.backing, place, data);
         assert_eq!(written.unwrap(), data.len());
     }
 
     fn truncate(&self, size: u64) {
         let from = size.min(self.other.metadata().unwrap().len());
-        self.tier.change(self.file, from, &self.below, || self.other.set_len(size)).unwrap();
+        self.tier.change(self.file, from, &self.backing, || self.other.set_len(size)).unwrap();
     }
 
     /// The kernel's time stamps are as coarse as its tick: a change within it would not show.
@@ -71,7 +71,7 @@ impl Set {
     }
 
     fn open(&self) -> Seen {
-        self.tier.opened(self.file, self.below.stamp().unwrap())
+        self.tier.opened(self.file, self.backing.stamp().unwrap())
     }
 
     fn compress(&self) {
@@ -195,11 +195,11 @@ fn what_was_read_once_is_read_from_memory() {
     set.other.write_all_at(&text(100_000, 1), 0).unwrap();
     assert!(set.read(0, 100_000) == text(100_000, 1));
     let cold = set.tier.report();
-    assert_eq!((cold.misses, cold.bytes_from_below), (25, 100_000));
+    assert_eq!((cold.misses, cold.bytes_from_backing), (25, 100_000));
     assert!(set.read(0, 100_000) == text(100_000, 1));
     let warm = set.tier.report();
     assert_eq!((warm.misses, warm.hits + warm.recent_hits, warm.bytes_from_store), (25, 25, 100_000));
-    assert_eq!(warm.bytes_from_below, 100_000);
+    assert_eq!(warm.bytes_from_backing, 100_000);
 }
 
 #[test]
@@ -289,18 +289,18 @@ fn what_is_declined_is_read_and_not_taken_in() {
 #[test]
 fn without_a_store_all_is_read_below() {
     let (tier, other) = (Tier::default(), tempfile::tempfile().unwrap());
-    let (below, mut context) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.context());
+    let (backing, mut context) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.context());
     let file = tier.id(1, 2);
-    tier.write(&mut context, file, &below, Place::End, &text(9000, 1)).unwrap();
-    assert!(tier.read(&mut context, file, &below, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
-    assert_eq!(tier.report().bytes_from_below, 8900);
+    tier.write(&mut context, file, &backing, Place::End, &text(9000, 1)).unwrap();
+    assert!(tier.read(&mut context, file, &backing, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
+    assert_eq!(tier.report().bytes_from_backing, 8900);
 }
 
 #[test]
 fn errors_below_are_passed_on() {
     let mut set = set(Compress::Sync);
-    set.below = File::new(std::fs::File::open("/").unwrap().into());
-    let error = set.tier.read(&mut set.context, set.file, &set.below, 0, 10).unwrap_err();
+    set.backing = File::new(std::fs::File::open("/").unwrap().into());
+    let error = set.tier.read(&mut set.context, set.file, &set.backing, 0, 10).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::ISDIR.raw_os_error()));
 }
 
@@ -321,7 +321,7 @@ fn a_sparse_file_of_a_tebibyte_costs_nothing() {
 #[test]
 fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes() {
     const SIZE: usize = 20 * BLOCK;
-    let Set { tier, file, below, other, .. } = &set(Compress::Async);
+    let Set { tier, file, backing, other, .. } = &set(Compress::Async);
     let fill = || other.write_all_at(&text(SIZE, 1), 0).unwrap();
     fill();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -329,13 +329,13 @@ fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes()
         scope.spawn(|| {
             let mut context = tier.context();
             while !done.load(Ordering::SeqCst) {
-                let read = tier.read(&mut context, *file, below, 100, SIZE).unwrap();
+                let read = tier.read(&mut context, *file, backing, 100, SIZE).unwrap();
                 let right = |(&byte, expected): (&u8, u8)| byte == expected || byte == 0;
                 assert!(read.iter().zip(text(SIZE, 1).split_off(100)).all(right));
             }
         });
         for round in 0..300 {
-            tier.change(*file, 0, below, || other.set_len(round * 97)).unwrap();
+            tier.change(*file, 0, backing, || other.set_len(round * 97)).unwrap();
             fill();
         }
         done.store(true, Ordering::SeqCst);
@@ -356,7 +356,7 @@ fn identities_are_one_to_a_file_and_stay() {
 fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
     let mut set = set_with(Compress::Sync, Options { tick: Duration::ZERO, ..Options::default() });
     let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-    set.below = File::new(memory);
+    set.backing = File::new(memory);
     set.write(Place::At(0), &[1; 5000]);
     assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
     for _ in 0..2 {
@@ -378,7 +378,7 @@ fn a_resident_read_looks_each_block_up_once_and_one_that_is_not_read_counts_noth
 
     let before = set.store.stats();
     let Readiness::Resident(read) = set.tier.prepare(set.file, 0, 2 * BLOCK) else { panic!("resident") };
-    let bytes = set.tier.read_prepared(&mut set.context, read, &set.below, 0, 2 * BLOCK).unwrap();
+    let bytes = set.tier.read_prepared(&mut set.context, read, &set.backing, 0, 2 * BLOCK).unwrap();
     assert!(bytes == text(2 * BLOCK, 5));
     let after = set.store.stats();
     assert_eq!((after.lookups - before.lookups, after.hits - before.hits), (2, 2));

@@ -55,7 +55,7 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     let caches = &view["view"]["caches"];
     assert!(caches["mounts"].as_u64() >= Some(1) && caches["serving"].as_u64() >= Some(1), "{caches}");
     assert!(
-        caches["from_store"].as_u64().unwrap() + caches["from_below"].as_u64().unwrap() >= 900_000,
+        caches["from_store"].as_u64().unwrap() + caches["from_backing"].as_u64().unwrap() >= 900_000,
         "{caches}"
     );
     assert!(!now().contains(&data), "any user of this machine can ask the page");

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use eke_cache_replay::next_random;
-use eke_cache_store::codec::{Codec, Lz4, Compressed};
+use eke_cache_store::codec::{Codec, Compressed, Lz4};
 use eke_cache_store::{Did, FileId, Key, Lookup, Store, StoreSpec};
 use eke_model::units::Bytes;
 
@@ -48,7 +48,8 @@ fn bytes(blocks: &[&[u8]]) -> usize {
 
 fn alone(blocks: &[&[u8]]) -> Fallible<()> {
     let (count, mut out) = (blocks.len(), vec![0; BLOCK]);
-    let (mut engine, mut compressed) = (Lz4.engine()?, Compressed::with_room(Lz4.bound(BLOCK) * count, count)?);
+    let (mut engine, mut compressed) =
+        (Lz4.engine()?, Compressed::with_room(Lz4.bound(BLOCK) * count, count)?);
     timed("memcpy", count * ROUNDS, bytes(blocks) * ROUNDS, || {
         for block in (0..ROUNDS).flat_map(|_| blocks) {
             out[..block.len()].copy_from_slice(block);

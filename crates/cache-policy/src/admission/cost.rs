@@ -28,7 +28,7 @@ pub const TRY_ONE_IN: u32 = 64;
 const MARGIN: f32 = 1.25;
 /// A passthrough file comes back below this...
 const MARGIN_BACK: f32 = 1.1;
-/// ... if hits would be so many times cheaper than reads below.
+/// ... if hits would be so many times cheaper than reads the backing file.
 const PROMISE: f32 = 1.5;
 /// The same while no processor is idle: then it is not the disk that is waited for, and what is measured is loaded.
 const PROMISE_BUSY: f32 = 3.0;
@@ -55,17 +55,17 @@ const WEIGHT: f32 = 1.0 / 32.0;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Costs {
     /// To read it below: the time of a read, without waiting for a processor, by the blocks in it and by how many read at once.
-    pub below_us: f32,
+    pub backing_us: f32,
     /// The same, undisturbed: [`undisturbed`].
-    pub below_least_us: f32,
-    /// No processor is idle, so that whoever reads below waits for the kernel's threads too.
+    pub backing_least_us: f32,
+    /// No processor is idle, so that whoever reads the backing file waits for the kernel's threads too.
     pub busy: bool,
     /// To find it in the store and decompress it.
     pub hit_us: f32,
     /// To compress it.
     pub compress_us: f32,
-    /// Blocks read below so far.
-    pub below_blocks: u64,
+    /// Blocks read from the backing file so far.
+    pub backing_blocks: u64,
     /// Hits so far.
     pub hit_blocks: u64,
 }
@@ -75,18 +75,18 @@ pub struct Costs {
 pub struct Seen {
     /// Its size in blocks; 0: not known.
     pub size: u64,
-    /// Blocks read below.
+    /// Blocks read from the backing file.
     pub below: u32,
     /// Blocks found in the store.
     pub hits: u32,
-    /// Runs of blocks read below.
+    /// Runs of blocks read from the backing file.
     pub runs: u32,
     /// Those that began where one before them had ended, or a little after.
     pub sequential: u32,
     /// What a block of it takes below, in microseconds; 0: not known.
-    pub below_us: f32,
+    pub backing_us: f32,
     /// The same, undisturbed.
-    pub below_least_us: f32,
+    pub backing_least_us: f32,
 }
 
 /// What is done with a file.
@@ -96,7 +96,7 @@ pub enum Verdict {
     TakenIn,
     /// They are not, but for a sample.
     NotTakenIn,
-    /// At its next open the kernel is to read it below itself.
+    /// At its next open the kernel is to read the backing file itself.
     Passthrough,
 }
 
@@ -125,18 +125,18 @@ pub enum Reason {
         room_blocks: u64,
     },
     /// PassthroughMode: the way through costs more.
-    FasterBelow {
+    BackingFaster {
         /// What a block costs through this process.
         through_us: f32,
         /// What it costs below.
-        below_us: f32,
+        backing_us: f32,
     },
     /// No more passthrough: the way through costs about as little or less.
-    NotFasterBelow {
+    BackingNotFaster {
         /// What a block costs through this process.
         through_us: f32,
         /// What it costs below.
-        below_us: f32,
+        backing_us: f32,
     },
 }
 
@@ -144,9 +144,9 @@ impl Reason {
     /// What it is the reason of.
     pub fn verdict(self) -> Verdict {
         match self {
-            Self::Pays { .. } | Self::NotFasterBelow { .. } => Verdict::TakenIn,
+            Self::Pays { .. } | Self::BackingNotFaster { .. } => Verdict::TakenIn,
             Self::NoReturn { .. } | Self::Stream { .. } => Verdict::NotTakenIn,
-            Self::FasterBelow { .. } => Verdict::Passthrough,
+            Self::BackingFaster { .. } => Verdict::Passthrough,
         }
     }
 
@@ -165,12 +165,12 @@ impl Reason {
                 mib(size_blocks),
                 mib(room_blocks)
             ),
-            Self::FasterBelow { through_us, below_us } => {
-                format!("passthrough: {below_us:.0} µs a block below, {through_us:.0} µs through the cache")
+            Self::BackingFaster { through_us, backing_us } => {
+                format!("passthrough: {backing_us:.0} µs a block below, {through_us:.0} µs through the cache")
             }
-            Self::NotFasterBelow { through_us, below_us } => {
+            Self::BackingNotFaster { through_us, backing_us } => {
                 format!(
-                    "no more passthrough: {below_us:.0} µs a block below, {through_us:.0} µs through the cache"
+                    "no more passthrough: {backing_us:.0} µs a block below, {through_us:.0} µs through the cache"
                 )
             }
         }
@@ -210,59 +210,59 @@ pub fn on_the_way(now: Verdict, seen: &Seen, costs: &Costs, room: u64) -> Option
 
 /// A decision at an open, if it is another one.
 pub fn at_open(now: Verdict, seen: &Seen, costs: &Costs) -> Option<Reason> {
-    let (through_us, below_us) = compared(now, seen, costs)?;
+    let (through_us, backing_us) = compared(now, seen, costs)?;
     match now {
-        Verdict::Passthrough if through_us < MARGIN_BACK * below_us && promises(costs, below_us) => {
-            Some(Reason::NotFasterBelow { through_us, below_us })
+        Verdict::Passthrough if through_us < MARGIN_BACK * backing_us && promises(costs, backing_us) => {
+            Some(Reason::BackingNotFaster { through_us, backing_us })
         }
-        Verdict::TakenIn | Verdict::NotTakenIn if through_us > MARGIN * below_us => {
-            Some(Reason::FasterBelow { through_us, below_us })
+        Verdict::TakenIn | Verdict::NotTakenIn if through_us > MARGIN * backing_us => {
+            Some(Reason::BackingFaster { through_us, backing_us })
         }
         _ => None,
     }
 }
 
-fn promises(costs: &Costs, below_us: f32) -> bool {
+fn promises(costs: &Costs, backing_us: f32) -> bool {
     let promise = if costs.busy { PROMISE_BUSY } else { PROMISE };
-    promise * (costs.hit_us + ROUND_TRIP_US) < below_us
+    promise * (costs.hit_us + ROUND_TRIP_US) < backing_us
 }
 
 /// The way through this process and the way below, from the file's own stats, or from those of all as if all were hits.
 fn compared(now: Verdict, seen: &Seen, costs: &Costs) -> Option<(f32, f32)> {
     if seen.below.saturating_add(seen.hits) >= ENOUGH_AT_OPEN {
-        let below_us = below_by(now, seen, costs);
+        let backing_us = below_by(now, seen, costs);
         let h = hit_share(now, seen);
         let through = match now {
-            Verdict::NotTakenIn => below_us,
-            _ => h * costs.hit_us + (1.0 - h) * (below_us + costs.compress_us),
+            Verdict::NotTakenIn => backing_us,
+            _ => h * costs.hit_us + (1.0 - h) * (backing_us + costs.compress_us),
         };
-        return (below_us > 0.0).then_some((through + ROUND_TRIP_US, below_us));
+        return (backing_us > 0.0).then_some((through + ROUND_TRIP_US, backing_us));
     }
-    let enough = costs.below_blocks.min(costs.hit_blocks) >= ENOUGH_OF_ALL;
+    let enough = costs.backing_blocks.min(costs.hit_blocks) >= ENOUGH_OF_ALL;
     enough.then_some((costs.hit_us + ROUND_TRIP_US, below_by(now, &Seen::default(), costs)))
 }
 
 /// What hits give for a block asked for, and what compressing costs.
 fn balance(now: Verdict, seen: &Seen, costs: &Costs) -> (f32, f32) {
     let h = hit_share(now, seen);
-    (h * (below_us(seen, costs) - costs.hit_us).max(0.0), (1.0 - h) * costs.compress_us)
+    (h * (backing_us(seen, costs) - costs.hit_us).max(0.0), (1.0 - h) * costs.compress_us)
 }
 
-/// What reading below takes, to decide by. On busy processors what is measured is mostly how busy they are, and a disk that is as
+/// What reading the backing file takes, to decide by. On busy processors what is measured is mostly how busy they are, and a disk that is as
 /// fast as memory seems slow; then the least of it counts. Not of a disk that is slow in any case: what it had at hand once
 /// says nothing of the rest.
 fn below_by(now: Verdict, seen: &Seen, costs: &Costs) -> f32 {
-    let mean_us = below_us(seen, costs);
+    let mean_us = backing_us(seen, costs);
     let slow_us = if now == Verdict::Passthrough { SLOW_BESIDE_PASSTHROUGH_US } else { SLOW_US };
-    match seen.below_least_us {
+    match seen.backing_least_us {
         _ if !costs.busy || mean_us > slow_us => mean_us,
         own if own > 0.0 => own,
-        _ => costs.below_least_us,
+        _ => costs.backing_least_us,
     }
 }
 
-fn below_us(seen: &Seen, costs: &Costs) -> f32 {
-    if seen.below_us > 0.0 { seen.below_us } else { costs.below_us }
+fn backing_us(seen: &Seen, costs: &Costs) -> f32 {
+    if seen.backing_us > 0.0 { seen.backing_us } else { costs.backing_us }
 }
 
 /// The share of hits; of a file of which only a sample is taken in, what it would be.
@@ -288,12 +288,12 @@ mod tests {
 
     use super::*;
 
-    fn costs(below_us: f32) -> Costs {
+    fn costs(backing_us: f32) -> Costs {
         Costs {
-            below_us,
+            backing_us,
             hit_us: 25.0,
             compress_us: 90.0,
-            below_blocks: 1000,
+            backing_blocks: 1000,
             hit_blocks: 1000,
             ..Costs::default()
         }
@@ -329,7 +329,7 @@ mod tests {
         let unknown = Seen::default();
         assert!(matches!(
             at_open(Verdict::TakenIn, &unknown, &costs(40.0)),
-            Some(Reason::FasterBelow { .. })
+            Some(Reason::BackingFaster { .. })
         ));
         assert_eq!(at_open(Verdict::TakenIn, &unknown, &costs(127.0)), None);
         assert!(at_open(Verdict::TakenIn, &seen(100, 100, 0), &costs(127.0)).is_some());
@@ -347,20 +347,20 @@ mod tests {
 
     #[test]
     fn on_busy_processors_the_least_counts() {
-        let idle = Costs { below_least_us: 15.0, ..costs(127.0) };
+        let idle = Costs { backing_least_us: 15.0, ..costs(127.0) };
         let hits = seen(100, 20, 180);
         assert_eq!(at_open(Verdict::TakenIn, &hits, &idle), None);
         let busy = Costs { busy: true, ..idle };
-        assert!(matches!(at_open(Verdict::TakenIn, &hits, &busy), Some(Reason::FasterBelow { .. })));
-        let slow = Seen { below_us: 1500.0, below_least_us: 15.0, ..hits };
+        assert!(matches!(at_open(Verdict::TakenIn, &hits, &busy), Some(Reason::BackingFaster { .. })));
+        let slow = Seen { backing_us: 1500.0, backing_least_us: 15.0, ..hits };
         assert_eq!(at_open(Verdict::TakenIn, &slow, &busy), None);
     }
 
     #[test]
     fn what_waits_behind_passthrough_readers_stays_passthrough_and_what_got_slow_does_not() {
-        let busy = Costs { below_least_us: 15.0, busy: true, ..costs(127.0) };
-        let back = |below_us, below_least_us, costs: &Costs| {
-            at_open(Verdict::Passthrough, &Seen { below_us, below_least_us, ..seen(100, 20, 180) }, costs)
+        let busy = Costs { backing_least_us: 15.0, busy: true, ..costs(127.0) };
+        let back = |backing_us, backing_least_us, costs: &Costs| {
+            at_open(Verdict::Passthrough, &Seen { backing_us, backing_least_us, ..seen(100, 20, 180) }, costs)
         };
         assert_eq!(back(1500.0, 15.0, &busy), None);
         assert_eq!(back(1500.0, 150.0, &busy), None, "loaded");
@@ -379,23 +379,23 @@ mod tests {
     proptest! {
         #[test]
         fn the_same_stats_do_not_swing(
-            below_us in 1f32..5000.0, below in 0u32..2000, hits in 0u32..2000, size in 0u64..1000,
+            backing_us in 1f32..5000.0, below in 0u32..2000, hits in 0u32..2000, size in 0u64..1000,
         ) {
-            let (costs, seen) = (costs(below_us), seen(size, below, hits));
+            let (costs, seen) = (costs(backing_us), seen(size, below, hits));
             let first = at_open(Verdict::TakenIn, &seen, &costs);
-            if let Some(Reason::FasterBelow { .. }) = first {
+            if let Some(Reason::BackingFaster { .. }) = first {
                 prop_assert_eq!(at_open(Verdict::Passthrough, &seen, &costs), None);
             }
-            if let Some(Reason::NotFasterBelow { .. }) = at_open(Verdict::Passthrough, &seen, &costs) {
+            if let Some(Reason::BackingNotFaster { .. }) = at_open(Verdict::Passthrough, &seen, &costs) {
                 prop_assert_eq!(first, None);
             }
         }
 
         #[test]
         fn a_slow_disk_is_never_passed_passthrough(
-            below_us in 1001f32..1e6, least in 1f32..1e6, busy: bool, below in 0u32..2000, hits in 0u32..2000,
+            backing_us in 1001f32..1e6, least in 1f32..1e6, busy: bool, below in 0u32..2000, hits in 0u32..2000,
         ) {
-            let costs = Costs { below_least_us: least, busy, ..costs(below_us) };
+            let costs = Costs { backing_least_us: least, busy, ..costs(backing_us) };
             prop_assert_eq!(at_open(Verdict::TakenIn, &seen(100, below, hits), &costs), None);
         }
     }

@@ -41,7 +41,7 @@ const JUDGE_EVERY: u32 = 16;
 /// The bytes that a block of costs stands for.
 const BLOCK: u64 = 64 << 10;
 
-/// Which files use passthrough to the disk below, without the store.
+/// Which files use passthrough to the backing disk, without the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -60,7 +60,7 @@ pub enum PassthroughMode {
 pub enum Way {
     /// Through the kernel's page cache over the mount, and this process.
     Cached,
-    /// The kernel reads the file below itself.
+    /// The kernel reads the backing file itself.
     Passthrough,
 }
 
@@ -96,12 +96,12 @@ pub struct Admission {
     asked: PassthroughMode,
     table: Table,
     /// Over all files: microseconds for a block as bits of an `f32`.
-    below_us: AtomicU32,
-    below_least_us: AtomicU32,
+    backing_us: AtomicU32,
+    backing_least_us: AtomicU32,
     hit_us: AtomicU32,
     compress_us: AtomicU32,
     /// Blocks that these are from.
-    below_blocks: AtomicU64,
+    backing_blocks: AtomicU64,
     hit_blocks: AtomicU64,
     /// First opens of passthrough files, in a number that wraps.
     passthrough_opens: AtomicU32,
@@ -118,11 +118,11 @@ impl Admission {
         Self {
             asked,
             table: Table::new(FILES),
-            below_us: AtomicU32::new(0),
-            below_least_us: AtomicU32::new(0),
+            backing_us: AtomicU32::new(0),
+            backing_least_us: AtomicU32::new(0),
             hit_us: AtomicU32::new(0),
             compress_us: AtomicU32::new(0),
-            below_blocks: AtomicU64::new(0),
+            backing_blocks: AtomicU64::new(0),
             hit_blocks: AtomicU64::new(0),
             passthrough_opens: AtomicU32::new(0),
             room_blocks: AtomicU64::new(u64::MAX),
@@ -188,18 +188,22 @@ impl Admission {
         row.set_size(size.div_ceil(BLOCK));
         let before = row.verdict();
         let now = self.change(row, cost::at_open(before, &row.seen(), &self.costs()));
-        if now == Verdict::Passthrough && before != now { Judged::TurnedToPassthrough } else { Judged::AsBefore }
+        if now == Verdict::Passthrough && before != now {
+            Judged::TurnedToPassthrough
+        } else {
+            Judged::AsBefore
+        }
     }
 
     fn costs(&self) -> Costs {
         let us = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
         Costs {
-            below_us: us(&self.below_us),
-            below_least_us: us(&self.below_least_us),
+            backing_us: us(&self.backing_us),
+            backing_least_us: us(&self.backing_least_us),
             busy: self.busy.load(Ordering::Relaxed),
             hit_us: us(&self.hit_us),
             compress_us: us(&self.compress_us),
-            below_blocks: self.below_blocks.load(Ordering::Relaxed),
+            backing_blocks: self.backing_blocks.load(Ordering::Relaxed),
             hit_blocks: self.hit_blocks.load(Ordering::Relaxed),
         }
     }
@@ -218,7 +222,7 @@ impl Admission {
 }
 
 impl Admission {
-    /// Shall a run of blocks of this file, read from below from `block` on, be taken into the store? What is held is served all
+    /// Shall a run of blocks of this file, read from the backing file from `block` on, be taken into the store? What is held is served all
     /// the same.
     pub fn admit(&self, file: u64, block: u64) -> bool {
         let row = self.table.row(file);
@@ -230,16 +234,16 @@ impl Admission {
         row.verdict() == Verdict::TakenIn || turn % cost::TRY_ONE_IN == 0
     }
 
-    /// So many bytes were read from below at once. `took` is the reader's time, without what it waited for a processor, divided
+    /// So many bytes were read from the backing file at once. `took` is the reader's time, without what it waited for a processor, divided
     /// by how many read at once: what the disk took for it.
-    pub fn note_below(&self, file: u64, bytes: usize, took: Duration) {
+    pub fn note_backing_read(&self, file: u64, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);
-        note(&self.below_us, us, cost::running);
+        note(&self.backing_us, us, cost::running);
         if blocks >= cost::TELLING {
-            note(&self.below_least_us, us, cost::undisturbed);
+            note(&self.backing_least_us, us, cost::undisturbed);
         }
-        self.below_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
-        self.table.row(file).note_below(blocks, us);
+        self.backing_blocks.fetch_add(u64::from(blocks), Ordering::Relaxed);
+        self.table.row(file).note_backing_read(blocks, us);
     }
 
     /// So many bytes were decompressed out of the store, in so much time.

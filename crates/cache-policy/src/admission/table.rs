@@ -35,8 +35,8 @@ pub(super) struct Row {
     hits: AtomicU32,
     runs: AtomicU32,
     sequential: AtomicU32,
-    below_us: AtomicU32,
-    below_least_us: AtomicU32,
+    backing_us: AtomicU32,
+    backing_least_us: AtomicU32,
     turns: AtomicU32,
 }
 
@@ -84,8 +84,8 @@ impl Row {
             hits: self.hits.load(Relaxed),
             runs: self.runs.load(Relaxed),
             sequential: self.sequential.load(Relaxed),
-            below_us: f32::from_bits(self.below_us.load(Relaxed)),
-            below_least_us: f32::from_bits(self.below_least_us.load(Relaxed)),
+            backing_us: f32::from_bits(self.backing_us.load(Relaxed)),
+            backing_least_us: f32::from_bits(self.backing_least_us.load(Relaxed)),
         }
     }
 
@@ -101,7 +101,7 @@ impl Row {
         self.size.store(blocks, Relaxed);
     }
 
-    /// A run of blocks was read below from `block` on; the runs before it, in a number that wraps.
+    /// A run of blocks was read from the backing file from `block` on; the runs before it, in a number that wraps.
     pub fn read_at(&self, block: u64) -> u32 {
         let near = block.abs_diff(self.last_block.swap(block, Relaxed)) <= NEAR;
         self.runs.fetch_add(1, Relaxed);
@@ -109,11 +109,11 @@ impl Row {
         self.turns.fetch_add(1, Relaxed)
     }
 
-    pub fn note_below(&self, blocks: u32, us: f32) {
+    pub fn note_backing_read(&self, blocks: u32, us: f32) {
         let old = |us: &AtomicU32| f32::from_bits(us.load(Relaxed));
-        self.below_us.store(running(old(&self.below_us), us).to_bits(), Relaxed);
+        self.backing_us.store(running(old(&self.backing_us), us).to_bits(), Relaxed);
         if blocks >= TELLING {
-            self.below_least_us.store(undisturbed(old(&self.below_least_us), us).to_bits(), Relaxed);
+            self.backing_least_us.store(undisturbed(old(&self.backing_least_us), us).to_bits(), Relaxed);
         }
         if self.below.fetch_add(blocks, Relaxed) > OLD.max(self.old_enough()) {
             self.forget_half();
@@ -139,7 +139,7 @@ impl Row {
 
     fn clear(&self) {
         self.decide(Verdict::TakenIn);
-        for count in [&self.below_us, &self.below_least_us, &self.turns] {
+        for count in [&self.backing_us, &self.backing_least_us, &self.turns] {
             count.store(0, Relaxed);
         }
         for count in [&self.size, &self.last_block] {

@@ -15,7 +15,7 @@ fn opened(admission: &Admission, file: u64, size: u64) -> Way {
 }
 
 /// `passes` times through a file of so many blocks, in runs of eight, with every block that was taken in a hit.
-fn read(admission: &Admission, blocks: u64, passes: u32, below_us: u64, compresses: bool) -> u64 {
+fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compresses: bool) -> u64 {
     let mut held = std::collections::BTreeSet::new();
     let mut hits = 0;
     for _ in 0..passes {
@@ -25,10 +25,10 @@ fn read(admission: &Admission, blocks: u64, passes: u32, below_us: u64, compress
             (0..there).for_each(|_| admission.note_hit(FILE, 64 << 10, Duration::from_micros(25)));
             hits += there;
             let Some(first) = missing.first() else { continue };
-            admission.note_below(
+            admission.note_backing_read(
                 FILE,
                 missing.len() << 16,
-                Duration::from_micros(below_us * missing.len() as u64),
+                Duration::from_micros(backing_us * missing.len() as u64),
             );
             if admission.admit(FILE, *first) {
                 admission.note_compressed(missing.len(), Duration::from_micros(90 * missing.len() as u64));
@@ -116,7 +116,7 @@ fn reasons_are_sentences_and_bounded() {
     let admission = Admission::new(PassthroughMode::Auto);
     for n in 0..20 {
         let row = admission.table.row(hash(n));
-        admission.change(row, Some(Reason::FasterBelow { through_us: 65.4, below_us: 40.0 }));
+        admission.change(row, Some(Reason::BackingFaster { through_us: 65.4, backing_us: 40.0 }));
     }
     let report = admission.report();
     assert_eq!((report.reasons.len(), report.passthrough), (REASONS, 20));

@@ -63,14 +63,14 @@ fn start(program: &Path, settings: &Settings, checked: &Checked, socket: &OwnedF
 }
 
 /// As mount.fuse3(8) has them. fusermount3 adds nosuid and nodev itself.
-fn options(settings: &Settings, below: StatVfsMountFlags) -> OsString {
+fn options(settings: &Settings, backing: StatVfsMountFlags) -> OsString {
     let mut options = OsString::from(format!("default_permissions,max_read={MAX_READ},subtype={SUBTYPE}"));
     for (flag, name) in [
         (StatVfsMountFlags::RDONLY, ",ro"),
         (StatVfsMountFlags::NOEXEC, ",noexec"),
         (StatVfsMountFlags::NOATIME, ",noatime"),
     ] {
-        if below.contains(flag) {
+        if backing.contains(flag) {
             options.push(name);
         }
     }

@@ -51,8 +51,8 @@ fn refused(checked: &Checked, errno: Errno) -> Error {
 /// `ST_NOSYMFOLLOW` of `include/linux/statfs.h` (Linux 5.10), which rustix lacks.
 const NOSYMFOLLOW: StatVfsMountFlags = StatVfsMountFlags::from_bits_retain(0x2000);
 
-/// Those of the file system below: who could not run a set-uid program there cannot here, and who could still can.
-fn flags(below: StatVfsMountFlags) -> MountFlags {
+/// Those of the backing file system: who could not run a set-uid program there cannot here, and who could still can.
+fn flags(backing: StatVfsMountFlags) -> MountFlags {
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
@@ -61,7 +61,7 @@ fn flags(below: StatVfsMountFlags) -> MountFlags {
         (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
         (NOSYMFOLLOW, MountFlags::NOSYMFOLLOW),
     ];
-    pairs.iter().filter(|(has, _)| below.contains(*has)).map(|(_, flag)| *flag).collect()
+    pairs.iter().filter(|(has, _)| backing.contains(*has)).map(|(_, flag)| *flag).collect()
 }
 
 #[cfg(test)]
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_mount_forbids_what_the_one_below_forbids() {
-        let below = StatVfsMountFlags::NOSUID | StatVfsMountFlags::RDONLY | StatVfsMountFlags::RELATIME;
-        assert_eq!(flags(below), MountFlags::NOSUID | MountFlags::RDONLY);
+        let backing = StatVfsMountFlags::NOSUID | StatVfsMountFlags::RDONLY | StatVfsMountFlags::RELATIME;
+        assert_eq!(flags(backing), MountFlags::NOSUID | MountFlags::RDONLY);
         assert_eq!(flags(NOSYMFOLLOW), MountFlags::NOSYMFOLLOW);
         assert_eq!(flags(StatVfsMountFlags::empty()), MountFlags::empty());
     }

@@ -17,7 +17,7 @@ use super::error::Error;
 /// A directory and a place that go together.
 #[derive(Debug)]
 pub struct Checked {
-    /// The directory below, opened (O_PATH) before anything covers it.
+    /// The backing directory, opened (O_PATH) before anything covers it.
     pub dir: OwnedFd,
     /// The place, opened likewise. What is mounted is mounted here, whatever its path leads to by then.
     pub at: OwnedFd,
@@ -25,7 +25,7 @@ pub struct Checked {
     pub place: PathBuf,
     /// Permissions and kind of the place, which the mount's root has until it is asked.
     pub mode: u32,
-    /// How the file system below is mounted: the mount on it is the same (nosuid, noexec, ro …).
+    /// How the backing file system is mounted: the mount on it is the same (nosuid, noexec, ro …).
     pub flags: StatVfsMountFlags,
 }
 

@@ -168,7 +168,7 @@ fn let_go(by: By, shown: &Mount) {
     }
     match unmount(shown, by, How::Force) {
         Ok(()) => {
-            say("the supervisor is gone: the mount was taken away, and the directory below shows again")
+            say("the supervisor is gone: the mount was taken away, and the backing directory shows again")
         }
         Err(refusal) => say(&refusal.what),
     }

@@ -38,7 +38,7 @@ pub struct Supervisor {
     pub settings: Settings,
     /// How long the kernel believes names and attributes, if not as long as usual: for tests.
     pub ttl: Option<Duration>,
-    /// The directory below.
+    /// The backing directory.
     pub dir: OwnedFd,
     /// Who mounted it.
     pub by: By,
@@ -83,7 +83,7 @@ pub struct Now {
     must_leave: bool,
     /// Out of sight; open files may go on.
     unmounted: bool,
-    /// Who asked for the end is told when nothing of the directory below is held any more, or at this moment that something is.
+    /// Who asked for the end is told when nothing of the backing directory is held any more, or at this moment that something is.
     let_go_by: Option<Instant>,
 }
 
@@ -156,7 +156,9 @@ impl Supervisor {
         self.now.guard = match device {
             Some(Ok(guard)) => Some(guard),
             Some(Err(e)) => {
-                say(&format!("no guard can be started ({e}): open files do not show changes made below"));
+                say(&format!(
+                    "no guard can be started ({e}): open files do not show changes made in the backing directory"
+                ));
                 None
             }
             None => None,

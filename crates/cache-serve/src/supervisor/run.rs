@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::holders::{elsewhere, holders};
-use eke_cache_mounts::status::{WorkerStats, Kind, Refusal, Request, Response, Start, Status};
+use eke_cache_mounts::status::{Kind, Refusal, Request, Response, Start, Status, WorkerStats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
@@ -23,7 +23,7 @@ use crate::mount::{By, How};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a worker may take to come up. Building the store is a matter of milliseconds.
 const START: Duration = Duration::from_secs(30);
-/// How long workers may take to end after the mount has; what reads below has to come back first.
+/// How long workers may take to end after the mount has; what reads the backing file has to come back first.
 const LET_GO: Duration = Duration::from_secs(5);
 /// The same of the guard, which waits for nothing then.
 const GUARD_ENDS: Duration = Duration::from_secs(2);
@@ -85,7 +85,7 @@ impl Supervisor {
         }
     }
 
-    /// Closes all that is held of the directory below, and has the guard do so; then tells who asked for the end. The workers are
+    /// Closes all that is held of the backing directory, and has the guard do so; then tells who asked for the end. The workers are
     /// dead by now.
     fn let_go(self) {
         let Self { dir, devices, memfd, slots, socket, shown, mut now, .. } = self;
@@ -97,7 +97,7 @@ impl Supervisor {
         let held = || {
             held(
                 &shown.place,
-                "its guard (eke-cache-guard) still holds the directory below; it ends by itself",
+                "its guard (eke-cache-guard) still holds the backing directory; it ends by itself",
             )
         };
         answer_unmount(&mut now.clients, &if guard { Response::Done } else { held() });
@@ -315,7 +315,7 @@ impl Supervisor {
         None
     }
 
-    /// Why the directory below is not free though the mount is gone.
+    /// Why the backing directory is not free though the mount is gone.
     fn still_held(&self) -> Response {
         let others = elsewhere(Path::new("/proc"), &self.shown);
         if others.is_empty() {
@@ -323,7 +323,7 @@ impl Supervisor {
             return held(
                 &self.shown.place,
                 &format!(
-                    "its worker ({worker}) still holds the directory below, perhaps because the disk does not answer; it ends when that does"
+                    "its worker ({worker}) still holds the backing directory, perhaps because the disk does not answer; it ends when that does"
                 ),
             );
         }
@@ -333,7 +333,7 @@ impl Supervisor {
         held(
             &self.shown.place,
             &format!(
-                "these have a copy of it in a mount namespace of their own: {names}. It serves them, and holds the directory below, until they end or unmount it"
+                "these have a copy of it in a mount namespace of their own: {names}. It serves them, and holds the backing directory, until they end or unmount it"
             ),
         )
     }

@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use eke_cache_mounts::status::{WorkerStats, Refusal};
+use eke_cache_mounts::status::{Refusal, WorkerStats};
 
 /// More than all stats need.
 const LONGEST: usize = 128 << 10;

@@ -12,7 +12,7 @@ use eke_cache_mounts::settings::{Compress, Memory, Settings};
 use eke_cache_policy::admission::Admission;
 use eke_cache_policy::size::decide::resolve;
 use eke_cache_store::{Store, StoreSpec};
-use eke_cachefs::below::{is_remote, tick};
+use eke_cachefs::backing::{is_remote, tick};
 use eke_cachefs::fs::{Fetchers, Fs, Options, Serve};
 use eke_cachefs::node::{DESCRIPTOR, Ledger};
 use eke_cachefs::passthrough::Passthrough;
@@ -23,8 +23,8 @@ use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;
 
-use super::stats::Sources;
 use super::maintain::Maintenance;
+use super::stats::Sources;
 use super::watcher::Watcher;
 use crate::ledger::Replay;
 use crate::log::say;
@@ -48,7 +48,7 @@ pub(super) struct Plan<'a> {
     /// The mount.
     pub(super) shown: &'a Mount,
     pub(super) root: Root,
-    /// The directory below.
+    /// The backing directory.
     pub(super) dir: OwnedFd,
     pub(super) ledger: Arc<dyn Ledger>,
     /// What earlier workers noted, and had kept.
@@ -91,7 +91,7 @@ fn resolved(asked: Memory) -> Bytes {
 }
 
 /// # Errors
-/// In words: the machine's memory cannot be read, there is none for the store, or the directory below is gone.
+/// In words: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let Plan { settings, ttl, shown, root, dir, ledger, replay, kept, slots } = plan;
     let governor = Arc::new(Governor::new(settings.memory));
@@ -145,12 +145,12 @@ fn recent(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
 }
 
-/// Nodes with a descriptor below: a 16th of the store's memory.
+/// Nodes with a backing descriptor: a 16th of the store's memory.
 fn paths(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
 }
 
-/// Inodes below that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory. None of a
+/// Backing inodes that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory. None of a
 /// file system that is somewhere else: there a number may come again, and an open file that is unlinked stays under another name (NFS).
 fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
     let most = usize::try_from(limit.0 / 64 / DESCRIPTOR.0).unwrap_or(usize::MAX);
@@ -162,7 +162,7 @@ fn at_once(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (2 << 20)).unwrap_or(usize::MAX).clamp(4, 32)
 }
 
-/// Threads that read below: each may hold 2 MiB for that, so one to 64 MiB of the store, and no more than keep a fast
+/// Threads that read from the backing file: each may hold 2 MiB for that, so one to 64 MiB of the store, and no more than keep a fast
 /// disk busy.
 fn fetching(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
@@ -185,7 +185,7 @@ impl Built {
     /// What it does without, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
         let why = self.sources.not_watched();
-        why.map(|why| format!("changes made below are seen when a file is opened: {why}"))
+        why.map(|why| format!("changes made in the backing directory are seen when a file is opened: {why}"))
             .into_iter()
             .collect()
     }

@@ -20,7 +20,7 @@ const BETWEEN_ROUNDS: u32 = 2;
 /// The compressors' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
-/// Processors count as busy, for what a read below tells, until so many turns in a row had idle time: in between it is load all the same.
+/// Processors count as busy, for what a read from the backing file tells, until so many turns in a row had idle time: in between it is load all the same.
 const CALM_TURNS: u32 = 5;
 /// So many turns lie between two looks for files that others have unlinked (some thousand calls of statx(2)), with buffers given back.
 const BETWEEN_CLEANINGS: u64 = 10;

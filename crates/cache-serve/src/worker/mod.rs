@@ -2,10 +2,10 @@
 
 mod build;
 mod control;
-mod stats;
+mod maintain;
 mod process;
 mod sessions;
-mod maintain;
+mod stats;
 mod watcher;
 
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub struct Parts {
     pub settings: Settings,
     /// How long the kernel believes names and attributes, if not as long as usual: for tests.
     pub ttl: Option<Duration>,
-    /// The directory below.
+    /// The backing directory.
     pub dir: OwnedFd,
     /// Who mounted it.
     pub by: By,

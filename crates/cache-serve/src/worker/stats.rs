@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eke_cache_mounts::status::{
-    WorkerStats, FilesStats, NotServed, SizeStats, StoreStats, TierStats, WatchStats, AdmissionStats,
+    AdmissionStats, FilesStats, NotServed, SizeStats, StoreStats, TierStats, WatchStats, WorkerStats,
 };
 use eke_cache_policy::admission::{self, Admission};
 use eke_cache_store::{Stats, Store};
@@ -58,7 +58,7 @@ impl Sources {
         Arc::clone(&self.0.tier)
     }
 
-    /// Why changes below are not told by the kernel; none: they are.
+    /// Why changes in the backing directory are not told by the kernel; none: they are.
     pub(super) fn not_watched(&self) -> Option<String> {
         match &*self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) {
             Report::Watched => None,
@@ -135,11 +135,11 @@ fn of_store(s: &Stats) -> StoreStats {
 fn of_tier(report: &tier::Report) -> TierStats {
     TierStats {
         from_store: Bytes(report.bytes_from_store),
-        from_below: Bytes(report.bytes_from_below),
+        from_backing: Bytes(report.bytes_from_backing),
         written: Bytes(report.bytes_written),
         waited: report.waits,
         store_cost_ns: nanos(report.hit_us),
-        below_cost_ns: report.below_us.iter().copied().find_map(nanos),
+        backing_cost_ns: report.backing_us.iter().copied().find_map(nanos),
         compress_cost_ns: nanos(report.compress_us),
     }
 }
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
         let report =
-            tier::Report { hit_us: 42.5, below_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
+            tier::Report { hit_us: 42.5, backing_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
         let stats = of_tier(&report);
         assert_eq!(stats.store_cost_ns, Some(Nanos(42_500)));
-        assert_eq!(stats.below_cost_ns, Some(Nanos(90_000)));
+        assert_eq!(stats.backing_cost_ns, Some(Nanos(90_000)));
         assert_eq!(stats.compress_cost_ns, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that hears of changes below: what is held of the file is dropped, and the kernel told to drop its pages.
+//! The thread that hears of changes in the backing directory: what is held of the file is dropped, and the kernel told to drop its pages.
 //!
 //! The kernel is told by the guard, because that may wait for pages that this worker has to bring.
 
@@ -33,7 +33,7 @@ impl Watcher {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
         let ended = self.watch.run(stop.as_fd(), |told| self.told(told, notes));
         if let Err(e) = ended {
-            say(&format!("changes below are seen at opens only from now on: {e}"));
+            say(&format!("changes in the backing directory are seen at opens only from now on: {e}"));
             self.sources.watch_ended(e.to_string());
         }
     }

@@ -313,7 +313,7 @@ fn of_open_files() -> BoxedStrategy<Op> {
     ])
 }
 
-fn below(what: Below) -> BoxedStrategy<Op> {
+fn backing(what: Below) -> BoxedStrategy<Op> {
     match what {
         Below::Content | Below::ContentWithDeaths => content(),
         Below::All => any_of(vec![(4, content()), (5, names()), (3, attributes())]),
@@ -336,7 +336,7 @@ fn step(may: Below) -> impl Strategy<Value = Step> {
         (4, of_open_files()),
     ]);
     let above = (who(), op).prop_map(move |(by, op)| Step { by, via: Via::Mount, op: outliving(op, may) });
-    let beneath = (who(), below(may)).prop_map(|(by, op)| Step { by, via: Via::Below, op });
+    let beneath = (who(), backing(may)).prop_map(|(by, op)| Step { by, via: Via::Below, op });
     prop_oneof![16 => above, 2 => beneath, 1 => drops_pages()]
 }
 

@@ -40,7 +40,7 @@ pub const USERS: [Ids; 4] = [
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub mounted: PathBuf,
-    pub below: PathBuf,
+    pub backing: PathBuf,
     pub plain: PathBuf,
 }
 
@@ -116,7 +116,7 @@ fn live(who: usize, orders: &Receiver<Order>, answers: &Sender<Both>) {
         let both = match order {
             Order::Begin(roots) => {
                 rustix::process::umask(Mode::from_raw_mode(USERS[who].umask));
-                trees = Some([roots.mounted, roots.below, roots.plain].map(|r| Tree::new(root(r))));
+                trees = Some([roots.mounted, roots.backing, roots.plain].map(|r| Tree::new(root(r))));
                 (Ok(Answer::Done), None)
             }
             Order::Do(step) => both(trees.as_mut().unwrap(), &step),
@@ -136,15 +136,15 @@ fn root(path: PathBuf) -> OwnedFd {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn both([mounted, below, plain]: &mut [Tree; 3], step: &Step) -> Both {
+fn both([mounted, backing, plain]: &mut [Tree; 3], step: &Step) -> Both {
     let op = allowed::asked(&step.op);
-    let answered = perform(if step.via == Via::Mount { mounted } else { below }, &op);
+    let answered = perform(if step.via == Via::Mount { mounted } else { backing }, &op);
     if step.via == Via::Mount && allowed::refused(&op, &answered) {
         plain.forget(&op);
         return (answered, None);
     }
     if matches!(op, Op::Chdir { .. }) && step.via == Via::Mount {
-        let _ = perform(below, &op);
+        let _ = perform(backing, &op);
     }
     let plain = perform(plain, &op);
     (answered, Some(plain))

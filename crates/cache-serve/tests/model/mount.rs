@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
+use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use rustix::mount::{UnmountFlags, unmount};
@@ -21,7 +21,7 @@ pub const NEEDS: [&str; 1] = ["/dev/fuse"];
 
 /// A directory tree that is served.
 pub struct Mount {
-    below: PathBuf,
+    backing: PathBuf,
     place: PathBuf,
     server: Child,
     log: PathBuf,
@@ -38,40 +38,40 @@ impl Mount {
     /// The same, with other settings.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let scratch = scratch();
-        let below = directory(scratch.path(), "below");
-        Self::start(scratch, &below, change)
+        let backing = directory(scratch.path(), "below");
+        Self::start(scratch, &backing, change)
     }
 
     /// Of a directory that is there.
-    pub fn of(below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
-        Self::start(scratch(), below, change)
+    pub fn of(backing: &Path, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::start(scratch(), backing, change)
     }
 
     /// Of a new directory, with more words for the program, and no more open files for it than these.
     pub fn with_words(words: &[&str], most_open: Option<u64>, change: impl FnOnce(&mut Settings)) -> Self {
         let scratch = scratch();
-        let below = directory(scratch.path(), "below");
-        Self::serve(scratch, &below, words, most_open, change)
+        let backing = directory(scratch.path(), "below");
+        Self::serve(scratch, &backing, words, most_open, change)
     }
 
     /// Of a directory that is there, with more words for the program.
-    pub fn of_with_words(below: &Path, words: &[&str]) -> Self {
-        Self::serve(scratch(), below, words, None, |_| {})
+    pub fn of_with_words(backing: &Path, words: &[&str]) -> Self {
+        Self::serve(scratch(), backing, words, None, |_| {})
     }
 
-    fn start(scratch: TempDir, below: &Path, change: impl FnOnce(&mut Settings)) -> Self {
-        Self::serve(scratch, below, &[], None, change)
+    fn start(scratch: TempDir, backing: &Path, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::serve(scratch, backing, &[], None, change)
     }
 
     fn serve(
         scratch: TempDir,
-        below: &Path,
+        backing: &Path,
         words: &[&str],
         most_open: Option<u64>,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
         let place = directory(scratch.path(), "place");
-        let mut settings = settings(below, &place);
+        let mut settings = settings(backing, &place);
         change(&mut settings);
         let log = scratch.path().join("log");
         let program = env!("CARGO_BIN_EXE_eke-cache");
@@ -82,7 +82,7 @@ impl Mount {
         command.arg("serve").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         serde_json::to_writer(server.stdin.take().unwrap(), &settings).unwrap();
-        let mount = Self { below: below.to_owned(), place, server, log, scratch };
+        let mount = Self { backing: backing.to_owned(), place, server, log, scratch };
         mount.ready()
     }
 
@@ -115,9 +115,9 @@ impl Mount {
         let _ = std::fs::metadata(self.place.join(format!("nothing after {worker}")));
     }
 
-    /// The directory below.
-    pub fn below(&self) -> &Path {
-        &self.below
+    /// The backing directory.
+    pub fn backing(&self) -> &Path {
+        &self.backing
     }
 
     /// Where it is served.
@@ -200,9 +200,9 @@ fn directory(parent: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn settings(below: &Path, place: &Path) -> Settings {
+fn settings(backing: &Path, place: &Path) -> Settings {
     Settings {
-        dir: below.to_owned(),
+        dir: backing.to_owned(),
         place: place.to_owned(),
         memory: Memory::Bytes(Bytes::mib(64)),
         compress: Compress::Sync,

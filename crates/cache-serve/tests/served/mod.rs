@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
-use eke_cache_mounts::status::{WorkerStats, Ready, Refusal, Request, Response, Start};
+use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
+use eke_cache_mounts::status::{Ready, Refusal, Request, Response, Start, WorkerStats};
 use eke_cache_mounts::{Dirs, Mount, ask, mounts, unmount};
 use eke_model::units::Bytes;
 

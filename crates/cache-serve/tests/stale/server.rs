@@ -38,7 +38,7 @@ impl Server {
         let served = Served(Arc::new(state));
         let mut config = Config::default();
         config.acl = SessionACL::All;
-        // Else each read below would make the kernel ask for the time of that.
+        // Else each read from the backing file would make the kernel ask for the time of that.
         config.mount_options = vec![MountOption::RO];
         let session = Session::new(served.clone(), place, &config).and_then(Session::spawn).unwrap();
         Self { served, session: Some(session), place: place.to_owned() }

@@ -41,7 +41,7 @@ pub fn fill(dir: &Path) {
 
 impl Load {
     /// Runs all users beside `disturb`, then checks what they left below.
-    pub fn run(&self, place: &Path, below: &Path, disturb: impl FnOnce(&Self)) {
+    pub fn run(&self, place: &Path, backing: &Path, disturb: impl FnOnce(&Self)) {
         std::thread::scope(|s| {
             s.spawn(|| self.cached(place));
             s.spawn(|| self.direct(place));
@@ -51,11 +51,11 @@ impl Load {
             disturb(self);
             self.stop.store(true, SeqCst);
         });
-        let records = std::fs::read(below.join("log")).unwrap();
+        let records = std::fs::read(backing.join("log")).unwrap();
         assert_eq!(records.len() as u64, self.done[4].load(SeqCst) * RECORD as u64, "each record once");
         let numbers = records.chunks(RECORD).enumerate();
         numbers.for_each(|(n, r)| assert_eq!(r, record(n as u64), "record {n}"));
-        assert!(!below.join("short-lived").exists());
+        assert!(!backing.join("short-lived").exists());
     }
 
     /// What each user did so far.

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
+use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
 use eke_cache_mounts::status::{Ready, Start};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// A directory tree that is served by the real program.
 pub struct Mount {
-    pub below: PathBuf,
+    pub backing: PathBuf,
     pub place: PathBuf,
     pub ready: Ready,
     server: Child,
@@ -33,12 +33,12 @@ impl Mount {
     /// The same at the place of this name (`below`: over itself), with more words for the program.
     pub fn with(place: &str, words: &[&str], fill: impl FnOnce(&Path)) -> Self {
         let scratch = tempfile::Builder::new().prefix("eke-takeover-").tempdir().unwrap();
-        let (below, place) = (scratch.path().join("below"), scratch.path().join(place));
-        std::fs::create_dir_all(&below).unwrap();
+        let (backing, place) = (scratch.path().join("below"), scratch.path().join(place));
+        std::fs::create_dir_all(&backing).unwrap();
         std::fs::create_dir_all(&place).unwrap();
-        fill(&below);
-        let (server, ready) = serve(scratch.path(), &settings(&below, &place), words);
-        Self { below, place, ready, server, scratch }
+        fill(&backing);
+        let (server, ready) = serve(scratch.path(), &settings(&backing, &place), words);
+        Self { backing, place, ready, server, scratch }
     }
 
     pub fn worker(&self) -> u32 {
@@ -108,9 +108,9 @@ fn serve(dir: &Path, settings: &Settings, words: &[&str]) -> (Child, Ready) {
     }
 }
 
-fn settings(below: &Path, place: &Path) -> Settings {
+fn settings(backing: &Path, place: &Path) -> Settings {
     Settings {
-        dir: below.to_owned(),
+        dir: backing.to_owned(),
         place: place.to_owned(),
         memory: Memory::Bytes(Bytes::mib(32)),
         compress: Compress::Async,

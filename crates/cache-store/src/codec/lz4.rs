@@ -2,7 +2,7 @@
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 
-use super::{Codec, Engine, Compressed, Unreadable};
+use super::{Codec, Compressed, Engine, Unreadable};
 use crate::error::OutOfMemory;
 
 /// LZ4: what a block is compressed with when it comes in. It gives up on noise by itself, at several GB/s.

@@ -2,13 +2,13 @@
 //!
 //! A [`Codec`] is shared and without state; each thread has an [`Engine`] of it with its tables and contexts.
 
-mod lz4;
 mod compressed;
+mod lz4;
 mod probe;
 mod zstd;
 
-pub use lz4::Lz4;
 pub use compressed::Compressed;
+pub use lz4::Lz4;
 pub use probe::looks_compressible;
 pub(crate) use probe::pays;
 pub use zstd::Zstd;
@@ -67,7 +67,8 @@ mod tests {
             let (mut engine, blocks) = (codec.engine().unwrap(), blocks());
             let slices: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
             let mut compressed =
-                Compressed::with_room(slices.iter().map(|b| codec.bound(b.len())).sum(), slices.len()).unwrap();
+                Compressed::with_room(slices.iter().map(|b| codec.bound(b.len())).sum(), slices.len())
+                    .unwrap();
             engine.compress_batch(&slices, &mut compressed);
             for (index, block) in blocks.iter().enumerate() {
                 let mut out = vec![0; block.len()];

@@ -1,6 +1,6 @@
 //! Is it worth the trouble?
 
-use super::{Engine, Compressed};
+use super::{Compressed, Engine};
 
 /// What is compressed must be smaller than the block by this share at least; else the memory saved is not worth decompressing it
 /// at every hit. OpenZFS draws the same line (`zio_compress_data`: 12.5 %).

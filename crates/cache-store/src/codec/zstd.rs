@@ -2,7 +2,7 @@
 
 use zstd::zstd_safe::{CCtx, DCtx, compress_bound};
 
-use super::{Codec, Engine, Compressed, Unreadable};
+use super::{Codec, Compressed, Engine, Unreadable};
 use crate::error::OutOfMemory;
 
 /// Zstandard at a level: what the blocks that stay are compressed with again.

@@ -50,11 +50,14 @@ impl Shard {
         let slot = candidate.slot;
         let Entry { state, pins, compressed_len, .. } = self.slots[slot];
         let old_len = compressed_len as usize;
-        let better = compressed.filter(|(compressed, _)| compressed.len() <= old_len - old_len / SAVES_ONE_IN);
+        let better =
+            compressed.filter(|(compressed, _)| compressed.len() <= old_len - old_len / SAVES_ONE_IN);
         self.slots[slot].settled = better.is_none();
         // Others may be reading the old bytes; then it can wait for another round.
         let replaced = match better {
-            Some((compressed, sum)) if state == State::Held && pins == 1 => self.put_denser(slot, compressed, sum),
+            Some((compressed, sum)) if state == State::Held && pins == 1 => {
+                self.put_denser(slot, compressed, sum)
+            }
             _ => false,
         };
         self.unpin(slot);

@@ -219,7 +219,9 @@ impl Shard {
     /// Flips a bit of a block's compressed bytes, for tests of what follows; false if there are none.
     pub fn damage(&mut self, key: Key) -> bool {
         let Some(slot) = self.index.find(key, &self.slots) else { return false };
-        let Entry { place: Some(place), compressed_len, pins: 0, .. } = self.slots[slot] else { return false };
+        let Entry { place: Some(place), compressed_len, pins: 0, .. } = self.slots[slot] else {
+            return false;
+        };
         self.arena.flip_bit(place, compressed_len as usize / 2);
         true
     }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::Caller;
 use super::error::is;
-use crate::below::File;
+use crate::backing::File;
 
 const A_MOMENT: Duration = Duration::from_secs(60);
 

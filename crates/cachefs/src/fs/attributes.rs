@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::{Caller, Fs, error};
-use crate::below::at;
+use crate::backing::at;
 use crate::node::{Access, Node, ROOT};
 
 /// A time to be set.

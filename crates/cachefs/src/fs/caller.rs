@@ -12,7 +12,7 @@ use rustix::process::{geteuid, umask};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::error;
-use crate::below::at;
+use crate::backing::at;
 use crate::rights::{self, Proof};
 
 /// Who asks.

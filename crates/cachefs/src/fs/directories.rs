@@ -1,6 +1,6 @@
 //! Directories: what is in them.
 //!
-//! Nothing is kept between two requests: each opens the directory anew and goes to the place that the file system below
+//! Nothing is kept between two requests: each opens the directory anew and goes to the place that the backing file system
 //! named for it (`d_off` of getdents64(2)), which stays right when names come and go.
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 use super::attributes::kind;
 use super::foreign::unserved;
 use super::{Caller, Found, Fs};
-use crate::below::at;
+use crate::backing::at;
 use crate::node::Access;
 
 /// Of getdents64(2) at a time: about what one reply takes.
@@ -109,7 +109,7 @@ impl Fs {
         })
     }
 
-    /// Has the disk below have the directory.
+    /// Has the backing disk have the directory.
     ///
     /// # Errors
     /// What fsync(2) answers.

@@ -1,7 +1,7 @@
-//! Reads that wait for the file below, away from the sessions: a session that waited for the disk would hold up requests that
+//! Reads that wait for the backing file, away from the sessions: a session that waited for the disk would hold up requests that
 //! need none.
 //!
-//! A session answers a read of what is held. What is missing goes to the fetchers, threads that read below. What one of them is
+//! A session answers a read of what is held. What is missing goes to the fetchers, threads that read from the backing file. What one of them is
 //! reading already waits without a thread; when it has landed, threads that answer look again. The kernel bounds how many reads
 //! wait (readers, and `max_background`), so the queues are not bounded here.
 
@@ -55,7 +55,7 @@ impl Fetchers {
         Self { senders: Senders { landed: to_landed, missing: to_missing }, landed, missing }
     }
 
-    /// Starts so many that read below, and so many that answer what has landed, by `spawn`, which gets each thread's name. They
+    /// Starts so many that read from the backing file, and so many that answer what has landed, by `spawn`, which gets each thread's name. They
     /// never end.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ fn each(jobs: &Arc<Mutex<Receiver<Job>>>, reads: &Reads, act: impl Fn(&Reads, Jo
 #[derive(Debug, Clone)]
 pub(super) struct Reads {
     fs: Arc<Fs>,
-    /// `None`: whoever reads waits for the file below itself.
+    /// `None`: whoever reads waits for the backing file itself.
     senders: Option<Senders>,
 }
 
@@ -126,7 +126,7 @@ impl Reads {
         }
     }
 
-    /// As [`Reads::take`], but reads below.
+    /// As [`Reads::take`], but reads the backing file.
     fn fetch(&self, job: Job) {
         match (&self.senders, self.fs.tier.prepare(job.file, job.offset, job.len as usize)) {
             (Some(senders), Readiness::Flying(key)) if !job.waited => self.when_landed(senders, key, job),

@@ -15,7 +15,7 @@ use rustix::thread::CapabilitySet;
 use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description};
 use super::{Caller, Found, Fs, again};
-use crate::below::{File, at};
+use crate::backing::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
 use crate::rights;
@@ -38,7 +38,12 @@ impl Fs {
     ///
     /// # Errors
     /// What open(2) answers; ESTALE.
-    pub fn open(&self, caller: &Caller, number: u64, flags: OpenFlags) -> io::Result<(FileHandle, FopenFlags)> {
+    pub fn open(
+        &self,
+        caller: &Caller,
+        number: u64,
+        flags: OpenFlags,
+    ) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
         let access = access(flags.0);
         self.nodes.opened(&node, access)?;
@@ -79,7 +84,7 @@ impl Fs {
         }
     }
 
-    /// Counts an open that is about to be answered: with the id of the file below if the kernel is to read that itself. It is counted
+    /// Counts an open that is about to be answered: with the id of the backing file if the kernel is to read that itself. It is counted
     /// in any case, since its release will be.
     pub fn passthrough<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
         // Ids are closed here too, which takes root's rights.
@@ -140,7 +145,7 @@ impl Fs {
     /// Reads, and gives what was read to `take`; less than asked for only at the end.
     ///
     /// # Errors
-    /// What the file below answers.
+    /// What the backing file answers.
     pub fn read<T>(
         &self,
         number: u64,
@@ -174,7 +179,7 @@ impl Fs {
     /// (mmap) have their place in any case.
     ///
     /// # Errors
-    /// What the file below answers.
+    /// What the backing file answers.
     pub fn write(
         &self,
         caller: &Caller,
@@ -190,7 +195,8 @@ impl Fs {
             return Ok(count(data.len()));
         }
         let place = if appends { Place::End } else { Place::At(offset) };
-        let put = || self.with_context(|context| self.tier.write(context, self.id(&node), &file, place, data));
+        let put =
+            || self.with_context(|context| self.tier.write(context, self.id(&node), &file, place, data));
         let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
             writes_back(put)?
@@ -212,7 +218,7 @@ impl Fs {
         Ok(())
     }
 
-    /// A descriptor of the file was closed. The file system below may say now that it could not write (NFS does).
+    /// A descriptor of the file was closed. The backing file system may say now that it could not write (NFS does).
     ///
     /// # Errors
     /// What close(2) answers.
@@ -236,7 +242,7 @@ impl Fs {
         }
     }
 
-    /// Has the disk below have it.
+    /// Has the backing disk have it.
     ///
     /// # Errors
     /// What fsync(2) answers.

@@ -1,6 +1,6 @@
-//! File handles: which descriptor below an fsync(2) goes to.
+//! File handles: which backing descriptor an fsync(2) goes to.
 //!
-//! Users of one node share its descriptors below. But the kernel reports a writeback error once to each open file description: the
+//! Users of one node share its backing descriptors. But the kernel reports a writeback error once to each open file description: the
 //! first fsync(2) on a shared one would take it from all others. So each open to write has a description of its own; the first one
 //! uses the node's. Opens to read get one when they ask: it has every error that nobody was told of, as an open at that moment has.
 //!
@@ -16,7 +16,7 @@ use fuser::FileHandle;
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::below::{File, at};
+use crate::backing::{File, at};
 
 /// The node's own descriptor.
 pub(super) const OF_NODE: FileHandle = FileHandle(0);

@@ -1,4 +1,4 @@
-//! Each request of the kernel to calls on what is below.
+//! Each request of the kernel to calls on the backing directory.
 //!
 //! - [`Serve`]: decodes a request, calls a plain function of [`Fs`], encodes what it returned
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
@@ -13,11 +13,11 @@
 //! # Limits
 //! - FUSE sends one group of who asks. The kernel has checked permissions with all of them; where the others matter below, proc(5)
 //!   is asked for them ([`crate::rights`]).
-//! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the file system below (fuser 0.18 lacks them).
+//! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the backing file system (fuser 0.18 lacks them).
 
 mod again;
-mod caller;
 mod attributes;
+mod caller;
 mod directories;
 mod error;
 mod fetchers;
@@ -40,14 +40,14 @@ use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::below::{File, Stamp};
+use crate::backing::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes};
 use crate::passthrough::Passthrough;
 use crate::tier::{ReadContext, Seen, Tier};
 use handles::Handles;
 
-pub use caller::Caller;
 pub use attributes::{Change, Time, attr_of};
+pub use caller::Caller;
 pub use fetchers::Fetchers;
 pub use names::Kind;
 pub use removal::End;
@@ -60,9 +60,9 @@ pub struct Options {
     pub ttl: Duration,
     /// Descriptors that are kept of nodes that the kernel has forgotten.
     pub forgotten: usize,
-    /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read below at once.
+    /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read from the backing file at once.
     pub context: usize,
-    /// Nodes with a descriptor below, at most.
+    /// Nodes with a backing descriptor, at most.
     pub paths: usize,
     /// open(2) below asks the server for the file's attributes: NFS.
     pub opens_ask: bool,
@@ -78,11 +78,11 @@ impl Default for Options {
 /// What the mount asks of the kernel in FUSE_INIT. What an older kernel lacks may be left out, but for
 /// `FUSE_ATOMIC_O_TRUNC`, `FUSE_POSIX_ACL` with `FUSE_DONT_MASK`, and `FUSE_HAS_RESEND` where workers are to be outlived.
 ///
-/// - `DONT_MASK` and `POSIX_ACL`: a default ACL replaces the umask, which only the file system below can know.
+/// - `DONT_MASK` and `POSIX_ACL`: a default ACL replaces the umask, which only the backing file system can know.
 /// - `HANDLE_KILLPRIV_V2` (5.11): without it the kernel asks for `security.capability` before every write.
 /// - Not `AUTO_INVAL_DATA`: the mount's own writes change mtime, so it would drop the pages after each. A change of size
 ///   drops them in any case, other changes at the next open (close-to-open).
-/// - Not `WRITEBACK_CACHE`: a write is acknowledged when the file below has it.
+/// - Not `WRITEBACK_CACHE`: a write is acknowledged when the backing file has it.
 pub fn capabilities() -> InitFlags {
     InitFlags::FUSE_ASYNC_READ
         | InitFlags::FUSE_BIG_WRITES
@@ -184,7 +184,7 @@ impl Fs {
         }
     }
 
-    /// The nodes: to take over from a dead worker, and to know which one a file below is.
+    /// The nodes: to take over from a dead worker, and to know which one a backing file is.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
     }

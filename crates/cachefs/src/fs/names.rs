@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::attributes::halves;
 use super::{Caller, Found, Fs, again, attr_of, error};
-use crate::below::at;
+use crate::backing::at;
 
 /// What is to be made under a name.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat}
 use rustix::io::Errno;
 
 use super::{Caller, Fs, again, error};
-use crate::below::at;
+use crate::backing::at;
 use crate::node::{self, Node};
 
 /// A node that is about to lose a name.
@@ -119,8 +119,11 @@ impl Fs {
             return Err(Errno::IO.into());
         }
         let source = self.as_believed(caller, &dir, from)?;
-        let target =
-            if exchange { self.as_believed(caller, &to_dir, to)? } else { at::stat_at(&to_dir, to_name).ok() };
+        let target = if exchange {
+            self.as_believed(caller, &to_dir, to)?
+        } else {
+            at::stat_at(&to_dir, to_name).ok()
+        };
         let (moved, met) = (self.known(source.as_ref()), self.known(target.as_ref()));
         let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);
         let other = met.filter(|_| exchange);

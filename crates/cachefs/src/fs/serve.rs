@@ -46,7 +46,7 @@ fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
 }
 
 impl Serve {
-    /// Of this file system. A session that reads waits for the file below itself.
+    /// Of this file system. A session that reads waits for the backing file itself.
     pub fn new(fs: Arc<Fs>) -> Self {
         Self { reads: Reads::of(Arc::clone(&fs), None), fs }
     }

@@ -21,7 +21,7 @@ pub struct At {
 const MOST_COPIED: u64 = 64 << 20;
 
 impl Fs {
-    /// The file system below.
+    /// The backing file system.
     ///
     /// # Errors
     /// What fstatvfs(3) answers.

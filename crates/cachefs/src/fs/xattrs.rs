@@ -1,4 +1,4 @@
-//! Extended attributes, and with them POSIX ACLs: as the file system below has them.
+//! Extended attributes, and with them POSIX ACLs: as the backing file system has them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::{Caller, Fs, error};
-use crate::below::at;
+use crate::backing::at;
 use crate::rights;
 
 /// The largest value and the longest list (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
@@ -64,8 +64,9 @@ impl Fs {
     ) -> io::Result<()> {
         let path = self.path(number)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        let set =
-            change(caller, &path, (name, false), || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?));
+        let set = change(caller, &path, (name, false), || {
+            Ok(setxattr(at::link(path.as_fd()), name, value, flags)?)
+        });
         let is_set = || self.getxattr(caller, number, name, 0).is_ok_and(|v| v == value);
         if caller.again && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }

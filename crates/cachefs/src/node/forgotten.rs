@@ -1,6 +1,6 @@
 //! Descriptors of nodes that the kernel has forgotten, kept for when it asks again.
 //!
-//! Where memory is short the kernel forgets nodes within seconds, and, as soon as nobody has a file below open, its inode
+//! Where memory is short the kernel forgets nodes within seconds, and, as soon as nobody has a backing file open, its inode
 //! too: to open a file whose every block is held would mean to wait for the disk. A descriptor keeps the inode, and its name,
 //! in memory.
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Inode;
-use crate::below::File;
+use crate::backing::File;
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ fn base() -> Instant {
 pub struct Node {
     /// Its number.
     pub number: u64,
-    /// The inode below.
+    /// The backing inode.
     pub inode: Inode,
     /// Differs from that of the inode that had the number before.
     pub generation: u64,

@@ -1,6 +1,6 @@
 //! What tells inodes apart.
 
-/// An inode below.
+/// A backing inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inode {
     /// `st_dev`.

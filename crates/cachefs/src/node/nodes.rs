@@ -16,7 +16,7 @@ use super::forgotten::{Forgotten, mount_of};
 use super::hold::Writer;
 use super::paths::Paths;
 use super::{Access, Entry, Inode, Ledger, Node, Place, ROOT, Table};
-use crate::below::{File, Stamp, at};
+use crate::backing::{File, Stamp, at};
 
 /// No directory is deeper. Names of directories that were moved below may form a ring.
 const DEEPEST: usize = 1 << 16;
@@ -42,7 +42,7 @@ pub struct Footprint {
     pub tables: Bytes,
     /// Memory of what a next worker must know.
     pub ledger: Bytes,
-    /// Their open descriptors below, at most.
+    /// Their open backing descriptors, at most.
     pub descriptors: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which open files the kernel reads below itself (FUSE passthrough).
+//! Which open files the kernel reads itself (FUSE passthrough).
 //!
 //! - [`Passthrough`]: the admission policy's choice for each open, and what the kernel answers
 //! - [`opens`]: the opens of each node, and their backing ids; `slots`: what a new worker must know of that
@@ -51,7 +51,7 @@ impl Passthrough {
     fn refused(&self, e: &io::Error) {
         if matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOTTY | libc::ENOSYS)) {
             self.admission.no_passthrough(format!(
-                "cannot have the kernel read files below itself: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
+                "cannot have the kernel read backing files itself: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
             ));
         }
     }

@@ -1,8 +1,8 @@
-//! Which open files the kernel reads below itself (passthrough, Linux 6.9; Documentation/filesystems/fuse/fuse-passthrough.rst).
+//! Which open files the kernel reads itself (passthrough, Linux 6.9; Documentation/filesystems/fuse/fuse-passthrough.rst).
 //!
 //! The kernel has one mode for an inode while it is open: all its opens are cached, or all use passthrough with one backing id
 //! (fs/fuse/iomode.c); anything else is EIO. So the opens of each node are counted here, the first one chooses the way,
-//! the others follow, and the id is closed with the last release. The kernel opens the file below anew for each open, with the
+//! the others follow, and the id is closed with the last release. The kernel opens the backing file anew for each open, with the
 //! flags of that one: an id may be made from a descriptor that is for reading only.
 //!
 //! *A worker that dies* leaves its ids in the connection, and the files that are open by passthrough work on. The next worker gets
@@ -22,7 +22,7 @@ use fuser::{BackingId, ReplyCreate, ReplyOpen};
 use super::slots::Slots;
 use crate::rights;
 
-/// What registers a file below for the kernel: the reply to an open.
+/// What registers a backing file for the kernel: the reply to an open.
 pub trait Register {
     /// A registered file; closed when dropped.
     type Id: Keep;
@@ -30,7 +30,7 @@ pub trait Register {
     /// Registers; the id's number, which is not closed by itself.
     ///
     /// # Errors
-    /// EPERM: not root. ELOOP: the file system below is stacked too deep. ENOTTY: no passthrough in this kernel.
+    /// EPERM: not root. ELOOP: the backing file system is stacked too deep. ENOTTY: no passthrough in this kernel.
     fn register(&self, below: BorrowedFd<'_>) -> io::Result<u32>;
 
     /// The owner of a number, registered by this or an earlier worker on the same connection.

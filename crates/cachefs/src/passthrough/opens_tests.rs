@@ -97,8 +97,13 @@ fn a_refusal_is_told_and_the_open_is_cached() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
     reply.0.borrow_mut().refuses = true;
     let (file, told) = (tempfile::tempfile().unwrap(), RefCell::new(None));
-    let id =
-        opens.open(5, &reply, Some(file.as_fd()), || Way::Passthrough, |e| *told.borrow_mut() = Some(e.kind()));
+    let id = opens.open(
+        5,
+        &reply,
+        Some(file.as_fd()),
+        || Way::Passthrough,
+        |e| *told.borrow_mut() = Some(e.kind()),
+    );
     assert!(id.is_none());
     assert_eq!(*told.borrow(), Some(io::ErrorKind::PermissionDenied));
     reply.0.borrow_mut().refuses = false;
@@ -141,7 +146,11 @@ proptest! {
 fn an_open_without_a_file_below_is_cached_and_counted() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
     assert!(opens.open(5, &reply, None, || Way::Passthrough, |_| {}).is_none());
-    assert_eq!(open(&opens, 5, &reply, Way::Passthrough), None, "the node has its way until the last release");
+    assert_eq!(
+        open(&opens, 5, &reply, Way::Passthrough),
+        None,
+        "the node has its way until the last release"
+    );
     opens.release(5);
     assert_eq!(open(&opens, 5, &reply, Way::Passthrough), None, "one is open still");
     opens.release(5);

@@ -36,7 +36,7 @@ use rustix::thread::{
     set_thread_groups,
 };
 
-use crate::below::is_remote;
+use crate::backing::is_remote;
 
 pub use proof::Proof;
 pub use thread::{as_root, as_user, with_ids};
@@ -103,7 +103,7 @@ fn keep_only(kept: CapabilitySet) -> io::Result<()> {
 ///
 /// # Errors
 /// What `act` answers; EPERM if the rights cannot be taken.
-pub fn registering<T>(below: BorrowedFd<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let ids = if is_remote(below) { (0, 0) } else { NOBODY };
+pub fn registering<T>(backing: BorrowedFd<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let ids = if is_remote(backing) { (0, 0) } else { NOBODY };
     as_user(ids, CapabilitySet::SYS_ADMIN, act)
 }

@@ -72,7 +72,7 @@ mod tests {
         CapPrm:\t0000000000000000\nCapEff:\t0000000000000009\n";
 
     fn inode(uid: u32, gid: u32) -> Statx {
-        let mut statx = crate::below::at::stat(std::fs::File::open("/").unwrap()).unwrap();
+        let mut statx = crate::backing::at::stat(std::fs::File::open("/").unwrap()).unwrap();
         (statx.stx_uid, statx.stx_gid) = (uid, gid);
         statx
     }

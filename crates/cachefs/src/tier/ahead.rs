@@ -56,7 +56,7 @@ impl<'t> Reading<'t, '_> {
 
     fn is_short_file(&self) -> bool {
         let most = self.tier.at_once * self.store.block_size() as u64;
-        self.below.stamp().is_ok_and(|stamp| stamp.size <= most)
+        self.backing.stamp().is_ok_and(|stamp| stamp.size <= most)
     }
 
     /// Did somebody read the file up to here? Either below, or from what is held, if the request is one of many.
@@ -64,7 +64,7 @@ impl<'t> Reading<'t, '_> {
         let before = || {
             first.checked_sub(1).is_some_and(|block| self.tier.holds(self.store, Key::new(self.file, block)))
         };
-        self.below.goes_on_at(first * self.store.block_size() as u64) || (is_long && before())
+        self.backing.goes_on_at(first * self.store.block_size() as u64) || (is_long && before())
     }
 
     fn lead(&self, key: Key) -> Option<(Ticket, Lead<'t>)> {

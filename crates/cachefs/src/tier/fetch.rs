@@ -96,8 +96,8 @@ impl<'t> Reading<'t, '_> {
     fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
         let size = self.store.block_size();
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
-        let room = self.context.below.room((pieces.len() + more) * size)?;
-        self.tier.read_below(self.file, self.below, room, offset).ok()
+        let room = self.context.backing.room((pieces.len() + more) * size)?;
+        self.tier.read_backing(self.file, self.backing, room, offset).ok()
     }
 
     /// Reads neighbouring pieces directly into the reply.
@@ -115,10 +115,10 @@ impl<'t> Reading<'t, '_> {
     /// Fills a piece in from its block, which lies so in what was read, and takes the block in. Lands the flight last: who
     /// waited looks then.
     fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
-        let ReadContext { reply, below, pieces, spare, scratch, .. } = &mut *self.context;
+        let ReadContext { reply, backing, pieces, spare, scratch, .. } = &mut *self.context;
         let piece = &mut pieces[index];
         let Found::Missing(ticket) = piece.found else { return };
-        let block = below.bytes(block.end).get(block).unwrap_or_default();
+        let block = backing.bytes(block.end).get(block).unwrap_or_default();
         piece.copy(block, reply.bytes_mut(self.len));
         piece.found = Found::Bytes(piece.bytes_of(block.len()));
         if !block.is_empty() {
@@ -136,8 +136,8 @@ impl<'t> Reading<'t, '_> {
 impl Reading<'_, '_> {
     /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is compressed.
     fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
-        let ReadContext { below, spare, scratch, .. } = &mut *self.context;
-        let block = below.bytes(block.end).get(block).unwrap_or_default();
+        let ReadContext { backing, spare, scratch, .. } = &mut *self.context;
+        let block = backing.bytes(block.end).get(block).unwrap_or_default();
         if !block.is_empty() {
             self.tier.admit(self.store, scratch.as_mut(), ticket, block);
             self.tier.keep(ticket, block, spare);

@@ -7,13 +7,13 @@ use eke_cache_store::FileId;
 
 /// Asked and told on the way of each read: cheap, and without waiting.
 pub trait Judge: Send + Sync {
-    /// Shall a run of blocks of this file, read from below from `block` on, be taken into the store? What is held is served all
+    /// Shall a run of blocks of this file, read from the backing file from `block` on, be taken into the store? What is held is served all
     /// the same.
     fn admit(&self, file: FileId, block: u64) -> bool;
 
-    /// So many bytes were read from below at once. `took` is the reader's time, without what it waited for a processor, divided
+    /// So many bytes were read from the backing file at once. `took` is the reader's time, without what it waited for a processor, divided
     /// by how many read at once: what the disk took for it.
-    fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
+    fn note_backing_read(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
     }
 
@@ -44,8 +44,8 @@ impl Judge for Admission {
         self.admit(file.hash(), block)
     }
 
-    fn note_below(&self, file: FileId, bytes: usize, took: Duration) {
-        self.note_below(file.hash(), bytes, took);
+    fn note_backing_read(&self, file: FileId, bytes: usize, took: Duration) {
+        self.note_backing_read(file.hash(), bytes, took);
     }
 
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {

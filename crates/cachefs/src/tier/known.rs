@@ -13,7 +13,7 @@ use std::io;
 use eke_cache_store::FileId;
 
 use super::Seen;
-use crate::below::Stamp;
+use crate::backing::Stamp;
 use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 

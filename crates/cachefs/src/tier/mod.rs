@@ -1,7 +1,7 @@
-//! Blocks of files: from the store if it has them, from below if not; and what a change makes of them.
+//! Blocks of files: from the store if it has them, from the backing file if not; and what a change makes of them.
 //!
 //! # Layout
-//! - `read`, `fetch`, `run`, `ahead`: a read, as `piece`s of blocks; what is missing is read below once (`flight`)
+//! - `read`, `fetch`, `run`, `ahead`: a read, as `piece`s of blocks; what is missing is read from the backing file once (`flight`)
 //! - [`ready`]: must a read wait? The blocks that it found
 //! - `recent`: a few blocks as they are
 //! - `names`, `known`: files' identities, and what they were when they were last seen
@@ -13,7 +13,7 @@
 //! - What is held of a file is what it was at a stamp from which every later change shows; where that cannot be had, the file counts
 //!   as changed at its next open.
 //! - A block that ends before what is asked for is served only if the file ends there now.
-//! - No error comes from here: only from the file below, for bytes that were asked for.
+//! - No error comes from here: only from the backing file, for bytes that were asked for.
 
 pub mod clock;
 pub mod judge;
@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
 
-use crate::below::{File, Stamp};
+use crate::backing::{File, Stamp};
 use buffer::Buffer;
 use clock::{Began, Clock, SystemClock};
 use flight::{Flights, Wait};
@@ -59,10 +59,10 @@ pub use report::Report;
 #[derive(Default)]
 pub struct ReadContext {
     reply: Buffer,
-    /// What was read below.
-    below: Buffer,
+    /// What was read from the backing file.
+    backing: Buffer,
     spare: Spare,
-    /// `None`: there was no memory for it; then all is read below.
+    /// `None`: there was no memory for it; then all is read from the backing file.
     scratch: Option<Scratch>,
     pieces: Vec<Piece>,
     waits: Vec<(usize, Wait)>,
@@ -99,7 +99,7 @@ pub struct Options {
     pub judge: Arc<dyn Judge>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Changes of a file less than this apart may have the same time in its inode: [`crate::below::tick`] knows.
+    /// Changes of a file less than this apart may have the same time in its inode: [`crate::backing::tick`] knows.
     pub tick: Duration,
     /// Blocks that are kept as they are.
     pub recent_blocks: usize,
@@ -211,16 +211,16 @@ impl Tier {
     /// Reads; less than asked for only at the end of the file.
     ///
     /// # Errors
-    /// What the file below answers; `ENOMEM` if there is no memory for the reply itself.
+    /// What the backing file answers; `ENOMEM` if there is no memory for the reply itself.
     pub fn read<'h>(
         &self,
         context: &'h mut ReadContext,
         file: FileId,
-        below: &File,
+        backing: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
-        self.read_prepared(context, Prepared { file, blocks: Vec::new() }, below, offset, len)
+        self.read_prepared(context, Prepared { file, blocks: Vec::new() }, backing, offset, len)
     }
 
     /// The same, with blocks that [`Tier::prepare`] found for this read: they are not looked up again.
@@ -231,15 +231,15 @@ impl Tier {
         &self,
         context: &'h mut ReadContext,
         prepared: Prepared<'_>,
-        below: &File,
+        backing: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<&'h [u8]> {
         context.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
         let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NOBODY) {
-            Some(store) => Reading { tier: self, store, context, file, below, offset, len }.run(blocks)?,
-            None => self.read_uncached(context, file, below, offset, len)?,
+            Some(store) => Reading { tier: self, store, context, file, backing, offset, len }.run(blocks)?,
+            None => self.read_uncached(context, file, backing, offset, len)?,
         };
         Ok(context.reply.bytes(read))
     }
@@ -248,40 +248,40 @@ impl Tier {
         &self,
         context: &mut ReadContext,
         file: FileId,
-        below: &File,
+        backing: &File,
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        self.read_below(file, below, context.reply.bytes_mut(len), offset)
+        self.read_backing(file, backing, context.reply.bytes_mut(len), offset)
     }
 
-    /// Writes to the file below, then drops what is held of that part of it. Returns how much was written.
+    /// Writes to the backing file, then drops what is held of that part of it. Returns how much was written.
     ///
     /// # Errors
-    /// What the file below answers.
+    /// What the backing file answers.
     pub fn write(
         &self,
         _hands: &mut ReadContext,
         file: FileId,
-        below: &File,
+        backing: &File,
         place: Place,
         data: &[u8],
     ) -> io::Result<usize> {
         let written = match place {
             Place::At(offset) => {
                 let bytes = offset..offset.saturating_add(data.len() as u64);
-                self.around(file, below, || below.write_at(data, offset), |_| bytes)
+                self.around(file, backing, || backing.write_at(data, offset), |_| bytes)
             }
             Place::End => {
-                let before = below.stamp()?.size;
-                self.around(file, below, || below.append(data), |done| appended(below, before, done))
+                let before = backing.stamp()?.size;
+                self.around(file, backing, || backing.append(data), |done| appended(backing, before, done))
             }
         }?;
         self.counters.bytes_written.add(written);
         Ok(written)
     }
 
-    /// Does `change` to the file below (truncation, fallocate, a copy inside the kernel), with what is held of the file
+    /// Does `change` to the backing file (truncation, fallocate, a copy inside the kernel), with what is held of the file
     /// from byte `from` on dropped around it, and its stamp taken anew. `u64::MAX`: the content stays (its mode, owner,
     /// times, names).
     ///
@@ -291,27 +291,27 @@ impl Tier {
         &self,
         file: FileId,
         from: u64,
-        below: &File,
+        backing: &File,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        self.around(file, below, change, |_| from..u64::MAX)
+        self.around(file, backing, change, |_| from..u64::MAX)
     }
 
     /// Does `change` to those bytes of the file that `changed` says then; also what failed may have changed some.
     fn around<T>(
         &self,
         file: FileId,
-        below: &File,
+        backing: &File,
         change: impl FnOnce() -> io::Result<T>,
         changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
     ) -> io::Result<T> {
-        let begun = self.known.begin(file, || below.fresh_stamp());
+        let begun = self.known.begin(file, || backing.fresh_stamp());
         if begun.foreign {
             self.drop_file(file);
         }
         let done = change();
         self.drop_bytes(file, changed(&done));
-        self.known.end(file, begun, || below.stamp(), || self.clock.wall_ns());
+        self.known.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
         done
     }
 
@@ -377,22 +377,22 @@ impl Tier {
         self.judge.note_hit(file, bytes, took);
     }
 
-    /// Reads below, and notes what that took.
-    fn read_below(&self, file: FileId, below: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        if !below.settle(offset, out.len()) {
+    /// Reads the backing file, and notes what that took.
+    fn read_backing(&self, file: FileId, backing: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        if !backing.settle(offset, out.len()) {
             self.known.doubt(file);
         }
         let (began, at_once) = (Began::now(&*self.clock), self.reading.begin());
-        let read = below.read_at(out, offset)?;
+        let read = backing.read_at(out, offset)?;
         let took = began.took(&*self.clock);
         // The kernel moves mtime a moment before it calls the page dirty.
-        if below.has_dirty(offset, read.max(1)) == Some(true) {
+        if backing.has_dirty(offset, read.max(1)) == Some(true) {
             self.known.doubt(file);
         }
-        self.counters.note_below(read, took);
+        self.counters.note_backing_read(read, took);
         // A disk that serves several at once, or one after the other, takes that part of the time for each.
         if read > 0 {
-            self.judge.note_below(file, read, took / at_once.count);
+            self.judge.note_backing_read(file, read, took / at_once.count);
         }
         Ok(read)
     }
@@ -404,7 +404,7 @@ impl Tier {
     }
 }
 
-/// How many read below just now.
+/// How many read from the backing file just now.
 #[derive(Debug, Default)]
 struct AtOnce(AtomicU32);
 
@@ -428,7 +428,7 @@ impl Drop for OneOf<'_> {
 }
 
 /// Which bytes of the file an append has changed: all of them, if the file was cut meanwhile.
-fn appended(below: &File, before: u64, done: &io::Result<usize>) -> Range<u64> {
+fn appended(backing: &File, before: u64, done: &io::Result<usize>) -> Range<u64> {
     let least = before + done.as_ref().map_or(0, |&written| written as u64);
-    below.stamp().ok().filter(|now| now.size >= least).map_or(0..u64::MAX, |now| before..now.size)
+    backing.stamp().ok().filter(|now| now.size >= least).map_or(0..u64::MAX, |now| before..now.size)
 }

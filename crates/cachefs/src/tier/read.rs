@@ -9,7 +9,7 @@ use super::flight::Wait;
 use super::piece::{Found, Piece, cut};
 use super::ready::{Block, Bytes};
 use super::{ReadContext, Tier};
-use crate::below::File;
+use crate::backing::File;
 
 /// One read under way.
 pub(super) struct Reading<'t, 'h> {
@@ -17,7 +17,7 @@ pub(super) struct Reading<'t, 'h> {
     pub store: &'t Store,
     pub context: &'h mut ReadContext,
     pub file: FileId,
-    pub below: &'h File,
+    pub backing: &'h File,
     pub offset: u64,
     pub len: usize,
 }
@@ -48,7 +48,7 @@ impl Reading<'_, '_> {
     pub fn read_direct(&mut self, reply: Range<usize>) -> io::Result<usize> {
         let offset = self.offset + reply.start as u64;
         let out = &mut self.context.reply.bytes_mut(self.len)[reply];
-        self.tier.read_below(self.file, self.below, out, offset)
+        self.tier.read_backing(self.file, self.backing, out, offset)
     }
 
     /// Waits for another's read, then looks again; what is not there then is read alone.
@@ -94,7 +94,7 @@ impl Reading<'_, '_> {
     /// May a held block of `len` bytes be served? One that ends before what is asked for does only if the file ends there.
     fn is_whole(&self, piece: &Piece, len: usize) -> bool {
         let end = (piece.block * self.store.block_size() as u64).saturating_add(len as u64);
-        piece.within.end <= len || self.below.stamp().is_ok_and(|stamp| stamp.size == end)
+        piece.within.end <= len || self.backing.stamp().is_ok_and(|stamp| stamp.size == end)
     }
 
     /// From a recent block; its length.

@@ -1,4 +1,4 @@
-//! Must a read wait for the file below? For threads that must not. What is found on the way is kept for the read itself.
+//! Must a read wait for the backing file? For threads that must not. What is found on the way is kept for the read itself.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub enum Readiness<'t> {
     Resident(Prepared<'t>),
     /// Somebody reads this block of it, and nothing else is missing.
     Flying(Key),
-    /// It has to be read below.
+    /// It has to be read from the backing file.
     Missing,
 }
 

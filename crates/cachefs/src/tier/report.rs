@@ -21,31 +21,31 @@ pub struct Report {
     pub hits: u64,
     /// Blocks asked for that came from the few that are kept as they are.
     pub recent_hits: u64,
-    /// Blocks asked for that were read below.
+    /// Blocks asked for that were read from the backing file.
     pub misses: u64,
     /// Times that somebody waited for a block that another was reading already.
     pub waits: u64,
     /// Bytes in replies that came from memory.
     pub bytes_from_store: u64,
-    /// Bytes read below.
-    pub bytes_from_below: u64,
+    /// Bytes read from the backing file.
+    pub bytes_from_backing: u64,
     /// Bytes written below.
     pub bytes_written: u64,
     /// Blocks that were read and not taken in: the queue was full, or there was no room.
     pub not_admitted: u64,
-    /// Blocks that were read and not tried: their files are not worth it.
+    /// Blocks that were read and not tried: the policy declines their files.
     pub declined: u64,
     /// Files that were found changed by others, or were new, at an open or a write.
     pub changed: u64,
     /// Microseconds to decompress 64 KiB, running average; 0 before the first.
     pub hit_us: f64,
     /// Microseconds to read 64 KiB below, running averages for reads of up to 64, 128, 256 KiB, and longer.
-    pub below_us: [f64; 4],
+    pub backing_us: [f64; 4],
     /// Microseconds to compress 64 KiB, running average; by readers (sync) and by workers (async).
     pub compress_us: f64,
 }
 
-/// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in `worth`: what a short read takes is
+/// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in the admission policy: what a short read takes is
 /// the disk's seek, which a longer one has only once. Updates may overtake each other: a lost one is one of many.
 #[derive(Debug, Default)]
 pub(super) struct Average(AtomicU64);
@@ -88,20 +88,20 @@ pub(super) struct Counters {
     pub misses: Count,
     pub waits: Count,
     pub bytes_from_store: Count,
-    pub bytes_from_below: Count,
+    pub bytes_from_backing: Count,
     pub bytes_written: Count,
     pub not_admitted: Count,
     pub declined: Count,
     pub changed: Count,
     pub hit: Average,
-    pub below: [Average; 4],
+    pub backing: [Average; 4],
     pub compress: Average,
 }
 
 impl Counters {
-    pub fn note_below(&self, bytes: usize, took: Duration) {
-        self.bytes_from_below.add(bytes);
-        self.below[class(bytes)].note(bytes, took);
+    pub fn note_backing_read(&self, bytes: usize, took: Duration) {
+        self.bytes_from_backing.add(bytes);
+        self.backing[class(bytes)].note(bytes, took);
     }
 
     pub fn note_admitted(&self, admitted: Admitted) {
@@ -117,13 +117,13 @@ impl Counters {
             misses: self.misses.get(),
             waits: self.waits.get(),
             bytes_from_store: self.bytes_from_store.get(),
-            bytes_from_below: self.bytes_from_below.get(),
+            bytes_from_backing: self.bytes_from_backing.get(),
             bytes_written: self.bytes_written.get(),
             not_admitted: self.not_admitted.get(),
             declined: self.declined.get(),
             changed: self.changed.get(),
             hit_us: self.hit.us(),
-            below_us: self.below.each_ref().map(Average::us),
+            backing_us: self.backing.each_ref().map(Average::us),
             compress_us: self.compress.us(),
         }
     }

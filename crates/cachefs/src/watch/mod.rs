@@ -1,10 +1,10 @@
-//! Changes made below by others, told by the kernel (fanotify(7)): what makes a change of an *open* file prompt.
+//! Changes made in the backing directory by others, told by the kernel (fanotify(7)): what makes a change of an *open* file prompt.
 //!
 //! ```text
-//! the file system below ──events──> group ──bytes──> events (pure) ──> round: each file once ──> Told
+//! the backing file system ──events──> group ──bytes──> events (pure) ──> round: each file once ──> Told
 //! ```
 //!
-//! The whole file system of the directory below is marked, since a mark for each open file would cost every open two
+//! The whole file system of the backing directory is marked, since a mark for each open file would cost every open two
 //! system calls. inotify does not say who made a change; fanotify does, so that this process's own writes are left out.
 //! What another worker wrote before this one came to be, or what nobody watched, is one [`Told::Everything`] at the start.
 //!
@@ -47,7 +47,7 @@ pub enum Told {
     Everything,
 }
 
-/// How changes below become known; for `status`.
+/// How changes in the backing directory become known; for `status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// At each open, and of open files within some 10 ms.

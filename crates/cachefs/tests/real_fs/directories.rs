@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use super::mounted::{Mounted, each};
 
 fn fill(m: &Mounted, names: std::ops::Range<u32>) {
-    fs::create_dir(m.below("dir")).unwrap();
-    names.for_each(|n| drop(fs::File::create(m.below(&format!("dir/{n}"))).unwrap()));
+    fs::create_dir(m.backing("dir")).unwrap();
+    names.for_each(|n| drop(fs::File::create(m.backing(&format!("dir/{n}"))).unwrap()));
 }
 
 fn number(entry: std::io::Result<fs::DirEntry>) -> u32 {
@@ -51,7 +51,7 @@ fn entries_have_the_numbers_below() {
         for entry in fs::read_dir(m.at("dir")).unwrap() {
             let entry = entry.unwrap();
             let name = format!("dir/{}", entry.file_name().to_str().unwrap());
-            let ino = fs::metadata(m.below(&name)).unwrap().ino();
+            let ino = fs::metadata(m.backing(&name)).unwrap().ino();
             assert_eq!(
                 (entry.metadata().unwrap().ino(), fs::metadata(m.at(&name)).unwrap().ino()),
                 (ino, ino)

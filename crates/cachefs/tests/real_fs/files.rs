@@ -22,12 +22,12 @@ fn data_is_below_when_it_was_written() {
         let data: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
         let file = update().create_new(true).open(m.at("file")).unwrap();
         file.write_all_at(&data, 0).unwrap();
-        assert!(fs::read(m.below("file")).unwrap() == data);
+        assert!(fs::read(m.backing("file")).unwrap() == data);
         file.write_all_at(b"changed", 1_000_001).unwrap();
         let mut read = vec![0; data.len()];
         File::open(m.at("file")).unwrap().read_exact(&mut read).unwrap();
         assert_eq!(&read[1_000_001..1_000_008], b"changed");
-        assert!(read == fs::read(m.below("file")).unwrap());
+        assert!(read == fs::read(m.backing("file")).unwrap());
         file.sync_all().unwrap();
         file.sync_data().unwrap();
     });
@@ -39,19 +39,19 @@ fn flags_of_open_mean_what_they_say() {
         fs::write(m.at("file"), "0123456789").unwrap();
         let mut appender = OpenOptions::new().append(true).open(m.at("file")).unwrap();
         // Somebody else appends below; what is appended here comes after it.
-        fs::write(m.below("file"), "0123456789below").unwrap();
+        fs::write(m.backing("file"), "0123456789below").unwrap();
         appender.write_all(b"end").unwrap();
-        assert_eq!(fs::read(m.below("file")).unwrap(), b"0123456789belowend");
+        assert_eq!(fs::read(m.backing("file")).unwrap(), b"0123456789belowend");
         drop(appender);
         assert_eq!(fs::read(m.at("file")).unwrap(), b"0123456789belowend");
         File::create(m.at("file")).unwrap();
-        assert_eq!(fs::metadata(m.below("file")).unwrap().size(), 0);
+        assert_eq!(fs::metadata(m.backing("file")).unwrap().size(), 0);
         let exclusive = update().create_new(true).open(m.at("file")).unwrap_err();
         assert_eq!(exclusive.raw_os_error(), Some(libc::EEXIST));
         let mut write_only =
             OpenOptions::new().write(true).create_new(true).mode(0o200).open(m.at("secret")).unwrap();
         write_only.write_all(b"x").unwrap();
-        assert_eq!(fs::metadata(m.below("secret")).unwrap().size(), 1);
+        assert_eq!(fs::metadata(m.backing("secret")).unwrap().size(), 1);
     });
 }
 
@@ -91,7 +91,7 @@ fn memory_that_is_mapped_is_the_file() {
         match mapped {
             Ok(status) => {
                 assert!(status.success());
-                assert_eq!(fs::read(m.below("file")).unwrap()[4999..5002], *b"aBa");
+                assert_eq!(fs::read(m.backing("file")).unwrap()[4999..5002], *b"aBa");
             }
             Err(e) => eke_testkit::real::skip("mapped", &format!("no python3: {e}")),
         }
@@ -110,7 +110,7 @@ fn holes_stay_holes_in_a_file_of_a_tebibyte() {
         let mut end = [1; 100];
         file.read_exact_at(&mut end, size - 100).unwrap();
         assert_eq!(end, [0; 100]);
-        let found = fs::metadata(m.below("sparse")).unwrap();
+        let found = fs::metadata(m.backing("sparse")).unwrap();
         assert_eq!(found.size(), size);
         assert!(found.blocks() < 1000, "{} blocks", found.blocks());
     });
@@ -121,7 +121,7 @@ fn room_is_made_and_data_copied_below() {
     each("room", |m| {
         let file = update().create_new(true).open(m.at("file")).unwrap();
         fallocate(&file, FallocateFlags::empty(), 0, 1 << 20).unwrap();
-        assert!(fs::metadata(m.below("file")).unwrap().blocks() >= 2048);
+        assert!(fs::metadata(m.backing("file")).unwrap().blocks() >= 2048);
         file.write_all_at(&[7; 8192], 0).unwrap();
         let mut byte = [0; 1];
         file.read_exact_at(&mut byte, 4096).unwrap();
@@ -144,6 +144,6 @@ fn the_space_is_that_of_the_file_system_below() {
             let s = rustix::fs::statvfs(path).unwrap();
             (s.f_blocks, s.f_files, s.f_bsize, s.f_frsize, s.f_namemax)
         };
-        assert_eq!(space(m.at("")), space(m.below("")));
+        assert_eq!(space(m.at("")), space(m.backing("")));
     });
 }

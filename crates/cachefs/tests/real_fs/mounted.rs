@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub struct Mounted {
     session: Option<BackgroundSession>,
     place: TempDir,
-    below: TempDir,
+    backing: TempDir,
     admission: Arc<Admission>,
 }
 
@@ -32,12 +32,12 @@ pub fn is_root() -> bool {
 impl Mounted {
     /// Over a new directory in this one.
     pub fn new(on: &Path, ttl: Duration, passthrough: PassthroughMode) -> Self {
-        let (below, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
-        for dir in [&below, &place] {
+        let (backing, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
+        for dir in [&backing, &place] {
             std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         }
         let root =
-            open(below.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            open(backing.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
         let admission = Arc::new(Admission::new(passthrough));
         let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
@@ -56,7 +56,7 @@ impl Mounted {
         config.n_threads = Some(2);
         let session =
             Session::new(Serve::new(Arc::new(fs)), place.path(), &config).and_then(Session::spawn).unwrap();
-        Self { session: Some(session), place, below, admission }
+        Self { session: Some(session), place, backing, admission }
     }
 
     /// As the users of the mount see it.
@@ -70,8 +70,8 @@ impl Mounted {
     }
 
     /// As it is below.
-    pub fn below(&self, name: &str) -> PathBuf {
-        self.below.path().join(name)
+    pub fn backing(&self, name: &str) -> PathBuf {
+        self.backing.path().join(name)
     }
 }
 

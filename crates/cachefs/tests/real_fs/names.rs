@@ -23,7 +23,7 @@ fn stat(path: &Path) -> (Vec<u64>, Vec<i64>) {
 }
 
 fn same(mount: &Mounted, name: &str) {
-    assert_eq!(stat(&mount.at(name)), stat(&mount.below(name)), "{name}");
+    assert_eq!(stat(&mount.at(name)), stat(&mount.backing(name)), "{name}");
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn what_is_made_is_below_with_the_same_number_and_attributes() {
             same(m, name);
         }
         assert_eq!(fs::read_link(m.at("link")).unwrap(), Path::new("dir/file"));
-        assert_eq!(fs::metadata(m.below("second")).unwrap().nlink(), 2);
-        assert!(fs::metadata(m.below("pipe")).unwrap().file_type().is_fifo());
+        assert_eq!(fs::metadata(m.backing("second")).unwrap().nlink(), 2);
+        assert!(fs::metadata(m.backing("pipe")).unwrap().file_type().is_fifo());
     });
 }
 
@@ -72,10 +72,10 @@ fn names_are_moved_exchanged_and_replaced() {
         assert_eq!(fs::read(m.at("moved/deep/b")).unwrap(), b"b");
         rename("a", "moved/deep/b", RenameFlags::EXCHANGE).unwrap();
         assert_eq!(fs::read(m.at("a")).unwrap(), b"b");
-        assert_eq!(fs::read(m.below("moved/deep/b")).unwrap(), b"a");
+        assert_eq!(fs::read(m.backing("moved/deep/b")).unwrap(), b"a");
         rename("a", "moved/deep/b", RenameFlags::empty()).unwrap();
         assert_eq!(fs::read(m.at("moved/deep/b")).unwrap(), b"b");
-        assert!(!m.below("a").exists());
+        assert!(!m.backing("a").exists());
     });
 }
 
@@ -84,7 +84,7 @@ fn names_are_any_bytes() {
     each("bytes", |m| {
         let name = OsStr::from_bytes(b"\xff\x01 \n\\ \xc3(");
         fs::write(m.at("").join(name), "x").unwrap();
-        assert_eq!(fs::read(m.below("").join(name)).unwrap(), b"x");
+        assert_eq!(fs::read(m.backing("").join(name)).unwrap(), b"x");
         let listed: Vec<_> = fs::read_dir(m.at("")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(listed, [name]);
     });
@@ -102,7 +102,7 @@ fn attributes_are_changed_below() {
         for name in ["file", "link"] {
             let times = Timestamps { last_access: keep, last_modification: old };
             utimensat(CWD, m.at(name), &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
-            let found = fs::symlink_metadata(m.below(name)).unwrap();
+            let found = fs::symlink_metadata(m.backing(name)).unwrap();
             assert_eq!((found.mtime(), found.mtime_nsec()), (-2, 500_000_000), "{name}");
             same(m, name);
         }
@@ -114,7 +114,7 @@ fn attributes_are_changed_below() {
             AtFlags::empty(),
         )
         .unwrap();
-        assert!(fs::metadata(m.below("file")).unwrap().mtime() > 1_000_000_000);
+        assert!(fs::metadata(m.backing("file")).unwrap().mtime() > 1_000_000_000);
         OpenOptions::new().write(true).open(m.at("file")).unwrap().set_len(4).unwrap();
         assert_eq!(fs::read(m.at("file")).unwrap(), b"0123");
         same(m, "file");
@@ -126,17 +126,17 @@ fn changes_made_below_are_seen_at_the_next_open() {
     each_for("below", Duration::ZERO, |m| {
         fs::write(m.at("file"), "one").unwrap();
         assert_eq!(fs::read(m.at("file")).unwrap(), b"one");
-        fs::write(m.below("file"), "two").unwrap();
+        fs::write(m.backing("file"), "two").unwrap();
         assert_eq!(fs::read(m.at("file")).unwrap(), b"two");
         // Another inode under the name, which may get the same number.
         for round in 0..20 {
             let text = format!("round {round}");
-            fs::remove_file(m.below("file")).unwrap();
-            fs::write(m.below("file"), &text).unwrap();
+            fs::remove_file(m.backing("file")).unwrap();
+            fs::write(m.backing("file"), &text).unwrap();
             assert_eq!(fs::read_to_string(m.at("file")).unwrap(), text);
         }
         fs::create_dir(m.at("dir")).unwrap();
-        fs::rename(m.below("dir"), m.below("other")).unwrap();
+        fs::rename(m.backing("dir"), m.backing("other")).unwrap();
         fs::write(m.at("other/x"), "x").unwrap();
         assert!(!m.at("dir").exists());
     });
@@ -149,7 +149,7 @@ fn extended_attributes_are_those_below() {
         fs::write(&path, "").unwrap();
         setxattr(&path, "user.a", b"value", XattrFlags::CREATE).unwrap();
         assert_eq!(setxattr(&path, "user.a", b"other", XattrFlags::CREATE), Err(Errno::EXIST));
-        assert_eq!(getxattr(m.below("file"), "user.a", &mut value[..]), Ok(5));
+        assert_eq!(getxattr(m.backing("file"), "user.a", &mut value[..]), Ok(5));
         assert_eq!(getxattr(&path, "user.a", &mut value[..2]), Err(Errno::RANGE));
         assert_eq!(getxattr(&path, "user.b", &mut value[..]), Err(Errno::NODATA));
         let listed = listxattr(&path, &mut value[..]).unwrap();

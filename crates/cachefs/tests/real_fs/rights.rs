@@ -82,12 +82,12 @@ fn a_file_that_comes_between_lookup_and_create_is_opened_with_its_own_permission
         return skip(NAME, "not root");
     }
     each_for(NAME, Duration::from_secs(1), |m| {
-        fs::set_permissions(m.below(""), Permissions::from_mode(0o777)).unwrap();
-        fs::create_dir(m.below("roots")).unwrap();
-        let (stop, name, path) = (AtomicBool::new(false), m.below("name"), m.at("name"));
+        fs::set_permissions(m.backing(""), Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(m.backing("roots")).unwrap();
+        let (stop, name, path) = (AtomicBool::new(false), m.backing("name"), m.at("name"));
         let (mut opened, mut refused, mut stale) = (0, 0, 0);
         std::thread::scope(|scope| {
-            scope.spawn(|| flap(&m.below("roots"), &name, &stop));
+            scope.spawn(|| flap(&m.backing("roots"), &name, &stop));
             let open = || {
                 for round in 0..3000 {
                     let (cut, new) = (round % 3 == 1, round % 5 == 4);
@@ -116,9 +116,9 @@ fn a_file_that_comes_between_lookup_and_create_is_opened_with_its_own_permission
 
 /// Nobody has looked at a file of that one's in a sticky directory, and then root has put another under its name below.
 fn replaced(m: &Mounted, spool: &str, directory: bool) -> PathBuf {
-    fs::create_dir(m.below(spool)).unwrap();
-    fs::set_permissions(m.below(spool), Permissions::from_mode(0o1777)).unwrap();
-    let (name, roots) = (m.below(spool).join("name"), m.below(&format!("{spool}-roots")));
+    fs::create_dir(m.backing(spool)).unwrap();
+    fs::set_permissions(m.backing(spool), Permissions::from_mode(0o1777)).unwrap();
+    let (name, roots) = (m.backing(spool).join("name"), m.backing(&format!("{spool}-roots")));
     for (path, owner) in [(&name, NOBODY), (&roots, 0)] {
         if directory {
             fs::create_dir(path).unwrap();
@@ -226,7 +226,7 @@ fn a_user_uses_other_groups_as_without_the_mount() {
         return skip(NAME, "not root");
     }
     each_for(NAME, Duration::from_secs(1), |m| {
-        for path in [m.at("file"), m.below("beside")] {
+        for path in [m.at("file"), m.backing("beside")] {
             put(&path, "text", NOBODY, 0o644);
             as_nobody(|| {
                 chown(&path, None, Some(GROUP)).unwrap();
@@ -290,18 +290,18 @@ fn a_containers_root_owns_the_files_of_the_containers_users_alone() {
     each_for(NAME, LONG, |m| {
         let container = Container::new();
         for dir in ["on", "beside"] {
-            fs::create_dir(m.below(dir)).unwrap();
-            fs::create_dir(m.below(dir).join("to")).unwrap();
-            for part in [m.below(dir), m.below(dir).join("to")] {
+            fs::create_dir(m.backing(dir)).unwrap();
+            fs::create_dir(m.backing(dir).join("to")).unwrap();
+            for part in [m.backing(dir), m.backing(dir).join("to")] {
                 fs::set_permissions(part, Permissions::from_mode(0o1777)).unwrap();
             }
             for (name, owner) in [("its", 100_005), ("roots", 0), ("nobodys", NOBODY)] {
-                let path = m.below(dir).join(name);
+                let path = m.backing(dir).join(name);
                 put(&path, "text", owner, 0o666);
                 File::open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
             }
         }
-        let said = [m.at("on"), m.below("beside")].map(|dir| container.says(&dir, SCRIPT));
+        let said = [m.at("on"), m.backing("beside")].map(|dir| container.says(&dir, SCRIPT));
         assert_eq!(said[0], said[1]);
         assert!(said[0].contains("its mv -t to 0") && said[0].contains("roots chmod 4711 1"), "{}", said[0]);
     });
@@ -325,7 +325,7 @@ fn a_write_to_a_set_user_id_program_leaves_nobody_its_owners_rights() {
     }
     each_way(&std::env::temp_dir(), NAME, |m, way| {
         for bits in [0o4777, 0o2777, 0o6777] {
-            let (program, path) = (m.below("program"), m.at("program"));
+            let (program, path) = (m.backing("program"), m.at("program"));
             fs::copy("/usr/bin/id", &program).unwrap();
             chown(&program, Some(0), Some(0)).unwrap();
             fs::set_permissions(&program, Permissions::from_mode(bits)).unwrap();
@@ -379,8 +379,8 @@ fn users_attributes_are_those_that_they_have_without_the_mount() {
     ];
     each_for(NAME, LONG, |m| {
         for owner in [NOBODY, 0] {
-            let (path, beside) = (m.at("file"), m.below("beside"));
-            for file in [&m.below("file"), &beside] {
+            let (path, beside) = (m.at("file"), m.backing("beside"));
+            for file in [&m.backing("file"), &beside] {
                 put(file, "", owner, 0o666);
                 setxattr(file, "trusted.roots", b"hidden", XattrFlags::empty()).unwrap();
                 setxattr(file, "user.roots", b"seen", XattrFlags::empty()).unwrap();

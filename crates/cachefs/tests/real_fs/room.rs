@@ -1,4 +1,4 @@
-//! Room on the disk below: what users get of it is what they get without the mount.
+//! Room on the backing disk: what users get of it is what they get without the mount.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -78,9 +78,9 @@ fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
     let reserved = Reserved::new(&[], "loop").unwrap();
     each_way(&reserved.disk(), NAME, |m, way| {
         for (name, owner) in [("filler", NOBODY), ("file", NOBODY), ("roots", 0)] {
-            put(&m.below(name), "", owner, 0o644);
+            put(&m.backing(name), "", owner, 0o644);
         }
-        as_nobody(|| fill(&m.below("filler")));
+        as_nobody(|| fill(&m.backing("filler")));
         as_nobody(|| {
             let mut file = OpenOptions::new().write(true).open(m.at("file")).unwrap();
             let written = errno(file.write_all(&vec![1; 1 << 20]).and_then(|()| file.sync_all()));
@@ -92,8 +92,11 @@ fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
         });
         // Through passthrough root has none either.
         let root = errno(fs::write(m.at("roots"), vec![1; 1 << 20]));
-        let expected =
-            if way == PassthroughMode::Always && m.no_passthrough().is_none() { Err(libc::ENOSPC) } else { Ok(()) };
+        let expected = if way == PassthroughMode::Always && m.no_passthrough().is_none() {
+            Err(libc::ENOSPC)
+        } else {
+            Ok(())
+        };
         assert_eq!(root, expected, "{way:?}");
     });
 }
@@ -115,7 +118,7 @@ fn a_users_quota_holds() {
     };
     disk.limit(NOBODY, KIB);
     each_way(&disk.disk(), NAME, |m, way| {
-        put(&m.below("file"), "", NOBODY, 0o644);
+        put(&m.backing("file"), "", NOBODY, 0o644);
         as_nobody(|| {
             let mut file = OpenOptions::new().write(true).open(m.at("file")).unwrap();
             let written = (0..4).try_for_each(|_| file.write_all(&vec![1; 1 << 20]));

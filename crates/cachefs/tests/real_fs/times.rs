@@ -11,7 +11,7 @@ use super::mounted::each;
 #[test]
 fn the_earliest_and_the_latest_time_come_as_they_were_set() {
     each("times", |m| {
-        let both = [m.at("file"), m.below("other")];
+        let both = [m.at("file"), m.backing("other")];
         both.iter().for_each(|path| fs::write(path, "x").unwrap());
         let ends = [i64::MIN, i64::MIN + 1, -1, 0, i64::from(u32::MAX), i64::MAX - 1, i64::MAX];
         for (seconds, nanos) in
@@ -21,7 +21,7 @@ fn the_earliest_and_the_latest_time_come_as_they_were_set() {
             let times = Timestamps { last_access: time, last_modification: time };
             let set = both.each_ref().map(|path| utimensat(CWD, path, &times, AtFlags::empty()));
             assert_eq!(set[0], set[1], "{seconds} {nanos}");
-            let seen = [m.at("file"), m.below("file"), m.below("other")].map(|path| {
+            let seen = [m.at("file"), m.backing("file"), m.backing("other")].map(|path| {
                 let metadata = fs::metadata(path).unwrap();
                 (metadata.mtime(), metadata.mtime_nsec(), metadata.atime())
             });

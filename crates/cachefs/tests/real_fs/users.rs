@@ -29,23 +29,23 @@ fn what_others_make_is_theirs() {
     }
     each("others", |m| {
         for (dir, bits, group) in [("open", 0o777, 0), ("group", 0o2777, 1234), ("closed", 0o755, 0)] {
-            fs::create_dir(m.below(dir)).unwrap();
-            chown(m.below(dir), None, Some(group)).unwrap();
-            fs::set_permissions(m.below(dir), Permissions::from_mode(bits)).unwrap();
+            fs::create_dir(m.backing(dir)).unwrap();
+            chown(m.backing(dir), None, Some(group)).unwrap();
+            fs::set_permissions(m.backing(dir), Permissions::from_mode(bits)).unwrap();
         }
         let script = "umask 027; mkdir dir; echo x >file; ln -s file link; mkfifo pipe; ln file second";
         for (dir, group, set) in [("open", NOBODY, 0), ("group", 1234, 0o2000)] {
             let made = as_nobody(&m.at(dir), script);
             assert!(made.status.success(), "{made:?}");
-            assert_eq!(mode(&m.below(dir).join("dir")), (NOBODY, group, 0o750 | set));
-            assert_eq!(mode(&m.below(dir).join("file")), (NOBODY, group, 0o640));
-            assert_eq!(mode(&m.below(dir).join("pipe")), (NOBODY, group, 0o640));
-            assert_eq!(mode(&m.below(dir).join("link")), (NOBODY, group, 0o777));
+            assert_eq!(mode(&m.backing(dir).join("dir")), (NOBODY, group, 0o750 | set));
+            assert_eq!(mode(&m.backing(dir).join("file")), (NOBODY, group, 0o640));
+            assert_eq!(mode(&m.backing(dir).join("pipe")), (NOBODY, group, 0o640));
+            assert_eq!(mode(&m.backing(dir).join("link")), (NOBODY, group, 0o777));
         }
         assert!(!as_nobody(&m.at("closed"), "mkdir dir").status.success());
-        assert!(!m.below("closed/dir").exists());
+        assert!(!m.backing("closed/dir").exists());
         fs::write(m.at("roots"), "").unwrap();
-        assert_eq!(mode(&m.below("roots")).0, 0);
+        assert_eq!(mode(&m.backing("roots")).0, 0);
     });
 }
 
@@ -65,10 +65,10 @@ fn a_write_by_another_takes_set_id_bits_away() {
                 .open(&file)
                 .and_then(|mut f| std::io::Write::write(&mut f, b"x"))
                 .unwrap();
-            assert_eq!(mode(&m.below("file")).2, 0o6777, "root's own write");
+            assert_eq!(mode(&m.backing("file")).2, 0o6777, "root's own write");
             let done = as_nobody(&m.at(""), &change.replace("FILE", "file"));
             assert!(done.status.success(), "{done:?}");
-            assert_eq!(mode(&m.below("file")).2, 0o777, "{change}");
+            assert_eq!(mode(&m.backing("file")).2, 0o777, "{change}");
             assert_eq!(mode(&file).2, 0o777, "{change}");
             fs::remove_file(&file).unwrap();
         }
@@ -98,12 +98,12 @@ fn access_control_lists_are_inherited_and_hold() {
             Command::new("sh").args(["-ec", "umask 077; echo text >dir/file"]).current_dir(m.at("")).status();
         assert!(made.unwrap().success());
         // A default ACL stands for the umask: the group's bits are the mask's.
-        assert_eq!(mode(&m.below("dir/file")).2, 0o660);
-        let (mut here, mut below) = ([0; 128], [0; 128]);
+        assert_eq!(mode(&m.backing("dir/file")).2, 0o660);
+        let (mut here, mut backing) = ([0; 128], [0; 128]);
         let name = "system.posix_acl_access";
         let len = getxattr(m.at("dir/file"), name, &mut here[..]).unwrap();
-        assert_eq!(getxattr(m.below("dir/file"), name, &mut below[..]), Ok(len));
-        assert_eq!(here, below);
+        assert_eq!(getxattr(m.backing("dir/file"), name, &mut backing[..]), Ok(len));
+        assert_eq!(here, backing);
         assert!(as_nobody(&m.at(""), "cat dir/file").status.success());
         let twin = as_nobody(&m.at(""), "cat dir/file; exec 3<dir/file");
         assert_eq!(twin.stdout, b"text\n");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use eke_cache_mounts::holders::Holder;
-use eke_cache_mounts::status::{WorkerStats, Status, StoreStats, TierStats, WatchStats, AdmissionStats};
+use eke_cache_mounts::status::{AdmissionStats, Status, StoreStats, TierStats, WatchStats, WorkerStats};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
@@ -58,7 +58,7 @@ fn state(cache: &Cache) -> String {
         CacheState::Serving => "serves".into(),
         CacheState::Dead => {
             format!(
-                "dead, {why}; `eke cache umount {}` shows the directory below again",
+                "dead, {why}; `eke cache umount {}` shows the backing directory again",
                 quoted(&cache.place.shown())
             )
         }
@@ -168,7 +168,7 @@ fn tier(out: &mut String, t: &TierStats) {
     row(
         out,
         "read",
-        &format!("{} from the store, {} from the disk; {} written", t.from_store, t.from_below, t.written),
+        &format!("{} from the store, {} from the disk; {} written", t.from_store, t.from_backing, t.written),
     );
     let cost = |c: Option<Nanos>| c.map_or("not known yet".into(), |c| c.to_string());
     row(
@@ -177,7 +177,7 @@ fn tier(out: &mut String, t: &TierStats) {
         &format!(
             "from the store {}, from the disk {}, compressing {}",
             cost(t.store_cost_ns),
-            cost(t.below_cost_ns),
+            cost(t.backing_cost_ns),
             cost(t.compress_cost_ns)
         ),
     );
@@ -187,7 +187,8 @@ fn admission(out: &mut String, w: &AdmissionStats) {
     let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
     match &w.no_passthrough {
         None => {
-            let _ = write!(text, "; {} use passthrough, {} of them open now", w.passthrough, w.open_passthrough);
+            let _ =
+                write!(text, "; {} use passthrough, {} of them open now", w.passthrough, w.open_passthrough);
         }
         Some(why) => {
             let _ = write!(text, "; no passthrough: {why}");
@@ -254,7 +255,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use eke_cache_mounts::settings::{Compress, Memory, Settings, PassthroughMode};
+    use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
     use eke_cache_mounts::status::{FilesStats, NotServed, SizeStats};
     use eke_model::units::Bytes;
 
@@ -280,10 +281,10 @@ mod tests {
             },
             tier: TierStats {
                 from_store: Bytes::mib(5_800),
-                from_below: Bytes::mib(494),
+                from_backing: Bytes::mib(494),
                 written: Bytes(8192),
                 store_cost_ns: Some(Nanos(21_300)),
-                below_cost_ns: Some(Nanos(5_200_000)),
+                backing_cost_ns: Some(Nanos(5_200_000)),
                 ..TierStats::default()
             },
             admission: AdmissionStats {
@@ -306,10 +307,7 @@ mod tests {
                 descriptors: 512,
                 memory: Bytes::mib(7),
             },
-            watch: WatchStats {
-                why: Some("only root may (CAP_SYS_ADMIN)".into()),
-                ..WatchStats::default()
-            },
+            watch: WatchStats { why: Some("only root may (CAP_SYS_ADMIN)".into()), ..WatchStats::default() },
             not_served: vec![NotServed {
                 place: "/srv/www/up\u{1b}load".into(),
                 why: "it is nosuid, nodev, and this cache's mount is not".into(),

@@ -6,7 +6,7 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use eke_cachefs::below::File;
+use eke_cachefs::backing::File;
 use eke_testkit::real::skip;
 use rustix::fs::{Advice, fadvise, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -54,11 +54,11 @@ fn what_is_read_here_and_there_is_not_left_in_the_kernels_cache() {
         skip("below_file", "the temporary directory is memory itself");
         return;
     }
-    let (below, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
+    let (backing, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
     let places = [0, 3 << 20, 6 << 20];
     for at in places {
         let out = aligned(&mut memory, BLOCK);
-        assert_eq!(below.read_at(out, at as u64).unwrap(), BLOCK);
+        assert_eq!(backing.read_at(out, at as u64).unwrap(), BLOCK);
         assert!(out == &content(SIZE)[at..at + BLOCK]);
     }
     for at in places.into_iter().rev() {
@@ -72,7 +72,7 @@ fn what_is_read_here_and_there_is_not_left_in_the_kernels_cache() {
 #[test]
 fn reads_are_right_wherever_they_begin_and_end() {
     let (file, expected) = (cold(), content(SIZE));
-    let below = opened(&file);
+    let backing = opened(&file);
     let mut memory = vec![0; (1 << 20) + 4096];
     for (at, len) in [
         (0, 1 << 20),
@@ -84,7 +84,7 @@ fn reads_are_right_wherever_they_begin_and_end() {
         (1 << 20, 5000),
     ] {
         let out = aligned(&mut memory, len);
-        let read = below.read_at(out, at as u64).unwrap();
+        let read = backing.read_at(out, at as u64).unwrap();
         assert!(out[..read] == expected[at..SIZE.min(at + len)], "{len} at {at}");
     }
 }
@@ -93,10 +93,10 @@ fn reads_are_right_wherever_they_begin_and_end() {
 fn the_end_need_not_be_aligned() {
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(&content(5000), 0).unwrap();
-    let (below, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
+    let (backing, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
     for _ in 0..2 {
         let out = aligned(&mut memory, BLOCK);
-        assert_eq!(below.read_at(out, 0).unwrap(), 5000);
+        assert_eq!(backing.read_at(out, 0).unwrap(), 5000);
         assert!(out[..5000] == content(5000));
     }
 }
@@ -104,16 +104,16 @@ fn the_end_need_not_be_aligned() {
 #[test]
 fn what_was_just_written_is_read() {
     let file = cold();
-    let (below, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
+    let (backing, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
     for (round, len) in [1, 4096, BLOCK, 2 * BLOCK].into_iter().enumerate() {
-        assert_eq!(below.write_at(&vec![round as u8; len], 0).unwrap(), len);
+        assert_eq!(backing.write_at(&vec![round as u8; len], 0).unwrap(), len);
         let out = aligned(&mut memory, BLOCK);
-        below.read_at(out, 0).unwrap();
+        backing.read_at(out, 0).unwrap();
         assert!(out[..len.min(BLOCK)].iter().all(|&byte| byte == round as u8), "{len}");
     }
-    assert_eq!(below.append(b"end").unwrap(), 3);
+    assert_eq!(backing.append(b"end").unwrap(), 3);
     let mut end = [0; 10];
-    assert_eq!(below.read_at(&mut end, SIZE as u64).unwrap(), 3);
+    assert_eq!(backing.read_at(&mut end, SIZE as u64).unwrap(), 3);
     assert_eq!(&end[..3], b"end");
 }
 
@@ -124,11 +124,11 @@ fn memory_file_systems_are_read_too() {
         return;
     };
     file.write_all_at(&content(300_000), 0).unwrap();
-    let (below, mut memory) = (opened(&file), vec![0; (1 << 20) + 4096]);
+    let (backing, mut memory) = (opened(&file), vec![0; (1 << 20) + 4096]);
     for at in [0, 100_000, 65_536, 299_999] {
         let out = aligned(&mut memory, 1 << 20);
-        let read = below.read_at(out, at).unwrap();
+        let read = backing.read_at(out, at).unwrap();
         assert!(out[..read] == content(300_000)[at as usize..]);
     }
-    assert_eq!(below.write_at(&[1; BLOCK], 0).unwrap(), BLOCK);
+    assert_eq!(backing.write_at(&[1; BLOCK], 0).unwrap(), BLOCK);
 }

@@ -111,12 +111,12 @@ mod tests {
             );
             return;
         }
-        let below = crate::below::File::new(file.try_clone().unwrap().into());
+        let backing = crate::backing::File::new(file.try_clone().unwrap().into());
         for round in 0..200 {
-            let before = below.stamp().unwrap();
-            below.write_at(&[round], 0).unwrap();
-            below.write_at(&[round], 1).unwrap();
-            assert!(round == 0 || before != below.stamp().unwrap(), "{round}");
+            let before = backing.stamp().unwrap();
+            backing.write_at(&[round], 0).unwrap();
+            backing.write_at(&[round], 1).unwrap();
+            assert!(round == 0 || before != backing.stamp().unwrap(), "{round}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! A regular file below, open. Its content is read without filling the kernel's cache, where that can be had.
+//! A regular backing file, open. Its content is read without filling the kernel's cache, where that can be had.
 //!
 //! Three ways of reading, from the best to what always works; what the kernel refuses once is not asked for again:
 //! - `O_DIRECT`, by a second descriptor that is made at the first read: the least CPU time, and nothing is held twice. For
@@ -6,7 +6,7 @@
 //! - `RWF_DONTCACHE` (Linux 6.14): through the page cache with its readahead, and out of it again.
 //! - pread(2), then `POSIX_FADV_DONTNEED`.
 //!
-//! All three see the same bytes: Linux writes dirty pages back before it reads below them (`filemap_write_and_wait_range`).
+//! All three see the same bytes: Linux writes dirty pages back before it reads past them (`filemap_write_and_wait_range`).
 //! What is read to be kept has to be settled first: see [`File::settle`].
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -41,7 +41,7 @@ const LONG_WRITE: usize = 64 << 10;
 /// Of dirty pages so much is written back at once at least: what follows is probably read next.
 const AT_ONCE: u64 = 4 << 20;
 
-/// An open file below.
+/// An open backing file.
 #[derive(Debug)]
 pub struct File {
     plain: OwnedFd,
@@ -106,7 +106,7 @@ impl File {
         Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH | how, flags)?))
     }
 
-    /// Has later changes of these bytes show in the stamp, also stores through a mapping below: writes dirty pages back. To be
+    /// Has later changes of these bytes show in the stamp, also stores through a mapping of the backing file: writes dirty pages back. To be
     /// called before a read whose bytes are kept. Returns whether they will show.
     pub fn settle(&self, offset: u64, bytes: usize) -> bool {
         if *self.memory.get_or_init(|| dirty::is_memory(&self.plain)) {
@@ -307,13 +307,13 @@ mod tests {
         }
         for direct in [true, false] {
             file.write_all_at(&[1; 100_000], 0).unwrap();
-            let below = File::new(file.try_clone().unwrap().into());
-            below.no_cachestat.store(true, Ordering::Relaxed);
+            let backing = File::new(file.try_clone().unwrap().into());
+            backing.no_cachestat.store(true, Ordering::Relaxed);
             if !direct {
-                assert!(below.direct.set(None).is_ok());
+                assert!(backing.direct.set(None).is_ok());
             }
             assert!(dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap());
-            assert!(below.settle(0, 100_000) && below.has_dirty(0, 100_000).is_none());
+            assert!(backing.settle(0, 100_000) && backing.has_dirty(0, 100_000).is_none());
             assert!(!dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap(), "{direct}");
         }
     }

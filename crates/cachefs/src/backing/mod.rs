@@ -1,4 +1,4 @@
-//! The directory below, as the worker reaches it: by descriptors, never by a path that somebody could replace.
+//! The backing directory, as the worker reaches it: by descriptors, never by a path that somebody could replace.
 
 pub use eke_cache_mounts::at;
 mod dirty;
