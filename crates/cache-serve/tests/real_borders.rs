@@ -43,7 +43,7 @@ impl Environment {
         Self { dir, mounts: Vec::new() }
     }
 
-    fn below(&self, name: &str) -> PathBuf {
+    fn backing(&self, name: &str) -> PathBuf {
         self.dir.path().join("below").join(name)
     }
 
@@ -53,7 +53,7 @@ impl Environment {
 
     /// A directory with what is asked for in [`allowed`]; on a tmpfs if it is to have flags.
     fn fill(&mut self, name: &str, tmpfs: Option<MountFlags>) {
-        let dir = self.below(name);
+        let dir = self.backing(name);
         fs::create_dir(&dir).unwrap();
         if tmpfs.is_some() {
             mount("none", &dir, "tmpfs", MountFlags::empty(), None).unwrap();
@@ -71,7 +71,7 @@ impl Environment {
     }
 
     fn serve(&self) -> Served {
-        Served::start(&self.below(""), &self.place(""), &[]).unwrap()
+        Served::start(&self.backing(""), &self.place(""), &[]).unwrap()
     }
 }
 
@@ -123,22 +123,22 @@ fn a_mount_inside_gives_no_rights_that_it_forbids() {
     environment.fill("loose", Some(MountFlags::empty()));
     flags.into_iter().for_each(|(name, flags)| environment.fill(name, Some(flags)));
     // The same file system as the directory's own: only the mount differs.
-    fs::create_dir(environment.below("bound")).unwrap();
-    mount_bind(environment.below("plain"), environment.below("bound")).unwrap();
-    environment.mounts.push(environment.below("bound"));
-    remount(&environment.below("bound"), MountFlags::NOSUID | MountFlags::NODEV);
+    fs::create_dir(environment.backing("bound")).unwrap();
+    mount_bind(environment.backing("plain"), environment.backing("bound")).unwrap();
+    environment.mounts.push(environment.backing("bound"));
+    remount(&environment.backing("bound"), MountFlags::NOSUID | MountFlags::NODEV);
 
     let mount = environment.serve();
     for name in ["plain", "loose"] {
         assert_eq!(allowed(&environment.place(name)), [true; 4], "{name}");
     }
     for (nth, name) in ["nosuid", "nodev", "noexec", "nosymfollow", "bound"].into_iter().enumerate() {
-        assert!(!allowed(&environment.below(name))[nth % 4], "{name}: the test itself");
+        assert!(!allowed(&environment.backing(name))[nth % 4], "{name}: the test itself");
         assert_eq!(allowed(&environment.place(name)), [false; 4], "{name}");
         assert_eq!(fs::metadata(environment.place(name)).unwrap_err().kind(), io::ErrorKind::CrossesDevices);
     }
-    let listed: Vec<_> = mount.figures().not_served.into_iter().map(|n| (n.place, n.why)).collect();
-    let name = |name: &str| environment.below(name);
+    let listed: Vec<_> = mount.stats().not_served.into_iter().map(|n| (n.place, n.why)).collect();
+    let name = |name: &str| environment.backing(name);
     let places = ["bound", "nodev", "noexec", "nosuid", "nosymfollow"].map(name);
     assert_eq!(listed.iter().map(|(place, _)| place.clone()).collect::<Vec<_>>(), places);
     assert_eq!(listed[0].1, "it is nosuid, nodev, and this cache's mount is not");
@@ -151,7 +151,7 @@ fn what_is_not_served_is_listed() {
         return;
     }
     let mut environment = Environment::new();
-    fs::write(environment.below("file"), "").unwrap();
+    fs::write(environment.backing("file"), "").unwrap();
     for name in ["one", "two"] {
         environment.fill(name, Some(MountFlags::NOSUID));
     }
@@ -180,19 +180,19 @@ fn a_mount_that_becomes_stricter_is_left() {
     environment.fill("inner", Some(MountFlags::empty()));
     let _mount = environment.serve();
     assert_eq!(allowed(&environment.place("inner")), [true; 4]);
-    remount(&environment.below("inner"), MountFlags::NOSUID);
+    remount(&environment.backing("inner"), MountFlags::NOSUID);
     // The kernel believes names for a second.
     wait_for("the stricter mount to be left", || allowed(&environment.place("inner")) == [false; 4]);
-    remount(&environment.below("inner"), MountFlags::empty());
+    remount(&environment.backing("inner"), MountFlags::empty());
     wait_for("the mount to be served again", || allowed(&environment.place("inner")) == [true; 4]);
     // The same inode by the same name, on a stricter mount.
-    fs::create_dir(environment.below("bound")).unwrap();
-    fs::copy(environment.below("inner/id"), environment.below("bound/id")).unwrap();
-    fs::set_permissions(environment.below("bound/id"), Permissions::from_mode(0o4755)).unwrap();
+    fs::create_dir(environment.backing("bound")).unwrap();
+    fs::copy(environment.backing("inner/id"), environment.backing("bound/id")).unwrap();
+    fs::set_permissions(environment.backing("bound/id"), Permissions::from_mode(0o4755)).unwrap();
     assert!(allowed(&environment.place("bound"))[0]);
-    mount_bind(environment.below("bound"), environment.below("bound")).unwrap();
-    environment.mounts.push(environment.below("bound"));
-    remount(&environment.below("bound"), MountFlags::NOSUID);
+    mount_bind(environment.backing("bound"), environment.backing("bound")).unwrap();
+    environment.mounts.push(environment.backing("bound"));
+    remount(&environment.backing("bound"), MountFlags::NOSUID);
     wait_for("the stricter bind mount to be left", || !allowed(&environment.place("bound"))[2]);
 }
 
@@ -203,9 +203,9 @@ fn the_kernels_own_file_systems_are_not_served() {
         return;
     }
     let mut environment = Environment::new();
-    fs::create_dir(environment.below("proc")).unwrap();
-    mount("proc", environment.below("proc"), "proc", MountFlags::empty(), None).unwrap();
-    environment.mounts.push(environment.below("proc"));
+    fs::create_dir(environment.backing("proc")).unwrap();
+    mount("proc", environment.backing("proc"), "proc", MountFlags::empty(), None).unwrap();
+    environment.mounts.push(environment.backing("proc"));
     let _mount = environment.serve();
     // Of root's processes others may not see which program they run.
     let program =
@@ -229,10 +229,10 @@ fn the_flags_of_the_directory_itself_are_the_mounts() {
     {
         let name = format!("own{nth}");
         environment.fill(&name, Some(flag));
-        let below = environment.below(&name);
-        let expected = allowed(&below);
-        let _mount = Served::start(&below, &below, &[]).unwrap();
-        assert_eq!(allowed(&below), expected);
+        let backing = environment.backing(&name);
+        let expected = allowed(&backing);
+        let _mount = Served::start(&backing, &backing, &[]).unwrap();
+        assert_eq!(allowed(&backing), expected);
         assert!(!expected[nth]);
     }
 }
@@ -245,13 +245,13 @@ fn the_flags_of_the_directory_itself_are_followed() {
     }
     let mut environment = Environment::new();
     environment.fill("own", Some(MountFlags::empty()));
-    let _mount = Served::start(&environment.below("own"), &environment.place(""), &[]).unwrap();
+    let _mount = Served::start(&environment.backing("own"), &environment.place(""), &[]).unwrap();
     assert_eq!(allowed(&environment.place("")), [true; 4]);
-    remount(&environment.below("own"), MountFlags::NOSUID | MountFlags::NODEV);
+    remount(&environment.backing("own"), MountFlags::NOSUID | MountFlags::NODEV);
     wait_for("the flags to be followed", || allowed(&environment.place("")) == [false, false, true, true]);
     // Mounts inside that are as strict are served from now on.
-    fs::create_dir(environment.below("own/inner")).unwrap();
-    mount("none", environment.below("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
-    environment.mounts.push(environment.below("own/inner"));
+    fs::create_dir(environment.backing("own/inner")).unwrap();
+    mount("none", environment.backing("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
+    environment.mounts.push(environment.backing("own/inner"));
     fs::metadata(environment.place("inner")).unwrap();
 }

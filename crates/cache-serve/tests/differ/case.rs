@@ -55,14 +55,14 @@ pub struct Count {
 pub struct Environment<'a> {
     /// Each change of a file that was looked at has a time of its own.
     pub fine_times: bool,
-    /// Files may go straight through.
-    pub straight: bool,
+    /// Files may use passthrough.
+    pub passthrough: bool,
     /// Workers die meanwhile.
     pub deaths: bool,
     pub count: &'a Count,
     pub users: &'a [User],
     pub mounted: &'a Path,
-    pub below: &'a Path,
+    pub backing: &'a Path,
     pub plain: &'a Path,
 }
 
@@ -93,7 +93,7 @@ pub fn run(environment: &Environment<'_>, case: &Case) -> Result<(), Difference>
     environment.count.cases.fetch_add(1, Relaxed);
     environment.users.iter().for_each(User::end);
     // A difference may be that they cannot be removed.
-    for root in [&run.roots.mounted, &run.roots.plain, &run.roots.below] {
+    for root in [&run.roots.mounted, &run.roots.plain, &run.roots.backing] {
         let _ = std::fs::remove_dir_all(root);
     }
     match ran {
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         let at = |dir: &Path| dir.join(&name);
         let roots = Roots {
             mounted: at(environment.mounted),
-            below: at(environment.below),
+            backing: at(environment.backing),
             plain: at(environment.plain),
         };
         for root in [&roots.mounted, &roots.plain] {
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
     }
 
     fn step(&self, case: &Case, step: &Step) -> Result<(), End> {
-        let step = &if self.environment.straight { allowed::straight(step) } else { step.clone() };
+        let step = &if self.environment.passthrough { allowed::passthrough(step) } else { step.clone() };
         if step.via == Via::Below && !self.is_file_below(&step.op) {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
         let (Op::Put { at, .. } | Op::PutMapped { at, .. } | Op::Truncate { at, .. }) = op else {
             return true;
         };
-        let path = self.roots.below.join(at.path());
+        let path = self.roots.backing.join(at.path());
         std::fs::metadata(path).is_ok_and(|m| m.is_file())
     }
 
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
 
     fn look(&self, at: &[PathBuf]) -> Vec<[Option<Stat>; 2]> {
         let stat = |path: PathBuf| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok();
-        at.iter().map(|at| [&self.roots.below, &self.roots.plain].map(|root| stat(root.join(at)))).collect()
+        at.iter().map(|at| [&self.roots.backing, &self.roots.plain].map(|root| stat(root.join(at)))).collect()
     }
 
     fn compare_looks(
@@ -206,14 +206,14 @@ impl<'a> Run<'a> {
         let after = self.look(at);
         for ((path, before), after) in at.iter().zip(before).zip(&after) {
             let fine = self.environment.fine_times;
-            let [below, plain] = [0, 1].map(|n| changes(before[n].as_ref(), after[n].as_ref(), fine));
+            let [backing, plain] = [0, 1].map(|n| changes(before[n].as_ref(), after[n].as_ref(), fine));
             let mounted = statat(CWD, self.roots.mounted.join(path), AtFlags::SYMLINK_NOFOLLOW).ok();
             let words = |what: &str, one: &str, other: &str| Difference {
                 signature: format!("{what} after {} {:?}", step.op.kind(), step.via),
                 words: format!("{what} of {}: {one}, plain: {other}", path.display()),
             };
-            if below != plain {
-                return Err(words("changes below", &below, &plain));
+            if backing != plain {
+                return Err(words("changes in the backing directory", &backing, &plain));
             }
             let of = |stat: &Option<Stat>| stat.as_ref().map_or_else(|| "nothing".to_owned(), tree::stat);
             if of(&mounted) != of(&after[1]) {
@@ -230,10 +230,10 @@ impl<'a> Run<'a> {
         let exact = |entry: &Entry| format!("{} {}", entry.words, entry.exact);
         let end = Instant::now() + Duration::from_millis(1500);
         loop {
-            let [mounted, below] = [&self.roots.mounted, &self.roots.below].map(|root| tree::walk(root));
-            differ("tree below and plain", (&below, &plain), words)?;
+            let [mounted, backing] = [&self.roots.mounted, &self.roots.backing].map(|root| tree::walk(root));
+            differ("tree below and plain", (&backing, &plain), words)?;
             differ("mounted tree and plain", (&mounted, &plain), words)?;
-            match differ("mounted tree and below, with times", (&mounted, &below), exact) {
+            match differ("mounted tree and below, with times", (&mounted, &backing), exact) {
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(100)),
                 done => return done,
             }

@@ -29,9 +29,9 @@ pub struct Variant<'a> {
     pub plain: &'a Path,
     pub name: &'a str,
     pub mount: &'a Mount,
-    pub below: Below,
-    /// Files may go straight through.
-    pub straight: bool,
+    pub backing: Below,
+    /// Files may use passthrough.
+    pub passthrough: bool,
     /// A change of a file that was looked at has a time of its own.
     pub fine_times: bool,
     /// Of each of the two seeds.
@@ -49,15 +49,15 @@ fn number(name: &str) -> Option<u64> {
 pub fn run(variant: &Variant<'_>) {
     let users: Vec<User> = (0..USERS.len()).map(User::start).collect();
     let count = Count::default();
-    let (mounted, below) = (variant.mount.place(), variant.mount.below());
+    let (mounted, backing) = (variant.mount.place(), variant.mount.backing());
     let environment = Environment {
-        straight: variant.straight,
+        passthrough: variant.passthrough,
         fine_times: variant.fine_times,
-        deaths: variant.below == Below::ContentWithDeaths,
+        deaths: variant.backing == Below::ContentWithDeaths,
         count: &count,
         users: &users,
         mounted,
-        below,
+        backing,
         plain: variant.plain,
     };
     let found = Found::default();
@@ -86,7 +86,7 @@ pub fn run(variant: &Variant<'_>) {
 fn replay(variant: &Variant<'_>, environment: &Environment<'_>, found: &Found) {
     for line in KEPT.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#')) {
         let case: Case = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        if !choose::is_for(variant.below, &case) {
+        if !choose::is_for(variant.backing, &case) {
             continue;
         }
         if let Err(difference) = run_case(environment, &case) {
@@ -112,7 +112,7 @@ fn try_seed(variant: &Variant<'_>, environment: &Environment<'_>, seed: u64, cas
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     // Only the difference found first is made smaller, not another one that comes up meanwhile.
     let looking_for = RefCell::new(None::<String>);
-    let ran = runner.run(&choose::case(variant.below, STEPS), |case| {
+    let ran = runner.run(&choose::case(variant.backing, STEPS), |case| {
         let Err(difference) = run_case(environment, &case) else { return Ok(()) };
         let mut looking_for = looking_for.borrow_mut();
         let is_it = looking_for.as_ref().is_none_or(|wanted| *wanted == difference.signature);

@@ -61,7 +61,7 @@ pub struct Mount {
     /// Read files by passthrough where the cache would cost more than it gives, never, or always
     #[arg(long, value_enum, default_value = "auto")]
     pub passthrough: PassthroughMode,
-    /// Do not let the kernel tell of changes made below (fanotify, root only); they are seen when a file is opened
+    /// Do not let the kernel tell of changes made in the backing directory (fanotify, root only); they are seen when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
