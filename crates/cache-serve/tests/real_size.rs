@@ -43,7 +43,7 @@ fn a_store_gives_memory_to_its_group_and_takes_it_again() {
     let low = store.wait("gives memory back", |held| held < STORE.0 - 12 * MIB);
     drop(stressor);
     store.wait("takes memory again", |held| held > low + 8 * MIB);
-    assert_eq!(group.stats().unwrap().oom_kills, 0);
+    assert_eq!(group.figures().unwrap().oom_kills, 0);
     drop(store);
     group.remove().unwrap();
 }

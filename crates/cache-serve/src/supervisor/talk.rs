@@ -90,7 +90,7 @@ mod tests {
     fn figures_fit_into_a_message() {
         let (a, b) = pair().unwrap();
         let mut stats = WorkerStats::default();
-        stats.worth.reasons =
+        stats.admission.reasons =
             vec!["a sentence of eighty bytes or so, with a name of a file in it".repeat(2); 200];
         let say = Say::WorkerStats(1, Box::new(stats));
         tell(a.as_fd(), &say).unwrap();

@@ -27,8 +27,8 @@ const BETWEEN_CLEANINGS: u64 = 10;
 /// Blocks are about half as large when compressed (text, code; measured on Silesia with LZ4) until the store knows better.
 const USUAL_RATIO: f64 = 2.0;
 
-/// Holds what it tends.
-pub(super) struct Tender {
+/// What it maintains.
+pub(super) struct Maintenance {
     pub(super) store: Arc<Store>,
     pub(super) admission: Arc<Admission>,
     pub(super) governor: Arc<Governor>,
@@ -70,7 +70,7 @@ impl State {
     }
 }
 
-impl Tender {
+impl Maintenance {
     /// For ever.
     pub(super) fn run(&self, root: &Root) {
         let mut state = State::default();

@@ -17,7 +17,7 @@ use crate::rights::{self, Proof};
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asker {
+pub struct Caller {
     /// The user.
     pub uid: u32,
     /// The group.
@@ -31,7 +31,7 @@ pub struct Asker {
 /// `FUSE_UNIQUE_RESEND`, Linux 6.9.
 const RESENT: u32 = 63;
 
-impl From<&Request> for Asker {
+impl From<&Request> for Caller {
     fn from(request: &Request) -> Self {
         let (uid, gid, pid) = (request.uid(), request.gid(), request.pid());
         Self { uid, gid, pid, again: request.unique().0 >> RESENT == 1 }
@@ -40,13 +40,13 @@ impl From<&Request> for Asker {
 
 const NOTHING: CapabilitySet = CapabilitySet::empty();
 
-impl Asker {
+impl Caller {
     /// Does a root's worker act for somebody else than root?
     pub fn is_other(&self) -> bool {
         self.uid != 0 && geteuid().is_root()
     }
 
-    /// Does `act`, which makes something in a directory, with the asker's ids and umask. `mode` is what was asked for, and the umask.
+    /// Does `act`, which makes something in a directory, with the caller's ids and umask. `mode` is what was asked for, and the umask.
     ///
     /// # Errors
     /// What `act` answers; EPERM if the ids cannot be taken.
@@ -64,7 +64,7 @@ impl Asker {
         self.acts_with(more, act)
     }
 
-    /// Does `act` with the asker's ids and rights: root's, or a user's.
+    /// Does `act` with the caller's ids and rights: root's, or a user's.
     ///
     /// # Errors
     /// What `act` answers; EPERM if the ids cannot be taken.
@@ -80,7 +80,7 @@ impl Asker {
         rights::as_user((self.uid, self.gid), more, act)
     }
 
-    /// Does `act` on inodes `of` somebody. What is refused since they are another's (EPERM) is done if the asker's process has
+    /// Does `act` on inodes `of` somebody. What is refused since they are another's (EPERM) is done if the caller's process has
     /// `CAP_FOWNER` over all of them.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Asker {
         self.acts_with(more.union(CapabilitySet::FOWNER), act)
     }
 
-    /// Has the asker's process this capability over all of these?
+    /// Has the caller's process this capability over all of these?
     pub fn holds(&self, capability: CapabilitySet, over: &[Statx]) -> bool {
         self.proof().is_some_and(|proof| over.iter().all(|one| proof.holds(capability, one)))
     }
@@ -126,7 +126,7 @@ impl Asker {
         if self.proof().as_ref().is_some_and(leaves) { CapabilitySet::FSETID } else { NOTHING }
     }
 
-    /// Does `act`, a change of a file's content, with the asker's right to the last blocks of a disk and past quotas. The file
+    /// Does `act`, a change of a file's content, with the caller's right to the last blocks of a disk and past quotas. The file
     /// loses its setuid and setgid bits, but for root where the kernel does not say that they go (`kills`).
     ///
     /// # Errors
