@@ -40,8 +40,8 @@ fn figures(f: &WorkerStats) -> CacheStats {
         recompressed: s.dense,
         plain: s.uncompressed + s.zero,
         from_store: t.from_store,
-        from_backing: t.from_below,
+        from_backing: t.from_backing,
         store_cost: t.store_cost_ns,
-        backing_cost: t.below_cost_ns,
+        backing_cost: t.backing_cost_ns,
     }
 }

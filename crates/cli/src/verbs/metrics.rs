@@ -58,10 +58,10 @@ fn of_cache(cache: &documents::Cache) -> Option<Cache> {
         hits: figures.store.hits,
         misses: figures.store.misses,
         from_store: figures.tier.from_store,
-        from_backing: figures.tier.from_below,
+        from_backing: figures.tier.from_backing,
         written: figures.tier.written,
         store_cost: figures.tier.store_cost_ns,
-        backing_cost: figures.tier.below_cost_ns,
+        backing_cost: figures.tier.backing_cost_ns,
         restarts,
     })
 }
