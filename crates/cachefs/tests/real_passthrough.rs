@@ -28,7 +28,7 @@ const SIZE: usize = 1 << 20;
 #[derive(Debug)]
 struct Shared {
     passthrough: Passthrough,
-    passthrough: AtomicBool,
+    by_passthrough: AtomicBool,
     reads: AtomicU64,
     released: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Filesystem for OneFile {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let passthrough = &self.shared.passthrough;
-        let wish = || if self.shared.passthrough.load(SeqCst) { Way::Passthrough } else { Way::Cached };
+        let wish = || if self.shared.by_passthrough.load(SeqCst) { Way::Passthrough } else { Way::Cached };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
         match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), wish, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
@@ -146,7 +146,7 @@ impl Mounted {
         backing.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
             passthrough: Passthrough::new(Arc::new(Admission::new(PassthroughMode::Always)), None),
-            passthrough: AtomicBool::new(true),
+            by_passthrough: AtomicBool::new(true),
             reads: AtomicU64::new(0),
             released: AtomicU64::new(0),
         });
@@ -199,7 +199,7 @@ fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     assert_eq!(mounted.compare(&first), 0);
 
     // Others use passthrough as well while it is open, also to write, whatever is wished.
-    mounted.shared.passthrough.store(false, SeqCst);
+    mounted.shared.by_passthrough.store(false, SeqCst);
     let second = OpenOptions::new().read(true).write(true).open(mounted.path()).unwrap();
     second.write_all_at(&mounted.content[..9000], 0).unwrap();
     assert_eq!(mounted.compare(&second), 0);
@@ -212,7 +212,7 @@ fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     // Closed: cached from now on, and that stays while it is open.
     let cached = mounted.open().unwrap();
     assert!(mounted.compare(&cached) > 0);
-    mounted.shared.passthrough.store(true, SeqCst);
+    mounted.shared.by_passthrough.store(true, SeqCst);
     let too = mounted.open().unwrap();
     mounted.compare(&too);
     assert_eq!(mounted.shared.passthrough.opens.passthrough(), 0);
