@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use eke_model::units::Bytes;
 use eke_plot::lines::{LinePlot, Mark, STYLE, draw};
-pub use eke_plot::page::beginning;
+use eke_plot::page::beginning;
 use eke_plot::svg::{NARROW, WIDE, escape};
 
 use crate::date::utc;

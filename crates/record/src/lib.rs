@@ -31,5 +31,4 @@ pub mod store;
 pub mod subject;
 pub mod tree;
 
-pub use eke_plot::{axis as scale, svg};
 pub use error::{Error, Result};
