@@ -22,8 +22,8 @@ pub struct Import {
 /// What one module's text holds. Items for tests alone are left out.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// `mod name;`
-    pub files: Vec<String>,
+    /// `mod name;`, with the file that a `#[path]` names.
+    pub files: Vec<(String, Option<String>)>,
     /// `mod name { … }`
     pub inline: Vec<(String, Found)>,
     /// Functions, types, constants, traits and macros of the module itself.
@@ -51,10 +51,13 @@ fn tokens(stream: TokenStream) -> Tokens {
 
 /// Reads a sequence of tokens; `top` where items belong to the module itself.
 fn items(mut rest: Tokens, top: bool, found: &mut Found) {
-    let mut exported = false;
+    let (mut exported, mut file) = (false, None);
     while let Some(token) = rest.next() {
         match token {
-            TokenTree::Punct(mark) if mark.as_char() == '#' => attribute(&mut rest),
+            TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                file = attribute(&mut rest).or(file);
+                continue;
+            }
             TokenTree::Group(group) => items(tokens(group.stream()), false, found),
             TokenTree::Ident(word) => match word.to_string().as_str() {
                 "pub" => {
@@ -66,7 +69,7 @@ fn items(mut rest: Tokens, top: bool, found: &mut Found) {
                 "use" if !matches!(rest.peek(), Some(TokenTree::Punct(mark)) if mark.as_char() == '<') => {
                     imports(&mut rest, exported, found)
                 }
-                "mod" => module(&mut rest, found),
+                "mod" => module(&mut rest, file.take(), found),
                 "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "union" if top => {
                     item(&mut rest, found)
                 }
@@ -74,20 +77,21 @@ fn items(mut rest: Tokens, top: bool, found: &mut Found) {
             },
             _ => {}
         }
-        exported = false;
+        (exported, file) = (false, None);
     }
 }
 
-/// After a `#`: skips the attribute, and what it belongs to if that is for tests alone.
-fn attribute(rest: &mut Tokens) {
+/// After a `#`: skips the attribute, and what it belongs to if that is for tests alone. The file that a `#[path]` names.
+fn attribute(rest: &mut Tokens) -> Option<String> {
     rest.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
     let Some(TokenTree::Group(group)) = rest.next_if(|next| matches!(next, TokenTree::Group(_))) else {
-        return;
+        return None;
     };
     let text: String = group.stream().to_string().split_whitespace().collect();
     if text.starts_with("cfg(test") || text.starts_with("cfg(all(test") || text == "test" {
         skip_item(rest);
     }
+    Some(text.strip_prefix("path=\"")?.strip_suffix('"')?.to_owned())
 }
 
 /// An item ends with its block, or with a semicolon; the braces of an import are no block.
@@ -103,7 +107,7 @@ fn skip_item(rest: &mut Tokens) {
     }
 }
 
-fn module(rest: &mut Tokens, found: &mut Found) {
+fn module(rest: &mut Tokens, file: Option<String>, found: &mut Found) {
     let Some(TokenTree::Ident(name)) = rest.next() else { return };
     let name = name.to_string();
     match rest.next() {
@@ -112,7 +116,7 @@ fn module(rest: &mut Tokens, found: &mut Found) {
             items(tokens(group.stream()), true, &mut content);
             found.inline.push((name, content));
         }
-        _ => found.files.push(name),
+        _ => found.files.push((name, file)),
     }
 }
 
@@ -229,7 +233,13 @@ mod tests {
         );
         assert_eq!(found.paths.iter().map(|path| path.join("::")).collect::<Vec<_>>(), ["crate::g::H::new"]);
         assert!(found.imports.is_empty() && found.inline.is_empty());
-        assert_eq!(found.files, ["m"]);
+        assert_eq!(found.files, [("m".to_owned(), None)]);
         assert_eq!(found.items.iter().collect::<Vec<_>>(), ["x"]);
+    }
+
+    #[test]
+    fn a_module_may_be_in_another_file() {
+        let found = found("#[path = \"../a.rs\"]\n#[allow(dead_code)]\npub mod m; mod n;");
+        assert_eq!(found.files, [("m".to_owned(), Some("../a.rs".to_owned())), ("n".to_owned(), None)]);
     }
 }

@@ -56,11 +56,12 @@ impl Tree {
         let declared = std::mem::take(&mut found.files);
         let inline = std::mem::take(&mut found.inline);
         self.modules.push(Module { file: file.to_path_buf(), parent, children: BTreeMap::new(), found });
-        for name in declared {
+        for (name, path) in declared {
             let below = directory.join(&name);
-            let (beside, inside) = (directory.join(format!("{name}.rs")), below.join("mod.rs"));
-            let child =
-                self.add_file(if beside.exists() { &beside } else { &inside }, &below, Some(index))?;
+            let named = path.and_then(|path| Some(file.parent()?.join(path)));
+            let beside = named.unwrap_or_else(|| directory.join(format!("{name}.rs")));
+            let child_file = if beside.exists() { beside } else { below.join("mod.rs") };
+            let child = self.add_file(&child_file, &below, Some(index))?;
             self.modules[index].children.insert(name, child);
         }
         for (name, content) in inline {
