@@ -143,7 +143,7 @@ impl Environment {
             io: Some(IoState {
                 source: EVIL.into(),
                 last: Some(EVIL.into()),
-                disks: vec![IoDisk { name: EVIL.into(), turned: vec![EVIL.into()], ..IoDisk::default() }],
+                disks: vec![IoDisk { name: EVIL.into(), changed: vec![EVIL.into()], ..IoDisk::default() }],
                 ..IoState::default()
             }),
             events: vec![Event { unix_s: 1, text: EVIL.into() }],

@@ -19,7 +19,7 @@ use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
 use eke_testkit::wait::{RaiseOnDrop, wait_for};
 
-const LEVERS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];
+const KNOBS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];
 
 /// Killed and waited for, also when the test fails.
 struct Agent(Child);
@@ -74,7 +74,7 @@ fn environment(device: &str) -> (tempfile::TempDir, Root) {
 
 #[expect(clippy::unwrap_used, reason = "test code")]
 fn settings(root: &Root, device: &str) -> Vec<String> {
-    LEVERS.map(|f| root.read(format!("sys/block/{device}/queue/{f}")).unwrap()).to_vec()
+    KNOBS.map(|f| root.read(format!("sys/block/{device}/queue/{f}")).unwrap()).to_vec()
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
@@ -122,7 +122,7 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
     let mut agent = Agent::start(dir.path());
     let done = AtomicBool::new(false);
     let governs = || state::load::<IoState>(&root, state::IO).filter(|io| io.changes > 0);
-    let (turned, is_beside, entries, at_work) = std::thread::scope(|scope| {
+    let (changed, is_beside, entries, at_work) = std::thread::scope(|scope| {
         let _end = RaiseOnDrop(&done);
         let loading = scope.spawn(|| load(disk.device(), &done));
         wait_for("a knob that is set, or an end", || {
@@ -134,7 +134,7 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
         agent.kill();
         seen
     });
-    let io = turned.expect("the agent, its companion or the load ended before a lever was turned");
+    let io = changed.expect("the agent, its companion or the load ended before a knob was changed");
     assert!(io.disks.iter().all(|d| d.name == device), "only the test's disk: {:?}", io.disks);
     assert!(is_beside, "the agent started it: {io:?}");
     assert_ne!(at_work, before, "{io:?}");

@@ -13,7 +13,7 @@ use eke_apply::{revert, state};
 use eke_io::compare::setting::Setting;
 use eke_io::knobs::named;
 use eke_io::live::hand::Hand;
-use eke_io::live::levers;
+use eke_io::live::knobs;
 use eke_linux::Root;
 use eke_model::snapshot::IoState;
 use eke_model::units::Bytes;
@@ -30,7 +30,7 @@ fn setting(root: &Root, device: &str, file: &str) -> String {
     root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
 }
 
-/// What it told the agent when it turned something.
+/// Its report to the agent when it changed something.
 #[expect(clippy::unwrap_used, reason = "test code")]
 fn told_of_latencies(root: &Root) {
     let told: IoState = state::load(root, state::IO).unwrap();
@@ -61,7 +61,7 @@ fn a_killed_governor_leaves_what_down_restores() {
         .spawn()
         .unwrap();
     let done = AtomicBool::new(false);
-    let turned = std::thread::scope(|scope| {
+    let changed = std::thread::scope(|scope| {
         let path = disk.device();
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
@@ -82,17 +82,17 @@ fn a_killed_governor_leaves_what_down_restores() {
             }
         });
         let mut lines = BufReader::new(governor.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let turned = lines.find(|line| line.contains("\"turned\""));
+        let changed = lines.find(|line| line.contains("\"changed\""));
         let killed = governor.kill().and_then(|()| governor.wait());
         done.store(true, Ordering::Relaxed);
         killed.unwrap();
-        turned
+        changed
     });
-    assert!(turned.is_some(), "it ended before it changed anything");
+    assert!(changed.is_some(), "it ended before it changed anything");
     told_of_latencies(&root);
     let now: Vec<String> =
         ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
-    assert_ne!(now, before, "{turned:?}");
+    assert_ne!(now, before, "{changed:?}");
     assert_eq!(journal::entries(&root).unwrap().len(), 1);
     // what `eke down` does
     let journal = Journal::open(&root).unwrap();
@@ -141,9 +141,9 @@ fn a_scheduler_and_its_settings_come_back_on_a_real_disk() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn() {
+fn what_was_acknowledged_is_there_after_a_power_cut_while_knobs_change() {
     if let Some(why) = missing(&["losetup"]) {
-        return skip("what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn", &why);
+        return skip("what_was_acknowledged_is_there_after_a_power_cut_while_knobs_change", &why);
     }
     let _clean = SameDisks::start();
     let (_dir, root) = own_journal();
@@ -157,10 +157,10 @@ fn what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn() {
     let mut hand = Hand::new(&root).unwrap();
     let file = Direct::open(disk.device());
     let mut written = 0u64;
-    for mut lever in levers::of(&root, &device) {
-        while let Some(value) = lever.lower() {
-            hand.turn(&lever, value, "a test").unwrap();
-            lever.now = value;
+    for mut knob in knobs::of(&root, &device) {
+        while let Some(value) = knob.lower() {
+            hand.set(&knob, value, "a test").unwrap();
+            knob.now = value;
             for _ in 0..8 {
                 file.write(written, (written % 250) as u8 + 1).unwrap();
                 written += 1;
@@ -168,7 +168,7 @@ fn what_was_acknowledged_is_there_after_a_power_cut_while_levers_turn() {
             file.sync().unwrap();
         }
     }
-    assert!(written > 16, "there were levers");
+    assert!(written > 16, "there were knobs");
     file.write(written, 255).unwrap();
     disk.power_cut().unwrap();
     drop(file);

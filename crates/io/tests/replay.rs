@@ -1,7 +1,7 @@
 //! The governor on recorded traces: a line for each second, what was seen of a disk; and what it did.
 
 use eke_io::Histogram;
-use eke_io::governor::{Change, Governor, Lever, Observation, Rules, Why};
+use eke_io::governor::{Change, Governor, Observation, Rules, TunedKnob, Why};
 use eke_io::histogram::{BUCKETS, bucket_of};
 use eke_model::units::Nanos;
 
@@ -29,8 +29,8 @@ fn observation(line: &str) -> Observation {
 }
 
 fn replay(text: &str, target_ms: u64) -> Vec<Change> {
-    let lever = |knob, start, floor, unit| Lever {
-        knob,
+    let knob = |knob, start, floor, unit| TunedKnob {
+        name: knob,
         target: "sda".into(),
         start,
         now: start,
@@ -38,8 +38,8 @@ fn replay(text: &str, target_ms: u64) -> Vec<Change> {
         unit,
         window_s: 1.0,
     };
-    let levers = vec![lever("queue.max_sectors_kb", 1280, 64, 4), lever("queue.wbt_lat_usec", 2000, 250, 1)];
-    let mut governor = Governor::new(Rules::new(Nanos(target_ms * 1_000_000)), levers);
+    let knobs = vec![knob("queue.max_sectors_kb", 1280, 64, 4), knob("queue.wbt_lat_usec", 2000, 250, 1)];
+    let mut governor = Governor::new(Rules::new(Nanos(target_ms * 1_000_000)), knobs);
     let mut now_s = 0.0;
     let mut changes = Vec::new();
     for seen in parse(text) {
@@ -54,7 +54,7 @@ fn a_noisy_recording_that_does_not_answer_makes_it_neither_swing_nor_raise() {
     let changes = replay(include_str!("traces/streaming.csv"), 50);
     assert_eq!(changes.first().map(|c| (c.why, c.value)), Some((Why::Lower, 640)), "{changes:?}");
     assert!(changes.len() <= 5 && changes.iter().all(|c| c.why != Why::Raise), "{changes:?}");
-    let steps = changes.windows(2).filter(|pair| pair[0].lever == pair[1].lever && pair[1].why == Why::Lower);
+    let steps = changes.windows(2).filter(|pair| pair[0].knob == pair[1].knob && pair[1].why == Why::Lower);
     assert!(steps.into_iter().all(|pair| pair[1].value < pair[0].value), "{changes:?}");
 }
 

@@ -165,8 +165,8 @@ pub struct IoDisk {
     pub name: String,
     /// Reads should be answered within this time.
     pub target: Nanos,
-    /// What is turned now, with what it was.
-    pub turned: Vec<String>,
+    /// The settings that differ from what they were, with what that was.
+    pub changed: Vec<String>,
     /// It gave up, and tries again in so many seconds.
     pub rests_s: Option<u64>,
 }

@@ -164,7 +164,7 @@ fn reads(refresh: &Refresh) -> Remedy {
 fn governed(io: &IoState) -> Vec<String> {
     let disk = |disk: &IoDisk| {
         let rests = disk.rests_s.map(|s| format!("gave up for {s} s more"));
-        let now: Vec<String> = disk.turned.iter().cloned().chain(rests).collect();
+        let now: Vec<String> = disk.changed.iter().cloned().chain(rests).collect();
         (!now.is_empty()).then(|| format!("{}: {}", disk.name, now.join(", ")))
     };
     let mut lines = vec![format!("{} disks governed, latencies by {}", io.disks.len(), io.source)];
@@ -243,8 +243,11 @@ mod tests {
 
     #[test]
     fn what_holds_writers_back_is_said_beside_the_latencies() {
-        let disk =
-            IoDisk { name: "sda".into(), turned: vec!["nr_requests 8 (was 64)".into()], ..IoDisk::default() };
+        let disk = IoDisk {
+            name: "sda".into(),
+            changed: vec!["nr_requests 8 (was 64)".into()],
+            ..IoDisk::default()
+        };
         let io = IoState { changes: 2, source: "bpf".into(), disks: vec![disk], ..IoState::default() };
         let snapshot = Snapshot { io: Some(io), ..Snapshot::default() };
         let all = remedies(&Refresh { snapshot, ..Refresh::default() });

@@ -72,18 +72,18 @@ fn govern(bench: &Bench<'_>, device: &str) -> Result<Governor, Error> {
     Ok(Governor { child, heard })
 }
 
-/// What is turned, and why: `what` of `{"event": "turned", "disk": "loop0", "what": "..."}`.
+/// What the governor changed, and why: `what` of `{"event": "changed", "disk": "loop0", "what": "..."}`.
 fn hear(out: impl BufRead) -> Vec<String> {
     let said = out.lines().map_while(Result::ok);
     said.filter_map(|line| {
         let said: serde_json::Value = serde_json::from_str(&line).ok()?;
-        (said["event"] == "turned").then(|| said["what"].as_str().map(str::to_owned))?
+        (said["event"] == "changed").then(|| said["what"].as_str().map(str::to_owned))?
     })
     .collect()
 }
 
 impl InForce {
-    /// Ends it; what the governor turned, in order.
+    /// Ends it; what the governor changed, in order.
     pub fn end(mut self) -> Vec<String> {
         let Self::Governor(governor) = &mut self else { return Vec::new() };
         governor.end();
@@ -125,7 +125,7 @@ mod tests {
     fn what_is_turned_is_heard_and_nothing_else() {
         let said = concat!(
             "{\"event\":\"ready\",\"source\":\"bpf\"}\n",
-            "{\"event\":\"turned\",\"disk\":\"loop0\",\"what\":\"a: 1 -> 2\"}\nno JSON\n",
+            "{\"event\":\"changed\",\"disk\":\"loop0\",\"what\":\"a: 1 -> 2\"}\nno JSON\n",
             "{\"event\":\"trouble\",\"what\":\"b\"}\n"
         );
         assert_eq!(hear(said.as_bytes()), ["a: 1 -> 2"]);

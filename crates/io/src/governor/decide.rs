@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use eke_model::units::{Bytes, Nanos};
 
-use super::lever::Lever;
 use super::observe::{Observation, Quality};
 use super::rules::Rules;
+use super::tuned_knob::TunedKnob;
 use super::writers::{Kept, Rates};
 
 /// Why something is changed.
@@ -25,8 +25,8 @@ pub enum Why {
 /// A change to be made: at most one a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which of the levers.
-    pub lever: usize,
+    /// Which of the knobs.
+    pub knob: usize,
     /// Its new value.
     pub value: u64,
     /// Why.
@@ -59,7 +59,7 @@ struct Judging {
 #[derive(Debug, Clone)]
 pub struct Governor {
     rules: Rules,
-    levers: Vec<Lever>,
+    knobs: Vec<TunedKnob>,
     at: usize,
     phase: Phase,
     /// A window that is not long enough yet.
@@ -73,16 +73,16 @@ pub struct Governor {
     /// What it was before the last raise, and how many windows ago that was.
     raised: Option<(u64, u32)>,
     without_effect: u32,
-    /// The lever of the last change without effect, and what it was before the first such one.
+    /// The knob of the last change without effect, and what it was before the first such one.
     fruitless: Option<(usize, u64)>,
 }
 
 impl Governor {
-    /// With what it may turn, in the order of trying.
-    pub fn new(rules: Rules, levers: Vec<Lever>) -> Self {
+    /// Starts with the knobs that it may change, in the order of trying.
+    pub fn new(rules: Rules, knobs: Vec<TunedKnob>) -> Self {
         Self {
             rules,
-            levers,
+            knobs,
             at: 0,
             phase: Phase::Watching,
             pending: Observation::default(),
@@ -96,9 +96,9 @@ impl Governor {
         }
     }
 
-    /// What it may turn.
-    pub fn levers(&self) -> &[Lever] {
-        &self.levers
+    /// The knobs that it may change.
+    pub fn knobs(&self) -> &[TunedKnob] {
+        &self.knobs
     }
 
     /// By what it goes.
@@ -111,26 +111,26 @@ impl Governor {
         if let Phase::Resting { until_s } = self.phase { Some(until_s) } else { None }
     }
 
-    /// A lever is somebody else's by now: it is not touched again.
-    pub fn drop_lever(&mut self, lever: usize) {
-        if let Some(lever) = self.levers.get_mut(lever) {
-            (lever.floor, lever.start) = (lever.now, lever.now);
+    /// A knob is somebody else's by now: it is not touched again.
+    pub fn give_up_knob(&mut self, knob: usize) {
+        if let Some(knob) = self.knobs.get_mut(knob) {
+            (knob.floor, knob.start) = (knob.now, knob.now);
         }
         self.phase = Phase::Watching;
         self.begin_anew();
-        self.next_lever();
+        self.next_knob();
     }
 
     /// Takes what was seen since the last look, at `now_s` of any steady clock, and says what to change. The change counts as made.
     pub fn look(&mut self, now_s: f64, seen: &Observation) -> Option<Change> {
-        let window_s = self.levers.get(self.at)?.window_s.max(self.rules.window_s);
+        let window_s = self.knobs.get(self.at)?.window_s.max(self.rules.window_s);
         self.pending.add(seen);
         if !self.pending.is_whole(&self.rules, window_s) {
             return None;
         }
         let window = std::mem::take(&mut self.pending);
         let change = self.whole(now_s, &window)?;
-        self.levers.get_mut(change.lever)?.now = change.value;
+        self.knobs.get_mut(change.knob)?.now = change.value;
         Some(change)
     }
 
@@ -183,60 +183,60 @@ impl Governor {
         }
         self.good_row = self.good_row.saturating_mul(2).min(self.rules.good_row * 128);
         self.begin_anew();
-        let lever = self.levers.get(self.at)?;
+        let knob = self.knobs.get(self.at)?;
         let text = format!(
             "{} back from {} to {from}: {} as soon as there was more",
-            lever.knob,
-            lever.now,
+            knob.name,
+            knob.now,
             self.reads(window)
         );
-        Some(Change { lever: self.at, value: from, why: Why::TakeBack, text })
+        Some(Change { knob: self.at, value: from, why: Why::TakeBack, text })
     }
 
     fn lower(&mut self) -> Option<Change> {
-        if self.levers.get(self.at)?.lower().is_none() {
-            self.next_lever();
+        if self.knobs.get(self.at)?.lower().is_none() {
+            self.next_knob();
         }
         // not the bad row alone: after the worst windows of many, the next are better by chance
         let mut before = Observation::default();
         self.recent.iter().rev().take(self.rules.judged_by as usize).for_each(|window| before.add(window));
-        let lever = self.levers.get(self.at)?;
-        let value = lever.lower()?;
+        let knob = self.knobs.get(self.at)?;
+        let value = knob.lower()?;
         let text = format!(
             "{} from {} to {value}: {}, while {}/s are written",
-            lever.knob,
-            lever.now,
+            knob.name,
+            knob.now,
             self.reads(&before),
             rate(before.written_per_s())
         );
         self.phase = Phase::Judging(Box::new(Judging {
             before,
             written_before: self.recent.iter().map(Observation::written_per_s).collect(),
-            from: lever.now,
+            from: knob.now,
             after: Observation::default(),
             written_after: Rates::default(),
             windows: 0,
         }));
         self.begin_anew();
-        Some(Change { lever: self.at, value, why: Why::Lower, text })
+        Some(Change { knob: self.at, value, why: Why::Lower, text })
     }
 
     fn raise(&mut self) -> Option<Change> {
         self.good = 0;
-        // what was turned last is turned back first
-        let at = (0..=self.at).rev().find(|at| self.levers[*at].higher().is_some())?;
+        // the knob that was lowered last is raised first
+        let at = (0..=self.at).rev().find(|at| self.knobs[*at].higher().is_some())?;
         self.at = at;
-        let lever = &self.levers[at];
-        let value = lever.higher()?;
+        let knob = &self.knobs[at];
+        let value = knob.higher()?;
         let text = format!(
             "{} from {} to {value}: reads have been answered within {} for {} windows",
-            lever.knob, lever.now, self.rules.target, self.good_row
+            knob.name, knob.now, self.rules.target, self.good_row
         );
-        self.raised = Some((lever.now, 0));
-        if value == lever.start {
+        self.raised = Some((knob.now, 0));
+        if value == knob.start {
             self.good_row = self.rules.good_row;
         }
-        Some(Change { lever: at, value, why: Why::Raise, text })
+        Some(Change { knob: at, value, why: Why::Raise, text })
     }
 
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
@@ -287,18 +287,18 @@ impl Governor {
     fn take_back(&mut self, judging: &Judging) -> Option<Change> {
         let keep = 100.0 * self.rules.keep;
         let (at, from) = (self.at, judging.from);
-        let lever = self.levers.get_mut(at)?;
+        let knob = self.knobs.get_mut(at)?;
         let text = format!(
             "{} back from {} to {from}: {}/s are written, less than {keep:.0} % of the {}/s before",
-            lever.knob,
-            lever.now,
+            knob.name,
+            knob.now,
             rate(judging.written_after.mean()),
             rate(judging.written_before.mean())
         );
         // it cannot be had cheaper than that
-        lever.floor = from;
-        self.next_lever();
-        Some(Change { lever: at, value: from, why: Why::TakeBack, text })
+        knob.floor = from;
+        self.next_knob();
+        Some(Change { knob: at, value: from, why: Why::TakeBack, text })
     }
 
     /// What helped before stays.
@@ -306,23 +306,23 @@ impl Governor {
         self.without_effect = 0;
         self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
         let (at, value) = self.fruitless.take()?;
-        let (lever, count) = (self.levers.get(at)?, self.rules.without_effect);
+        let (knob, count) = (self.knobs.get(at)?, self.rules.without_effect);
         let text = format!(
             "{} back to {value}, and nothing for {:.0} minutes: {count} changes had no effect ({}; before, {})",
-            lever.knob,
+            knob.name,
             self.rules.give_up_s / 60.0,
             self.reads(after),
             self.reads(before)
         );
-        self.next_lever();
-        Some(Change { lever: at, value, why: Why::GiveUp, text })
+        self.next_knob();
+        Some(Change { knob: at, value, why: Why::GiveUp, text })
     }
 
     /// The next one that can be lowered, if there is one.
-    fn next_lever(&mut self) {
-        let count = self.levers.len();
+    fn next_knob(&mut self) {
+        let count = self.knobs.len();
         let others = (1..=count).map(|i| (self.at + i) % count);
-        if let Some(at) = others.into_iter().find(|at| self.levers[*at].lower().is_some()) {
+        if let Some(at) = others.into_iter().find(|at| self.knobs[*at].lower().is_some()) {
             self.at = at;
         }
     }

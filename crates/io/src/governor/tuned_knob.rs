@@ -1,33 +1,33 @@
-//! What the governor may turn.
+//! A knob that the governor may change.
 
 /// A setting that gives writers more or less, in whole steps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lever {
+pub struct TunedKnob {
     /// The table's name.
-    pub knob: &'static str,
-    /// Whose it is; empty for the machine's.
+    pub name: &'static str,
+    /// The device that it belongs to; empty for a setting of the machine.
     pub target: String,
-    /// What it was: it is never more.
+    /// What it was at first. The governor never sets more.
     pub start: u64,
     /// What it is now.
     pub now: u64,
-    /// It is never less.
+    /// The governor never sets less.
     pub floor: u64,
     /// Its values are multiples of this.
     pub unit: u64,
-    /// Windows are at least so long, in seconds: until a change can show.
+    /// The shortest window in which a change can show, in seconds.
     pub window_s: f64,
 }
 
-impl Lever {
-    /// Half of it, `None` where that would be too little.
+impl TunedKnob {
+    /// Half of it; `None` at the floor.
     pub fn lower(&self) -> Option<u64> {
         let half = self.now / 2 / self.unit * self.unit;
         let value = half.max(self.floor);
         (value < self.now).then_some(value)
     }
 
-    /// A little more, `None` where it is what it was. An eighth of what it was, or the least step.
+    /// More by an eighth of what it was at first, or by one unit; `None` where it is that already.
     pub fn higher(&self) -> Option<u64> {
         let step = (self.start / 8 / self.unit * self.unit).max(self.unit);
         let value = (self.now + step).min(self.start);
@@ -39,13 +39,13 @@ impl Lever {
 mod tests {
     use super::*;
 
-    fn lever(start: u64, now: u64, floor: u64, unit: u64) -> Lever {
-        Lever { knob: "queue.nr_requests", target: "sda".into(), start, now, floor, unit, window_s: 1.0 }
+    fn knob(start: u64, now: u64, floor: u64, unit: u64) -> TunedKnob {
+        TunedKnob { name: "queue.nr_requests", target: "sda".into(), start, now, floor, unit, window_s: 1.0 }
     }
 
     #[test]
     fn down_is_fast_and_up_is_slow() {
-        let mut depth = lever(10, 10, 2, 1);
+        let mut depth = knob(10, 10, 2, 1);
         let mut seen = Vec::new();
         while let Some(value) = depth.lower() {
             depth.now = value;
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn values_are_multiples_and_within_bounds() {
-        let size = lever(1280, 100, 64, 4);
+        let size = knob(1280, 100, 64, 4);
         assert_eq!((size.lower(), size.higher()), (Some(64), Some(260)));
-        assert_eq!(lever(1280, 64, 64, 4).lower(), None);
-        assert_eq!(lever(1280, 1276, 64, 4).higher(), Some(1280));
+        assert_eq!(knob(1280, 64, 64, 4).lower(), None);
+        assert_eq!(knob(1280, 1276, 64, 4).higher(), Some(1280));
     }
 }

@@ -1,4 +1,4 @@
-//! Turns levers, by the journal.
+//! Sets knobs, through the journal.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::OWNER;
-use crate::governor::Lever;
+use crate::governor::TunedKnob;
 
-/// Why a lever was not turned.
+/// Why a knob was not set.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTurned {
+pub enum NotSet {
     /// Another eke holds the journal just now; later.
     #[error("{0}")]
     Later(eke_linux::Error),
@@ -31,7 +31,7 @@ pub enum NotTurned {
     Kernel(#[from] eke_linux::Error),
 }
 
-/// What is turned, by setting and disk: the number of the change in the journal.
+/// The number of each change in the journal, by knob and disk.
 #[derive(Debug)]
 pub struct Hand {
     root: Root,
@@ -48,22 +48,22 @@ impl Hand {
         Ok(Self { root: root.clone(), made: BTreeMap::new() })
     }
 
-    /// Sets `lever` (as it was before the change) to `value`. At most one change of it is in the journal at any time.
+    /// Sets `knob` (as it was before the change) to `value`. At most one change of it is in the journal at any time.
     ///
     /// # Errors
-    /// See [`NotTurned`]; it is then as it was, or as it was before all.
-    pub fn turn(&mut self, lever: &Lever, value: u64, why: &str) -> Result<(), NotTurned> {
-        let found = read_value(&self.root, lever.knob, &lever.target)?;
-        if found != lever.now.to_string() {
-            self.forget(lever);
-            return Err(NotTurned::Theirs { knob: lever.knob, found, set: lever.now });
+    /// See [`NotSet`]; it is then as it was, or as it was before all.
+    pub fn set(&mut self, knob: &TunedKnob, value: u64, why: &str) -> Result<(), NotSet> {
+        let found = read_value(&self.root, knob.name, &knob.target)?;
+        if found != knob.now.to_string() {
+            self.forget(knob);
+            return Err(NotSet::Theirs { knob: knob.name, found, set: knob.now });
         }
-        let key = (lever.knob, lever.target.clone());
-        let mut session = Session::try_open(&self.root, OWNER).map_err(NotTurned::Later)?;
+        let key = (knob.name, knob.target.clone());
+        let mut session = Session::try_open(&self.root, OWNER).map_err(NotSet::Later)?;
         if let Some(seq) = self.made.remove(&key) {
             session.undo(seq)?;
         }
-        let step = Step::set_at(lever.knob, &lever.target, value);
+        let step = Step::set_at(knob.name, &knob.target, value);
         if let Applied::Made { seq, .. } = session.apply(&PlannedStep { step, reason: Reason::new(why) })? {
             self.made.insert(key, seq);
         }
@@ -74,8 +74,8 @@ impl Hand {
     }
 
     /// What somebody else has now is closed in the journal: undoing it notes that it is theirs.
-    fn forget(&mut self, lever: &Lever) {
-        let Some(seq) = self.made.remove(&(lever.knob, lever.target.clone())) else { return };
+    fn forget(&mut self, knob: &TunedKnob) {
+        let Some(seq) = self.made.remove(&(knob.name, knob.target.clone())) else { return };
         if let Ok(mut session) = Session::open(&self.root, OWNER) {
             let _ = session.undo(seq);
         }
@@ -98,9 +98,9 @@ mod tests {
 
     use super::*;
 
-    fn lever(now: u64) -> Lever {
-        Lever {
-            knob: "queue.nr_requests",
+    fn knob(now: u64) -> TunedKnob {
+        TunedKnob {
+            name: "queue.nr_requests",
             target: "sda".into(),
             start: 64,
             now,
@@ -115,19 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lever_is_turned_and_let_go_with_one_change_in_the_journal() {
+    fn a_knob_is_set_and_let_go_with_one_change_in_the_journal() {
         let machine = FakeKernel::new();
         let root = machine.root();
         machine.put("sys/block/sda/queue/nr_requests", "64\n");
         let mut hand = Hand::new(&root).unwrap();
         for (from, to) in [(64, 32), (32, 16), (16, 24)] {
-            hand.turn(&lever(from), to, "a test").unwrap();
+            hand.set(&knob(from), to, "a test").unwrap();
             assert_eq!(now(&root), to.to_string());
             assert_eq!(journal::entries(&root).unwrap().len(), 1);
         }
-        hand.turn(&lever(24), 64, "a test").unwrap();
+        hand.set(&knob(24), 64, "a test").unwrap();
         assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
-        hand.turn(&lever(64), 8, "a test").unwrap();
+        hand.set(&knob(64), 8, "a test").unwrap();
         hand.open().unwrap();
         assert_eq!(now(&root), "64");
     }
@@ -138,7 +138,7 @@ mod tests {
         let root = machine.root();
         machine.put("sys/block/sda/queue/nr_requests", "64\n");
         let mut dead = Hand::new(&root).unwrap();
-        dead.turn(&lever(64), 8, "a test").unwrap();
+        dead.set(&knob(64), 8, "a test").unwrap();
         std::mem::forget(dead);
         Hand::new(&root).unwrap();
         assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
@@ -150,10 +150,10 @@ mod tests {
         let root = machine.root();
         machine.put("sys/block/sda/queue/nr_requests", "64\n");
         let mut hand = Hand::new(&root).unwrap();
-        hand.turn(&lever(64), 32, "a test").unwrap();
+        hand.set(&knob(64), 32, "a test").unwrap();
         machine.put("sys/block/sda/queue/nr_requests", "100\n");
-        let refused = hand.turn(&lever(32), 16, "a test").unwrap_err();
-        assert!(matches!(&refused, NotTurned::Theirs { found, .. } if found == "100"), "{refused}");
+        let refused = hand.set(&knob(32), 16, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Theirs { found, .. } if found == "100"), "{refused}");
         hand.open().unwrap();
         assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("100", 0));
     }

@@ -1,32 +1,32 @@
-//! What there is to turn, of a disk.
+//! The knobs that the governor may change, of one disk.
 
 use eke_apply::write::read_value;
 use eke_linux::Root;
 
-use crate::governor::Lever;
+use crate::governor::TunedKnob;
 use crate::sense::devices::directory;
 
 /// ZFS writes in bursts, one every `zfs_txg_timeout` (5 s): a shorter window sees only part of one.
 const TXG_S: f64 = 5.0;
-/// The least of each. A request of 64 KiB still streams well; below 4 requests a disk has nothing to order.
+/// The floors. A request of 64 KiB still streams well; with fewer than 4 requests a disk has nothing to order.
 const LEAST_SECTORS_KB: u64 = 64;
 const LEAST_REQUESTS: u64 = 4;
-/// The throttle's own default is never lowered below a quarter of it: it would throttle for noise.
+/// The throttle's target stays above a quarter of its default; below that it would throttle for noise.
 const THROTTLE_SHARE: u64 = 4;
 
-/// The levers of a disk, in the order of trying; each is there, and may be lowered.
+/// The knobs that this disk has and that can be lowered, in the order of trying.
 ///
-/// - ZFS' asynchronous writes, where ZFS is: never below the least that it gives itself (with `max` below `min` its arithmetic goes wrong);
-/// - the size of requests: a read waits for the one that is under way;
-/// - the writeback throttle's target, where it is on. Not where ZFS is: it is known to hang there (OpenZFS issue 12204);
-/// - the number of requests, which are readers', too: last.
-pub fn of(root: &Root, device: &str) -> Vec<Lever> {
+/// - ZFS's asynchronous writes, where ZFS is loaded: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
+/// - the size of requests: a read waits for the request under way;
+/// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204);
+/// - last, the number of requests, since readers use them too.
+pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let target = directory(device);
     let zfs = zfs(root);
     let of_disk = |knob: &'static str, floor: &dyn Fn(u64) -> u64, unit| {
         let start: u64 = read_value(root, knob, &target).ok()?.parse().ok()?;
-        Some(Lever {
-            knob,
+        Some(TunedKnob {
+            name: knob,
             target: target.clone(),
             start,
             now: start,
@@ -40,15 +40,15 @@ pub fn of(root: &Root, device: &str) -> Vec<Lever> {
         of_disk("queue.wbt_lat_usec", &|start| start / THROTTLE_SHARE, 1).filter(|_| zfs.is_none());
     let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
     let all = [zfs, size, throttle, depth].into_iter().flatten();
-    all.filter(|lever| lever.lower().is_some()).collect()
+    all.filter(|knob| knob.lower().is_some()).collect()
 }
 
-fn zfs(root: &Root) -> Option<Lever> {
+fn zfs(root: &Root) -> Option<TunedKnob> {
     let read = |knob: &str| read_value(root, knob, "").ok()?.parse::<u64>().ok();
     let knob = "zfs.async_write_max_active";
     let (start, least) = (read(knob)?, read("zfs.async_write_min_active")?);
-    Some(Lever {
-        knob,
+    Some(TunedKnob {
+        name: knob,
         target: String::new(),
         start,
         now: start,
@@ -65,11 +65,11 @@ mod tests {
     use super::*;
 
     fn knobs(root: &Root) -> Vec<(&'static str, u64, u64)> {
-        of(root, "sda").into_iter().map(|l| (l.knob, l.start, l.floor)).collect()
+        of(root, "sda").into_iter().map(|l| (l.name, l.start, l.floor)).collect()
     }
 
     #[test]
-    fn levers_are_what_the_machine_has() {
+    fn knobs_are_what_the_machine_has() {
         let machine = FakeKernel::new();
         let root = machine.root();
         assert!(knobs(&root).is_empty());

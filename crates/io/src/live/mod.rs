@@ -1,13 +1,13 @@
 //! The process that governs: `eke-io govern`, started by the agent, root.
 //!
-//! - [`levers`]: what there is to turn on a machine
-//! - [`hand`]: turns it, by the journal
+//! - [`knobs`]: the knobs of a disk that the governor may change
+//! - [`hand`]: sets them, through the journal
 //! - [`latencies`]: what is told of how long requests took
 //! - [`process`]: the loop
 
 pub mod hand;
+pub mod knobs;
 pub mod latencies;
-pub mod levers;
 pub mod process;
 
 pub use process::{Error, Options, Said, run};

@@ -1,4 +1,4 @@
-//! The loop: look, decide, turn.
+//! The loop: sample, decide, change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -13,9 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use super::hand::{Hand, NotTurned};
+use super::hand::{Hand, NotSet};
+use super::knobs;
 use super::latencies::Latencies;
-use super::levers;
 use crate::Histogram;
 use crate::class::Operation;
 use crate::figures::{Device, Window};
@@ -62,8 +62,8 @@ pub enum Said {
         /// `bpf` or `stat`.
         source: String,
     },
-    /// A lever was turned.
-    Turned {
+    /// The governor changed a knob.
+    Changed {
         /// Of which disk.
         disk: String,
         /// What, and why.
@@ -175,29 +175,29 @@ impl<'a> Process<'a> {
         let now_s = self.begun.elapsed().as_secs_f64();
         let governor = self.governors.entry(device.name.clone()).or_insert_with(|| {
             let target = target::of(self.root, &device.name, self.options.settings.read_target_ms);
-            Governor::new(Rules::new(target), levers::of(self.root, &device.name))
+            Governor::new(Rules::new(target), knobs::of(self.root, &device.name))
         });
-        let before = governor.levers().to_vec();
+        let before = governor.knobs().to_vec();
         let Some(change) = governor.look(now_s, &Observation::of(device, seconds)) else { return };
-        let Some(lever) = before.get(change.lever) else { return };
-        match self.hand.turn(lever, change.value, &change.text) {
-            Ok(()) => self.turned(&device.name, &change),
-            Err(NotTurned::Later(e)) => {
+        let Some(knob) = before.get(change.knob) else { return };
+        match self.hand.set(knob, change.value, &change.text) {
+            Ok(()) => self.report_change(&device.name, &change),
+            Err(NotSet::Later(e)) => {
                 // as if it had not been decided: it will be again
                 *governor = Governor::new(*governor.rules(), before);
                 self.trouble(e.to_string());
             }
             Err(why) => {
-                governor.drop_lever(change.lever);
+                governor.give_up_knob(change.knob);
                 self.trouble(format!("{}: {why}", device.name));
             }
         }
     }
 
-    fn turned(&mut self, disk: &str, change: &Change) {
+    fn report_change(&mut self, disk: &str, change: &Change) {
         self.state.changes += 1;
         self.state.last = Some(format!("{disk}: {}", change.text));
-        (self.say)(Said::Turned { disk: disk.to_owned(), what: change.text.clone() });
+        (self.say)(Said::Changed { disk: disk.to_owned(), what: change.text.clone() });
         self.tell();
     }
 
@@ -231,12 +231,12 @@ fn is_in_memory(device: &Device) -> bool {
 }
 
 fn disk(name: &str, governor: &Governor, begun: Instant) -> IoDisk {
-    let turned = governor.levers().iter().filter(|lever| lever.now != lever.start);
+    let changed = governor.knobs().iter().filter(|knob| knob.now != knob.start);
     let rests = governor.rests_until_s().map(|until| until - begun.elapsed().as_secs_f64());
     IoDisk {
         name: name.to_owned(),
         target: governor.rules().target,
-        turned: turned.map(|lever| format!("{} {} (was {})", lever.knob, lever.now, lever.start)).collect(),
+        changed: changed.map(|knob| format!("{} {} (was {})", knob.name, knob.now, knob.start)).collect(),
         rests_s: rests.filter(|s| *s > 0.0).map(|s| s as u64),
     }
 }

@@ -28,7 +28,7 @@ pub const METRICS: [Metric; 4] = [
         "eke_io_changed_settings",
         "",
         "Disk settings that are changed now to throttle writers.",
-        |r| of(r, |io| io.disks.iter().map(|disk| disk.turned.len()).sum::<usize>() as f64),
+        |r| of(r, |io| io.disks.iter().map(|disk| disk.changed.len()).sum::<usize>() as f64),
     ),
     Metric::counter("eke_io_changes", "", "Changes of such settings since eke-io started.", |r| {
         of(r, |io| io.changes as f64)

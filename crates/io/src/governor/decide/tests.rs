@@ -6,12 +6,12 @@ fn rules() -> Rules {
     Rules::new(Nanos(10 * MS))
 }
 
-fn lever(knob: &'static str, start: u64, floor: u64) -> Lever {
-    Lever { knob, target: "sda".into(), start, now: start, floor, unit: 1, window_s: 1.0 }
+fn knob(knob: &'static str, start: u64, floor: u64) -> TunedKnob {
+    TunedKnob { name: knob, target: "sda".into(), start, now: start, floor, unit: 1, window_s: 1.0 }
 }
 
 fn governor() -> Governor {
-    Governor::new(rules(), vec![lever("first", 10, 2), lever("second", 64, 4)])
+    Governor::new(rules(), vec![knob("first", 10, 2), knob("second", 64, 4)])
 }
 
 /// A second with 100 reads of `read_ms` and `mib` MiB written.
@@ -26,13 +26,13 @@ fn second(read_ms: u64, mib: u64) -> Observation {
 fn live(
     governor: &mut Governor,
     seconds: u64,
-    world: impl Fn(&[Lever]) -> Observation,
+    world: impl Fn(&[TunedKnob]) -> Observation,
 ) -> Vec<(u64, Why, usize, u64)> {
     let mut changes = Vec::new();
     for at in 0..seconds {
-        let seen = world(governor.levers());
+        let seen = world(governor.knobs());
         if let Some(change) = governor.look(at as f64, &seen) {
-            changes.push((at, change.why, change.lever, change.value));
+            changes.push((at, change.why, change.knob, change.value));
         }
     }
     changes
@@ -42,7 +42,7 @@ fn live(
 fn writers_get_less_until_reads_are_well_and_more_when_they_are_gone() {
     let mut governor = governor();
     // each write that is under way costs a read 3 ms
-    let changes = live(&mut governor, 30, |levers| second(3 * levers[0].now, 50));
+    let changes = live(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
     assert_eq!(changes[0], (2, Why::Lower, 0, 5), "after three bad windows");
     assert_eq!(changes[1].1, Why::Lower);
     assert_eq!((changes[1].2, changes[1].3), (0, 2));
@@ -59,10 +59,10 @@ fn writers_get_less_until_reads_are_well_and_more_when_they_are_gone() {
 #[test]
 fn it_does_not_swing_for_ever() {
     let mut governor = governor();
-    let world = |levers: &[Lever]| second(if levers[0].now > 3 { 40 } else { 4 }, 50);
+    let world = |knobs: &[TunedKnob]| second(if knobs[0].now > 3 { 40 } else { 4 }, 50);
     let changes = live(&mut governor, 3_600, world);
     assert!(changes.len() < 40, "{} changes in an hour: {changes:?}", changes.len());
-    assert!(governor.levers()[0].now <= 4);
+    assert!(governor.knobs()[0].now <= 4);
     let backs = changes.iter().filter(|c| c.1 == Why::TakeBack).count();
     assert!(backs > 0, "what went wrong is taken back at once: {changes:?}");
 }
@@ -70,10 +70,10 @@ fn it_does_not_swing_for_ever() {
 #[test]
 fn the_writer_keeps_its_rate_or_the_change_is_taken_back() {
     let mut governor = governor();
-    let changes = live(&mut governor, 60, |levers| second(3 * levers[0].now, 5 * levers[0].now));
+    let changes = live(&mut governor, 60, |knobs| second(3 * knobs[0].now, 5 * knobs[0].now));
     assert_eq!(changes[0].1, Why::Lower);
     assert_eq!((changes[1].1, changes[1].2, changes[1].3), (Why::TakeBack, 0, 10));
-    assert!(changes[2..].iter().all(|c| c.2 == 1), "that lever is not tried again: {changes:?}");
+    assert!(changes[2..].iter().all(|c| c.2 == 1), "that knob is not tried again: {changes:?}");
 }
 
 #[test]
@@ -91,9 +91,15 @@ fn two_changes_without_effect_and_it_gives_up_for_ten_minutes() {
 fn what_helped_stays_when_it_gives_up() {
     let mut governor = Governor::new(
         rules(),
-        vec![Lever { start: 1280, now: 1280, floor: 4, unit: 4, ..lever("queue.max_sectors_kb", 1280, 4) }],
+        vec![TunedKnob {
+            start: 1280,
+            now: 1280,
+            floor: 4,
+            unit: 4,
+            ..knob("queue.max_sectors_kb", 1280, 4)
+        }],
     );
-    let changes = live(&mut governor, 300, |levers| second(levers[0].now.max(320) / 16, 50));
+    let changes = live(&mut governor, 300, |knobs| second(knobs[0].now.max(320) / 16, 50));
     let kinds: Vec<_> = changes.iter().map(|c| (c.1, c.3)).collect();
     assert_eq!(
         kinds,
@@ -104,12 +110,12 @@ fn what_helped_stays_when_it_gives_up() {
 /// Two seconds of writing, then five without: a change is not taken back because its first seconds are of the latter.
 #[test]
 fn a_gap_between_bursts_is_not_the_changes_fault() {
-    let mut governor = Governor::new(rules(), vec![lever("queue.max_sectors_kb", 1280, 640)]);
+    let mut governor = Governor::new(rules(), vec![knob("queue.max_sectors_kb", 1280, 640)]);
     let second_number = std::cell::Cell::new(0);
-    let changes = live(&mut governor, 60, |levers| {
+    let changes = live(&mut governor, 60, |knobs| {
         second_number.set(second_number.get() + 1);
         let is_burst = second_number.get() % 7 < 2;
-        second(if levers[0].now > 640 { 40 } else { 15 }, if is_burst { 80 } else { 0 })
+        second(if knobs[0].now > 640 { 40 } else { 15 }, if is_burst { 80 } else { 0 })
     });
     assert_eq!(changes.iter().map(|c| (c.1, c.3)).collect::<Vec<_>>(), [(Why::Lower, 640)], "{changes:?}");
 }
@@ -123,12 +129,12 @@ fn readers_alone_are_not_the_writers_fault() {
 #[test]
 fn unknown_is_not_good() {
     let mut governor = governor();
-    live(&mut governor, 30, |levers| second(3 * levers[0].now, 50));
-    assert_eq!(governor.levers()[0].now, 2);
+    live(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    assert_eq!(governor.knobs()[0].now, 2);
     let nothing =
-        |_: &[Lever]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
+        |_: &[TunedKnob]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
     assert!(live(&mut governor, 1_000, nothing).is_empty(), "nobody reads: nothing is known");
-    let few = |_: &[Lever]| {
+    let few = |_: &[TunedKnob]| {
         let mut seen = Observation { seconds: 1.0, ..Observation::default() };
         seen.reads.record(MS);
         seen
@@ -140,7 +146,7 @@ fn unknown_is_not_good() {
 fn a_period_in_which_nothing_completes_is_bad() {
     // Linux commit f91ffe89b201: io.cost took it for "targets met" and did not cut
     let mut governor = governor();
-    let stuck = |_: &[Lever]| Observation {
+    let stuck = |_: &[TunedKnob]| Observation {
         seconds: 1.0,
         waits: true,
         written_bytes: 50 << 20,
@@ -153,8 +159,8 @@ fn a_period_in_which_nothing_completes_is_bad() {
 #[test]
 fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
     // Linux commit 7afcccafa59f: periods far below the average completion latency made vrate swing
-    let mut governor = Governor::new(Rules { window_s: 0.1, ..rules() }, vec![lever("first", 10, 2)]);
-    let slow = |_: &[Lever]| {
+    let mut governor = Governor::new(Rules { window_s: 0.1, ..rules() }, vec![knob("first", 10, 2)]);
+    let slow = |_: &[TunedKnob]| {
         let mut seen =
             Observation { seconds: 0.1, waits: true, written_bytes: 5 << 20, ..Observation::default() };
         (0..30).for_each(|_| seen.reads.record(1_000 * MS));
@@ -165,10 +171,10 @@ fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
 }
 
 #[test]
-fn somebody_elses_lever_is_left_alone() {
+fn somebody_elses_knob_is_left_alone() {
     let mut governor = governor();
-    governor.drop_lever(0);
-    let changes = live(&mut governor, 300, |levers| second(levers[1].now, 50));
+    governor.give_up_knob(0);
+    let changes = live(&mut governor, 300, |knobs| second(knobs[1].now, 50));
     assert!(!changes.is_empty() && changes.iter().all(|c| c.2 == 1), "{changes:?}");
     assert!(live(&mut Governor::new(rules(), vec![]), 50, |_| second(40, 50)).is_empty());
 }
@@ -191,8 +197,8 @@ proptest::proptest! {
             let mut seen = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
             (0..reads).for_each(|_| seen.reads.record(read_ms * MS));
             governor.look(at as f64 * 30.0, &seen);
-            for lever in governor.levers() {
-                proptest::prop_assert!(lever.now >= lever.floor.min(lever.start) && lever.now <= lever.start);
+            for knob in governor.knobs() {
+                proptest::prop_assert!(knob.now >= knob.floor.min(knob.start) && knob.now <= knob.start);
             }
         }
     }
