@@ -9,7 +9,7 @@
 //! - [`watch`]: what a tick does: sample, model, live decisions, snapshot
 //! - [`adopt`]: what an earlier `eke up` applied and is still in force
 //! - [`check`]: the plan's prediction beside what happens
-//! - [`companion`]: `eke-prefetch`, a process of its own, so that what hangs there does not hang here
+//! - [`child_service`]: `eke-prefetch`, a process of its own, so that what hangs there does not hang here
 //! - [`events`]: what the agent did or noticed, the newest few
 //! - [`request`]: one line of a client: what it asks and whether it may
 //! - [`client`] and [`clients`]: bounded buffers, bounded time, a bounded number, for each user too
@@ -25,10 +25,10 @@
 
 pub mod adopt;
 pub mod check;
+pub mod child_service;
 pub mod client;
 pub mod clients;
 pub mod clock;
-pub mod companion;
 pub mod error;
 pub mod events;
 pub mod limits;

@@ -3,8 +3,8 @@
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use eke_agent::child_service::{ChildService, ChildServices};
 use eke_agent::clock::SystemClock;
-use eke_agent::companion::{Companion, Companions};
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_apply::end;
 use eke_apply::log::Log;
@@ -70,31 +70,31 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     let listeners = socket::listen(root)?;
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());
-    let ended = run(root, &listeners, &SystemClock, shutdown.as_fd(), &load, companions(arguments));
+    let ended = run(root, &listeners, &SystemClock, shutdown.as_fd(), &load, children(arguments));
     socket::remove(root)?;
     ended
 }
 
-fn companions(arguments: &Arguments) -> Companions {
+fn children(arguments: &Arguments) -> ChildServices {
     // a directory that stands for `/` has no launches; its disks are those that it shows
     let is_host = arguments.root.is_host();
-    let prefetch = is_host.then(|| companion(arguments, "eke-prefetch", "run"));
-    Companions {
-        prefetch: prefetch.unwrap_or_else(Companion::none),
-        io: companion(arguments, "eke-io", "govern"),
+    let prefetch = is_host.then(|| child(arguments, "eke-prefetch", "run"));
+    ChildServices {
+        prefetch: prefetch.unwrap_or_else(ChildService::none),
+        io: child(arguments, "eke-io", "govern"),
     }
 }
 
 /// A program from where this one is.
-fn companion(arguments: &Arguments, name: &str, verb: &str) -> Companion {
+fn child(arguments: &Arguments, name: &str, verb: &str) -> ChildService {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
-    let Some(program) = beside else { return Companion::none() };
+    let Some(program) = beside else { return ChildService::none() };
     let mut words = vec![verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()];
     words.extend(arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]));
     if !arguments.root.is_host() {
         words.extend(["--root".to_owned(), arguments.root.path("").display().to_string()]);
     }
-    Companion::of(program, words)
+    ChildService::of(program, words)
 }
 
 fn farewell(ended: Ended) -> &'static str {

@@ -10,10 +10,10 @@ use eke_model::snapshot::{Request, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::child_service::ChildServices;
 use crate::client::{Client, Incoming};
 use crate::clients::{Clients, Door};
 use crate::clock::Clock;
-use crate::companion::Companions;
 use crate::error::{Error, Result};
 use crate::limits::Users;
 use crate::pressure::{self, Trigger};
@@ -33,7 +33,7 @@ pub enum Ended {
 /// Where the settings come from, at the start and whenever root asks to reload.
 pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
 
-/// Runs the agent on `root`, with `companions` beside it while a plan is applied, until `shutdown` becomes readable or root asks it to stop.
+/// Runs the agent on `root`, with `children` beside it while a plan is applied, until `shutdown` becomes readable or root asks it to stop.
 ///
 /// # Errors
 /// Settings that cannot be read at the start, and a `poll(2)` that fails.
@@ -43,10 +43,10 @@ pub fn run(
     clock: &dyn Clock,
     shutdown: BorrowedFd<'_>,
     load: LoadSettings<'_>,
-    companions: impl Into<Companions>,
+    children: impl Into<ChildServices>,
 ) -> Result<Ended> {
     let mut agent = Agent {
-        watch: Watch::new(root, clock, load()?, companions),
+        watch: Watch::new(root, clock, load()?, children),
         clients: Clients::default(),
         users: Users::default(),
         trigger: trigger(root),

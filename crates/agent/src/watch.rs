@@ -14,8 +14,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::adopt::{Adopted, adopt};
 use crate::check::Check;
+use crate::child_service::ChildServices;
 use crate::clock::Clock;
-use crate::companion::Companions;
 use crate::events::Events;
 
 /// A status that is not older than this is answered again as it is.
@@ -41,17 +41,17 @@ pub struct Watch<'a> {
     events: Events,
     check: Check,
     live: Live,
-    companions: Companions,
+    children: ChildServices,
     rendered: Option<Vec<u8>>,
 }
 
 impl<'a> Watch<'a> {
-    /// Adopts what is applied and takes the first sample. `companions` are what runs beside the agent while a plan is applied.
+    /// Adopts what is applied and takes the first sample. `children` are what runs beside the agent while a plan is applied.
     pub fn new(
         root: &'a Root,
         clock: &'a dyn Clock,
         settings: Settings,
-        companions: impl Into<Companions>,
+        children: impl Into<ChildServices>,
     ) -> Self {
         let mut watch = Self {
             root,
@@ -70,7 +70,7 @@ impl<'a> Watch<'a> {
             events: Events::default(),
             check: Check::default(),
             live: Live::default(),
-            companions: companions.into(),
+            children: children.into(),
             rendered: None,
         };
         watch.adopt();
@@ -108,16 +108,16 @@ impl<'a> Watch<'a> {
             self.compare();
             self.maintain();
         }
-        self.tend_companions();
+        self.supervise_children();
     }
 
-    fn tend_companions(&mut self) {
+    fn supervise_children(&mut self) {
         let now_ms = self.clock.monotonic_ms();
         let applied = self.adopted.applied.as_ref();
         let governs = self.settings.io.govern || applied.is_some_and(|a| a.bounds.govern_io);
         let prefetch =
-            self.companions.prefetch.tend(self.settings.prefetch.enabled && applied.is_some(), now_ms);
-        let io = self.companions.io.tend(governs && applied.is_some(), now_ms);
+            self.children.prefetch.supervise(self.settings.prefetch.enabled && applied.is_some(), now_ms);
+        let io = self.children.io.supervise(governs && applied.is_some(), now_ms);
         for sentence in prefetch.into_iter().chain(io) {
             self.note(sentence);
         }
@@ -191,8 +191,8 @@ impl<'a> Watch<'a> {
             unix_s: self.looked_unix_s,
             model: self.model.clone(),
             machine: self.machine,
-            prefetch: self.companions.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
-            io: self.companions.io.pid().and_then(|pid| io_state(self.root, pid)),
+            prefetch: self.children.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
+            io: self.children.io.pid().and_then(|pid| io_state(self.root, pid)),
             events: self.events.as_slice().to_vec(),
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     use eke_testkit::wait::wait_for;
 
     use super::*;
-    use crate::companion::Companion;
+    use crate::child_service::ChildService;
 
     #[derive(Default)]
     struct Hand(Cell<u64>);
@@ -293,7 +293,7 @@ mod tests {
     fn rates_of_a_status_are_about_the_time_since_the_last_tick() {
         let (machine, clock) = (FakeKernel::new(), Hand::default());
         let root = machine.root();
-        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         watch.tick();
         machine.put("proc/vmstat", "pswpin 400\npswpout 0\n");
         clock.0.set(400);
@@ -316,7 +316,7 @@ mod tests {
         machine.add_area("/dev/zram0", 65_536, 20_480, 100);
         machine.put("sys/block/zram0/disksize", "67108864\n");
         machine.put("sys/block/zram0/mm_stat", "20971520 9000000 10485760 0 10485760 0 0 0 0\n");
-        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         watch.tick();
         let shown = snapshot(&mut watch);
         assert!(shown.applied);
@@ -331,7 +331,7 @@ mod tests {
         let (machine, clock) = (FakeKernel::new(), Hand::default());
         let root = machine.root();
         std::fs::remove_file(machine.dir().join("proc/vmstat")).unwrap();
-        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         watch.tick();
         watch.tick();
         let events = snapshot(&mut watch).events;
@@ -344,7 +344,7 @@ mod tests {
         let machine = FakeKernel::new();
         machine.put("proc/pressure/io", "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\n");
         let (root, clock) = (machine.root(), Hand::default());
-        let mut watch = Watch::new(&root, &clock, settings(), Companion::none());
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         let seen = snapshot(&mut watch);
         assert_eq!(seen.unix_s, 1_000_000);
         assert_eq!(seen.machine.memory.anonymous, Bytes(200_000 << 10));
@@ -358,13 +358,13 @@ mod tests {
         let machine = FakeKernel::new();
         let (root, clock) = (machine.root(), Hand::default());
         state::save(&root, state::APPLIED, &Applied::default()).unwrap();
-        let io = Companion::of("/bin/sleep".into(), vec!["1000".into()]);
+        let io = ChildService::of("/bin/sleep".into(), vec!["1000".into()]);
         let mut governs = settings();
         governs.io.govern = true;
-        let companions = Companions { prefetch: Companion::none(), io };
-        let mut watch = Watch::new(&root, &clock, governs, companions);
+        let children = ChildServices { prefetch: ChildService::none(), io };
+        let mut watch = Watch::new(&root, &clock, governs, children);
         watch.tick();
-        let pid = watch.companions.io.pid().unwrap();
+        let pid = watch.children.io.pid().unwrap();
         let mut reads = eke_model::histogram::Histogram::default();
         reads.record(90_000);
         let kind = IoLatency { operation: "read".into(), all: reads, late: reads };
@@ -375,10 +375,10 @@ mod tests {
         state::save(&root, state::IO, &IoState { pid: pid + 1, ..said }).unwrap();
         watch.rendered = None;
         assert_eq!(snapshot(&mut watch).io, None, "an earlier one's");
-        watch.companions.io.tend(false, 0);
+        watch.children.io.supervise(false, 0);
         wait_for("its end", || {
-            watch.companions.io.tend(false, 0);
-            watch.companions.io.pid().is_none()
+            watch.children.io.supervise(false, 0);
+            watch.children.io.pid().is_none()
         });
     }
 

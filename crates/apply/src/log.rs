@@ -130,11 +130,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for name in ["run/eke/agent.log", "run/user/7/eke/caches/log", "tmp/eke-7/caches/log"] {
             let path = dir.path().join(name);
-            let (mut log, mut companions) = (appended(&path), appended(&path));
+            let (mut log, mut children) = (appended(&path), appended(&path));
             log.write_all(&vec![b'a'; 3 << 20]).unwrap();
             log.write_all(b"the last line\n").unwrap();
             shorten(&log).unwrap();
-            companions.write_all(b"the next line\n").unwrap();
+            children.write_all(b"the next line\n").unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "the next line\n");
             let kept = std::fs::read_to_string(format!("{}.1", path.display())).unwrap();
             assert!(kept.len() == 1 << 20 && kept.ends_with("the last line\n"), "{}", kept.len());

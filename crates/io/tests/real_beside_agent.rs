@@ -134,7 +134,7 @@ fn the_agent_has_it_govern_and_killed_takes_it_along_with_all_restored() {
         agent.kill();
         seen
     });
-    let io = changed.expect("the agent, its companion or the load ended before a knob was changed");
+    let io = changed.expect("the agent, its child or the load ended before a knob was changed");
     assert!(io.disks.iter().all(|d| d.name == device), "only the test's disk: {:?}", io.disks);
     assert!(is_beside, "the agent started it: {io:?}");
     assert_ne!(at_work, before, "{io:?}");

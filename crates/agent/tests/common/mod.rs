@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use eke_agent::child_service::ChildService;
 use eke_agent::clock::{Clock, SystemClock};
-use eke_agent::companion::Companion;
 use eke_agent::{Ended, run, socket};
 use eke_linux::settings;
 use eke_model::snapshot::{Response, Snapshot};
@@ -45,7 +45,7 @@ impl Agent {
                 clock.as_ref(),
                 watched.as_fd(),
                 &|| settings::load(&root, None),
-                Companion::none(),
+                ChildService::none(),
             )
             .unwrap()
         });

@@ -9,9 +9,9 @@ const LONGEST_PAUSE_MS: u64 = 600_000;
 /// Whoever ran for so long begins again with the first pause.
 const STEADY_MS: u64 = 600_000;
 
-/// The process, or the wish for one.
+/// A process that the agent starts, watches and starts again.
 #[derive(Debug)]
-pub struct Companion {
+pub struct ChildService {
     /// What is started, with its arguments; none: nothing is, ever.
     command: Option<(PathBuf, Vec<String>)>,
     child: Option<(Child, u64)>,
@@ -19,7 +19,7 @@ pub struct Companion {
     not_before_ms: u64,
 }
 
-impl Companion {
+impl ChildService {
     /// Nothing runs beside.
     pub fn none() -> Self {
         Self { command: None, child: None, pause_ms: FIRST_PAUSE_MS, not_before_ms: 0 }
@@ -37,7 +37,7 @@ impl Companion {
 
     /// Looks after it at `now_ms`, any steady clock's: starts it if it is wanted and the pause is over, stops it if not. What is
     /// worth a line comes back.
-    pub fn tend(&mut self, wanted: bool, now_ms: u64) -> Option<String> {
+    pub fn supervise(&mut self, wanted: bool, now_ms: u64) -> Option<String> {
         if let Some((child, began_ms)) = &mut self.child {
             return match child.try_wait() {
                 Ok(Some(status)) => {
@@ -46,7 +46,7 @@ impl Companion {
                 }
                 Ok(None) if !wanted => self.stop(),
                 Ok(None) => None,
-                Err(e) => Some(format!("The process beside the agent cannot be looked at: {e}.")),
+                Err(e) => Some(format!("The state of the child process cannot be read: {e}.")),
             };
         }
         (wanted && now_ms >= self.not_before_ms).then(|| self.start(now_ms)).flatten()
@@ -95,7 +95,7 @@ impl Companion {
         pause_ms
     }
 
-    /// Asks it to end; it is waited for at the next look.
+    /// Asks it to end; the next call of `supervise` waits for it.
     fn stop(&mut self) -> Option<String> {
         let (child, _) = self.child.as_ref()?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
@@ -106,17 +106,17 @@ impl Companion {
 
 /// Those that run beside the agent.
 #[derive(Debug)]
-pub struct Companions {
+pub struct ChildServices {
     /// `eke-prefetch`.
-    pub prefetch: Companion,
+    pub prefetch: ChildService,
     /// `eke-io govern`.
-    pub io: Companion,
+    pub io: ChildService,
 }
 
-impl From<Companion> for Companions {
+impl From<ChildService> for ChildServices {
     /// Only what reads ahead.
-    fn from(prefetch: Companion) -> Self {
-        Self { prefetch, io: Companion::none() }
+    fn from(prefetch: ChildService) -> Self {
+        Self { prefetch, io: ChildService::none() }
     }
 }
 
@@ -126,45 +126,43 @@ mod tests {
 
     use super::*;
 
-    fn sh(script: &str) -> Companion {
-        Companion::of("/bin/sh".into(), vec!["-c".into(), script.into()])
+    fn sh(script: &str) -> ChildService {
+        ChildService::of("/bin/sh".into(), vec!["-c".into(), script.into()])
     }
 
     /// Looks until something is worth a line.
-    fn next(companion: &mut Companion, wanted: bool, now_ms: u64) -> String {
-        wait_for("a sentence", || companion.tend(wanted, now_ms))
+    fn next(child: &mut ChildService, wanted: bool, now_ms: u64) -> String {
+        wait_for("a sentence", || child.supervise(wanted, now_ms))
     }
 
     #[test]
     fn it_is_started_again_each_time_later() {
-        let mut companion = sh("exit 3");
-        assert!(companion.tend(false, 0).is_none() && companion.pid().is_none());
-        assert!(next(&mut companion, true, 0).starts_with("Started /bin/sh"));
-        assert!(
-            next(&mut companion, true, 1_000).contains("exit status: 3) after 1 s; the next begins in 5 s")
-        );
-        assert!(companion.tend(true, 5_999).is_none() && companion.pid().is_none());
-        assert!(next(&mut companion, true, 6_000).starts_with("Started"));
-        assert!(next(&mut companion, true, 6_000).contains("in 10 s"));
-        assert!(next(&mut companion, true, 16_000).starts_with("Started"));
-        assert!(next(&mut companion, true, 16_000 + STEADY_MS).contains("in 5 s"), "it was steady");
+        let mut child = sh("exit 3");
+        assert!(child.supervise(false, 0).is_none() && child.pid().is_none());
+        assert!(next(&mut child, true, 0).starts_with("Started /bin/sh"));
+        assert!(next(&mut child, true, 1_000).contains("exit status: 3) after 1 s; the next begins in 5 s"));
+        assert!(child.supervise(true, 5_999).is_none() && child.pid().is_none());
+        assert!(next(&mut child, true, 6_000).starts_with("Started"));
+        assert!(next(&mut child, true, 6_000).contains("in 10 s"));
+        assert!(next(&mut child, true, 16_000).starts_with("Started"));
+        assert!(next(&mut child, true, 16_000 + STEADY_MS).contains("in 5 s"), "it was steady");
     }
 
     #[test]
     fn it_ends_when_it_is_not_wanted() {
-        let mut companion = sh("exec sleep 1000");
-        next(&mut companion, true, 0);
-        let sentence = next(&mut companion, false, 0);
+        let mut child = sh("exec sleep 1000");
+        next(&mut child, true, 0);
+        let sentence = next(&mut child, false, 0);
         assert!(sentence.contains("signal: 15") && sentence.ends_with("as it was told to."), "{sentence}");
-        assert!(companion.pid().is_none());
+        assert!(child.pid().is_none());
     }
 
     #[test]
     fn a_program_that_is_not_there_is_said_and_tried_later() {
-        let mut companion = Companion::of("/nowhere/eke-prefetch".into(), Vec::new());
-        let sentence = next(&mut companion, true, 0);
+        let mut child = ChildService::of("/nowhere/eke-prefetch".into(), Vec::new());
+        let sentence = next(&mut child, true, 0);
         assert!(sentence.starts_with("/nowhere/eke-prefetch cannot be started: No such file"), "{sentence}");
-        assert!(companion.tend(true, 4_999).is_none());
-        assert!(Companion::none().tend(true, 0).is_none());
+        assert!(child.supervise(true, 4_999).is_none());
+        assert!(ChildService::none().supervise(true, 0).is_none());
     }
 }
