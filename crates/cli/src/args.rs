@@ -50,7 +50,7 @@ pub enum Verb {
     #[command(
         after_help = "Example:\n  eke plan                 the measurements and the plan with its reasons\n  eke plan --size 512M     the plan for a device of that size"
     )]
-    Plan(Wish),
+    Plan(Overrides),
     /// Measure, apply the plan, and leave an agent to watch it
     #[command(
         after_help = "Example:\n  sudo eke up && eke status\n  sudo eke down            restores everything"
@@ -272,9 +272,9 @@ pub struct Report {
     pub force: bool,
 }
 
-/// What the user wishes beyond the configuration, for this once.
+/// Settings that override the configuration for this call.
 #[derive(Debug, Clone, Default, ClapArgs)]
-pub struct Wish {
+pub struct Overrides {
     /// Declare this size of the zram device instead of the computed one
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
@@ -303,9 +303,9 @@ pub enum Backend {
 /// `up` and `run`.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Up {
-    /// The wish
+    /// What overrides the configuration
     #[command(flatten)]
-    pub wish: Wish,
+    pub overrides: Overrides,
     /// Throttle writers when reads wait too long, whatever the configuration says
     #[arg(long)]
     pub govern_io: bool,

@@ -8,7 +8,7 @@ use crate::sample::{Memory, Pressure, Sample, VmCounters};
 use crate::step::{Plan, Prediction};
 use crate::units::{Bytes, Nanos};
 
-/// A client's question or wish.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Request {

@@ -10,9 +10,9 @@ pub enum Error {
     /// A kernel file or setting.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// A wish that cannot be granted.
+    /// A overrides that cannot be granted.
     #[error(transparent)]
-    Wish(#[from] crate::decide::BadWish),
+    Overrides(#[from] crate::decide::BadOverride),
     /// A call on a device or file.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {

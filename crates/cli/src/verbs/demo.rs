@@ -49,8 +49,8 @@ fn failure(error: demo::Error) -> Failure {
 }
 
 fn shown_plan(context: &Context) -> Outcome<Plan> {
-    let wish = plan::wished(context, &crate::args::Wish::default());
-    let document = plan::make(context, &wish)?;
+    let overrides = plan::overrides(context, &crate::args::Overrides::default());
+    let document = plan::make(context, &overrides)?;
     if !context.json {
         put!("{}", show::plan::text(&document));
         say!("The demo: this takes about half a minute ...\n");

@@ -97,7 +97,7 @@ pub fn run(args: Args) -> Outcome {
     let context = Context { root, json: args.json, settings, config };
     match args.verb {
         None => overview::run(&context),
-        Some(Verb::Plan(wish)) => plan::run(&context, &wish),
+        Some(Verb::Plan(overrides)) => plan::run(&context, &overrides),
         Some(Verb::Up(up)) => up::run(&context, &up),
         Some(Verb::Run(up)) => run::run(&context, &up),
         Some(Verb::Down { print }) => down::run(&context, print),

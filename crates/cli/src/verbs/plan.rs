@@ -21,9 +21,9 @@ use crate::show;
 const USUALLY: Duration = Duration::from_secs(3);
 
 /// The verb.
-pub fn run(context: &Context, wish: &args::Wish) -> Outcome {
-    let wish = wished(context, wish);
-    let document = make(context, &wish)?;
+pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
+    let overrides = overrides(context, overrides);
+    let document = make(context, &overrides)?;
     if context.json {
         context.print_json(&document)?;
     } else {
@@ -44,32 +44,32 @@ fn closing(plan: &Plan) -> &'static str {
 }
 
 /// The settings with what the command line says for this once.
-pub fn wished(context: &Context, wish: &args::Wish) -> decide::Wish {
+pub fn overrides(context: &Context, overrides: &args::Overrides) -> decide::Overrides {
     use eke_model::config::BackendChoice;
     let mut settings = context.settings.swap.clone();
-    if let Some(percent) = wish.pool_percent {
+    if let Some(percent) = overrides.pool_percent {
         settings.pool_percent = percent;
     }
-    if let Some(name) = &wish.algorithm {
+    if let Some(name) = &overrides.algorithm {
         settings.algorithm.clone_from(name);
     }
-    match wish.backend {
+    match overrides.backend {
         Some(args::Backend::Zram) => settings.backend = BackendChoice::Zram,
         Some(args::Backend::Zswap) => settings.backend = BackendChoice::Zswap,
         Some(args::Backend::Auto) => settings.backend = BackendChoice::Auto,
         None => {}
     }
-    decide::Wish { settings, size: wish.size }
+    decide::Overrides { settings, size: overrides.size }
 }
 
 /// Probes, measures and decides.
-pub fn make(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
+pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
     let mut facts = Swap.probe(&context.root).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
     let measured = Swap.measure(&context.root, &facts).map_err(failure)?;
     drop(task);
-    let decision = decide::decide(&facts, &measured, wish).map_err(refused)?;
+    let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;
     Ok(documents::Plan { facts, measured, decision })
 }
 
@@ -94,6 +94,6 @@ pub fn failure(error: eke_swap::Error) -> Failure {
 }
 
 /// The settings name something that this machine cannot do.
-pub fn refused(error: decide::BadWish) -> Failure {
+pub fn refused(error: decide::BadOverride) -> Failure {
     Failure::new(Status::Usage, error.to_string())
 }

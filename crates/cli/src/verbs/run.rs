@@ -47,7 +47,7 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
 
 /// Shows what can be shown, and says what the rest would need.
 fn without_root(context: &Context, options: &Up) -> Outcome {
-    super::plan::run(context, &options.wish)?;
+    super::plan::run(context, &options.overrides)?;
     Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; all of it goes back with Ctrl-C")
         .hint("sudo make run, or sudo eke run"))
 }

@@ -85,8 +85,8 @@ fn up_already() -> Failure {
 /// end.
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
     undo_leftovers(context)?;
-    let wish = plan::wished(context, &up.wish);
-    let document = if up.boot { at_boot(context, &wish)? } else { plan::make(context, &wish)? };
+    let overrides = plan::overrides(context, &up.overrides);
+    let document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
     if context.json {
         context.print_json(&document)?;
     } else {
@@ -140,8 +140,8 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
     }
     session.apply_plan(&document.decision.plan)?;
     let bounds = Bounds {
-        pool_percent: up.wish.pool_percent,
-        fixed_size: up.wish.size.is_some(),
+        pool_percent: up.overrides.pool_percent,
+        fixed_size: up.overrides.size.is_some(),
         govern_io: up.govern_io,
     };
     let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()], bounds };
@@ -157,13 +157,13 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
 }
 
 /// At boot there is little to sample yet: the figures of the last measurement serve, if they are of this kernel.
-fn at_boot(context: &Context, wish: &decide::Wish) -> Outcome<documents::Plan> {
+fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
     let Some(measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
-        return plan::make(context, wish);
+        return plan::make(context, overrides);
     };
     let facts = Swap.probe(&context.root).map_err(plan::failure)?;
-    let decision = decide::decide(&facts, &measured, wish).map_err(plan::refused)?;
+    let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
     Ok(documents::Plan { facts, measured, decision })
 }
 

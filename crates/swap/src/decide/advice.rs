@@ -1,4 +1,4 @@
-//! What eke does not do, but the user may want to; and which wishes stay without effect.
+//! What eke does not do, but the user may want to; and which overrides stay without effect.
 
 use eke_model::step::{Reason, Step};
 
@@ -116,11 +116,11 @@ fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
 
 fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
     let stat = given.facts.zram_in_use.iter().find(|z| z.name == device);
-    let settings = &given.wish.settings;
+    let settings = &given.overrides.settings;
     let other = settings.algorithm != "auto" && stat.is_none_or(|z| z.algorithm != settings.algorithm);
     let ignored = [
         (other, format!("algorithm = \"{}\"", settings.algorithm)),
-        (given.wish.size.is_some(), format!("a size of {}", given.wish.size.unwrap_or_default())),
+        (given.overrides.size.is_some(), format!("a size of {}", given.overrides.size.unwrap_or_default())),
         (writeback::wished(given).is_some(), format!("writeback_device = \"{}\"", settings.writeback_device)),
     ];
     let wished = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);

@@ -5,7 +5,7 @@ use eke_model::step::Reason;
 use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::BadWish;
+use super::BadOverride;
 use super::backend::Backend;
 use crate::measure::figures::{AlgorithmFigures, Measured};
 
@@ -63,7 +63,7 @@ pub fn choose(
     backend: &Backend,
     cpus: usize,
     settings: &SwapSettings,
-) -> Result<Choice, BadWish> {
+) -> Result<Choice, BadOverride> {
     let rows = &measured.algorithms;
     let mut verdicts: Vec<Verdict> = rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
     let offered: Vec<&AlgorithmFigures> = rows.iter().filter(|r| offered(r, backend)).collect();
@@ -94,13 +94,16 @@ fn wanted(row: &AlgorithmFigures, settings: &SwapSettings) -> bool {
     settings.algorithm == "auto" || row.name == settings.algorithm
 }
 
-fn not_offered(measured: &Measured, offered: &[&AlgorithmFigures], wish: &str) -> BadWish {
-    if let Some(missing) = measured.unmeasured.iter().find(|m| m.what == wish) {
-        return BadWish(format!("algorithm = \"{wish}\" could not be measured: {}", missing.why));
+fn not_offered(measured: &Measured, offered: &[&AlgorithmFigures], name: &str) -> BadOverride {
+    if let Some(missing) = measured.unmeasured.iter().find(|m| m.what == name) {
+        return BadOverride(format!("algorithm = \"{name}\" could not be measured: {}", missing.why));
     }
     let mut names: Vec<&str> = offered.iter().map(|r| r.name.as_str()).collect();
     names.dedup();
-    BadWish(format!("algorithm = \"{wish}\" is not offered by this kernel; it offers: {}", names.join(", ")))
+    BadOverride(format!(
+        "algorithm = \"{name}\" is not offered by this kernel; it offers: {}",
+        names.join(", ")
+    ))
 }
 
 fn verdict(row: &AlgorithmFigures, backend: &Backend, cpus: usize, settings: &SwapSettings) -> Verdict {

@@ -5,7 +5,7 @@ use eke_model::step::Reason;
 use eke_model::units::Bytes;
 
 use super::backend::{Backend, describe, first_area, lasts, nothing};
-use super::{BadWish, existing};
+use super::{BadOverride, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
 
 /// With less RAM than this a device would be declared with no size; it means that the RAM could not be read.
@@ -15,7 +15,7 @@ const LEAST_RAM: Bytes = Bytes::mib(16);
 ///
 /// # Errors
 /// A back end that was asked for and that this machine cannot have.
-pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadWish> {
+pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadOverride> {
     if let Some(why) = impossible(facts) {
         return Ok(nothing(why));
     }
@@ -28,7 +28,7 @@ pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason
             Ok((Backend::Zram, Reason::new("zram, because it was asked for")))
         }
         BackendChoice::Zram => {
-            Err(BadWish(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
+            Err(BadOverride(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
         }
         BackendChoice::Zswap => forced_zswap(facts),
     }
@@ -111,12 +111,12 @@ fn why_zram(area: Option<&DiskArea>) -> String {
     }
 }
 
-fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadWish> {
+fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadOverride> {
     if facts.zswap.is_none() {
-        return Err(BadWish(format!("backend = \"zswap\", but {}", why_missing(facts, "zswap"))));
+        return Err(BadOverride(format!("backend = \"zswap\", but {}", why_missing(facts, "zswap"))));
     }
     match first_area(facts) {
         Some(area) => Ok(zswap(area, format!("zswap before {}, because it was asked for", area.path))),
-        None => Err(BadWish("backend = \"zswap\", but zswap is a cache in front of swap on a disk and none is on: `swapon` one first, or use backend = \"zram\"".into())),
+        None => Err(BadOverride("backend = \"zswap\", but zswap is a cache in front of swap on a disk and none is on: `swapon` one first, or use backend = \"zram\"".into())),
     }
 }

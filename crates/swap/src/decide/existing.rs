@@ -3,7 +3,7 @@
 use eke_model::config::{BackendChoice, ExistingChoice, SwapSettings};
 use eke_model::step::Reason;
 
-use super::BadWish;
+use super::BadOverride;
 use super::backend::{Backend, first_area, nothing};
 use crate::facts::Facts;
 
@@ -11,7 +11,10 @@ use crate::facts::Facts;
 ///
 /// # Errors
 /// zswap was asked for, and zram is to be kept.
-pub(super) fn found(facts: &Facts, settings: &SwapSettings) -> Result<Option<(Backend, Reason)>, BadWish> {
+pub(super) fn found(
+    facts: &Facts,
+    settings: &SwapSettings,
+) -> Result<Option<(Backend, Reason)>, BadOverride> {
     let Some(device) = facts.areas.iter().find_map(|a| a.zram_name()) else {
         return Ok(zswap_left(facts, settings));
     };
@@ -19,7 +22,7 @@ pub(super) fn found(facts: &Facts, settings: &SwapSettings) -> Result<Option<(Ba
     match (settings.existing, settings.backend) {
         (ExistingChoice::Replace, _) => Ok(None),
         (ExistingChoice::Leave, _) => Ok(Some(nothing(format!("{there}, and existing = \"leave\"")))),
-        (ExistingChoice::Adopt, BackendChoice::Zswap) => Err(BadWish(format!(
+        (ExistingChoice::Adopt, BackendChoice::Zswap) => Err(BadOverride(format!(
             "backend = \"zswap\", but {there}, and never both: existing = \"replace\" swaps that off first"
         ))),
         (ExistingChoice::Adopt, _) => {

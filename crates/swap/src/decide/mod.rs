@@ -49,21 +49,21 @@ pub struct Decision {
     pub plan: Plan,
 }
 
-/// A wish that cannot be granted: what was asked, why not, what would be.
+/// A overrides that cannot be granted: what was asked, why not, what would be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadWish(pub String);
+pub struct BadOverride(pub String);
 
 /// What the user wants: the settings, and what the command line said for this once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct Overrides {
     /// From the configuration.
     pub settings: SwapSettings,
     /// A declared size of zram instead of the computed one.
     pub size: Option<eke_model::units::Bytes>,
 }
 
-impl Wish {
+impl Overrides {
     /// Was this very thing asked for, so that it is done even if it brings little?
     fn insists(&self) -> bool {
         self.size.is_some() || self.settings.backend != BackendChoice::Auto
@@ -75,7 +75,7 @@ impl Wish {
 pub(crate) struct Given<'a> {
     facts: &'a Facts,
     measured: &'a Measured,
-    wish: &'a Wish,
+    overrides: &'a Overrides,
 }
 
 impl<'a> Given<'a> {
@@ -88,10 +88,10 @@ impl<'a> Given<'a> {
 /// Decides.
 ///
 /// # Errors
-/// [`BadWish`] for an algorithm, back end or device that this machine cannot give, or a size that makes no sense.
-pub fn decide(facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Decision, BadWish> {
-    let given = Given { facts, measured, wish };
-    let (backend, backend_reason) = choose::choose(facts, &wish.settings)?;
+/// [`BadOverride`] for an algorithm, back end or device that this machine cannot give, or a size that makes no sense.
+pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Result<Decision, BadOverride> {
+    let given = Given { facts, measured, overrides };
+    let (backend, backend_reason) = choose::choose(facts, &overrides.settings)?;
     let plan = Plan { remedy: REMEDY.to_owned(), ..Plan::default() };
     let mut decision = Decision { backend, backend_reason, choice: None, plan };
     match &decision.backend {
@@ -105,16 +105,16 @@ pub fn decide(facts: &Facts, measured: &Measured, wish: &Wish) -> Result<Decisio
 }
 
 impl Decision {
-    fn set_up(&mut self, given: Given<'_>) -> Result<(), BadWish> {
+    fn set_up(&mut self, given: Given<'_>) -> Result<(), BadOverride> {
         let choice =
-            algorithm::choose(given.measured, &self.backend, given.facts.cpus, &given.wish.settings)?;
+            algorithm::choose(given.measured, &self.backend, given.facts.cpus, &given.overrides.settings)?;
         match choice.chosen.and_then(|i| given.measured.algorithms.get(i)) {
             None => self.give_up(choice.reason.clone()),
-            Some(f) if choice.trusted && f.ratio < WORTH_RATIO && !given.wish.insists() => {
+            Some(f) if choice.trusted && f.ratio < WORTH_RATIO && !given.overrides.insists() => {
                 self.give_up(in_vain(f));
             }
             Some(figures) => {
-                let size = size::size(given.facts, figures, given.wish, choice.trusted)?;
+                let size = size::size(given.facts, figures, given.overrides, choice.trusted)?;
                 let chosen = steps::Chosen { figures, size, choice: &choice };
                 steps::set_up(&mut self.plan, given, &self.backend, &chosen)?;
             }

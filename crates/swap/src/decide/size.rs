@@ -2,7 +2,7 @@
 
 use eke_model::units::Bytes;
 
-use super::{BadWish, Wish};
+use super::{BadOverride, Overrides};
 use crate::facts::Facts;
 use crate::measure::figures::AlgorithmFigures;
 use crate::measure::ratio::TABLE_BYTES;
@@ -47,15 +47,20 @@ pub struct Size {
 ///
 /// # Errors
 /// A wished size of 0 or one that would take more than 90 % of RAM.
-pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: bool) -> Result<Size, BadWish> {
+pub fn size(
+    facts: &Facts,
+    figures: &AlgorithmFigures,
+    overrides: &Overrides,
+    trusted: bool,
+) -> Result<Size, BadOverride> {
     let believed = |r: f64| if trusted { r } else { r.clamp(UNTRUSTED_RATIO.0, UNTRUSTED_RATIO.1) };
     let (ratio_used, ratio_expected) =
         (believed(figures.ratio_low.max(1.0)), believed(figures.ratio.max(1.0)));
-    let share = f64::from(wish.settings.pool_percent) / 100.0;
+    let share = f64::from(overrides.settings.pool_percent) / 100.0;
     let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
     let fits = share / cost_per_byte;
     let most = if facts.ram <= SMALL { MOST_TIMES_SMALL_RAM } else { MOST_TIMES_RAM };
-    let holds = match wish.size {
+    let holds = match overrides.size {
         Some(bytes) => checked(bytes, facts.ram, cost_per_byte)?,
         None => Bytes((facts.ram.0 as f64 * fits.min(most)) as u64 >> 20 << 20),
     };
@@ -65,15 +70,15 @@ pub fn size(facts: &Facts, figures: &AlgorithmFigures, wish: &Wish, trusted: boo
         times_ram: times_ram(facts.ram, holds, ratio_expected),
         ratio_used,
         ratio_expected,
-        capped_at: (wish.size.is_none() && fits > most).then_some(most),
+        capped_at: (overrides.size.is_none() && fits > most).then_some(most),
     })
 }
 
-fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWish> {
+fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOverride> {
     // The largest page of any kernel that eke runs on: the kernel would round up, and read back another size.
     let page = 1 << 16;
     if bytes.0 < page {
-        return Err(BadWish(format!(
+        return Err(BadOverride(format!(
             "a size of {bytes} cannot hold a single page of every kernel (64 KiB); give for example {}",
             ram.scaled(1.0)
         )));
@@ -82,7 +87,7 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadWis
     let most = ram.scaled(MOST_OF_RAM);
     if cost > most {
         let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
-        return Err(BadWish(format!(
+        return Err(BadOverride(format!(
             "{bytes} of swap would take {cost} when it is full, and this machine has {ram}: at most {possible} make sense"
         )));
     }
@@ -108,15 +113,15 @@ mod tests {
         AlgorithmFigures { ratio, ratio_low: low, ..AlgorithmFigures::default() }
     }
 
-    fn wish(pool_percent: u32, size: Option<Bytes>) -> Wish {
+    fn overrides(pool_percent: u32, size: Option<Bytes>) -> Overrides {
         let mut settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         settings.pool_percent = pool_percent;
-        Wish { settings, size }
+        Overrides { settings, size }
     }
 
     #[test]
     fn a_full_device_costs_at_most_its_share() {
-        let s = size(&facts(), &figures(3.0, 2.5), &wish(50, None), true).unwrap();
+        let s = size(&facts(), &figures(3.0, 2.5), &overrides(50, None), true).unwrap();
         assert!(s.pool_share <= 0.5 && s.pool_share > 0.49, "{s:?}");
         assert_eq!(s.holds, Bytes::mib(1237));
         assert!((s.times_ram - 1.82).abs() < 0.01, "{s:?}");
@@ -124,11 +129,11 @@ mod tests {
 
     #[test]
     fn an_excellent_ratio_is_not_bet_on() {
-        let s = size(&facts(), &figures(9.0, 8.0), &wish(50, None), true).unwrap();
+        let s = size(&facts(), &figures(9.0, 8.0), &overrides(50, None), true).unwrap();
         assert_eq!((s.holds, s.capped_at), (Bytes::mib(3000), Some(3.0)));
         assert!(s.pool_share < 0.39, "{s:?}");
         let large = Facts { ram: Bytes::mib(4000), ..Facts::default() };
-        let s = size(&large, &figures(9.0, 8.0), &wish(50, None), true).unwrap();
+        let s = size(&large, &figures(9.0, 8.0), &overrides(50, None), true).unwrap();
         assert_eq!((s.holds, s.capped_at), (Bytes::mib(8000), Some(2.0)));
     }
 
@@ -138,13 +143,13 @@ mod tests {
     fn a_small_machine_with_documents_gets_more_than_a_formula_gives() {
         let settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         let small = Facts { ram: Bytes::mib(124), ..Facts::default() };
-        let s = size(&small, &figures(4.3, 3.9), &Wish { settings, size: None }, true).unwrap();
+        let s = size(&small, &figures(4.3, 3.9), &Overrides { settings, size: None }, true).unwrap();
         assert_eq!(s.holds, Bytes::mib(372));
     }
 
     #[test]
     fn few_pages_are_not_believed() {
-        let s = size(&facts(), &figures(9.0, 8.0), &wish(50, None), false).unwrap();
+        let s = size(&facts(), &figures(9.0, 8.0), &overrides(50, None), false).unwrap();
         assert_eq!(s.holds, Bytes::mib(992));
         assert_eq!(s.ratio_expected, 2.0);
     }
@@ -152,20 +157,20 @@ mod tests {
     #[test]
     fn zero_and_more_than_ram_are_refused() {
         assert!(
-            size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes(0))), true)
+            size(&facts(), &figures(3.0, 2.5), &overrides(50, Some(Bytes(0))), true)
                 .unwrap_err()
                 .0
                 .contains("single page")
         );
         let error =
-            size(&facts(), &figures(3.0, 2.5), &wish(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
+            size(&facts(), &figures(3.0, 2.5), &overrides(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
         assert!(error.contains("this machine has 1000 MiB: at most"), "{error}");
     }
 
     proptest::proptest! {
         #[test]
         fn the_share_is_kept_for_any_ratio(low in 1.0f64..20.0, more in 1.0f64..2.0, percent in 10u32..=90) {
-            let s = size(&facts(), &figures(low * more, low), &wish(percent, None), true).unwrap();
+            let s = size(&facts(), &figures(low * more, low), &overrides(percent, None), true).unwrap();
             proptest::prop_assert!(s.pool_share <= f64::from(percent) / 100.0 + 1e-9);
             proptest::prop_assert!(s.times_ram >= 0.99);
         }

@@ -2,21 +2,21 @@
 
 use eke_model::step::Reason;
 
-use super::{BadWish, Given};
+use super::{BadOverride, Given};
 
 /// The device for `backing_dev`; `None` if none is wished or the kernel cannot.
 ///
 /// # Errors
 /// A device that is something else already, as far as the facts tell; whether it is mounted the kernel itself checks.
-pub(super) fn device(given: Given<'_>) -> Result<Option<String>, BadWish> {
+pub(super) fn device(given: Given<'_>) -> Result<Option<String>, BadOverride> {
     let Some(wished) = wished(given) else { return Ok(None) };
     if let Some(why) = taken(given, wished) {
-        return Err(BadWish(format!("writeback_device = \"{wished}\" would be overwritten, but {why}")));
+        return Err(BadOverride(format!("writeback_device = \"{wished}\" would be overwritten, but {why}")));
     }
     Ok(given.zram_features().is_some_and(|f| f.writeback).then(|| wished.to_owned()))
 }
 
-/// Why the wish stays without effect, for the end of a plan that sets up zram.
+/// Why the overrides stays without effect, for the end of a plan that sets up zram.
 pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
     let wished = wished(given)?;
     let why = match given.zram_features() {
@@ -29,7 +29,7 @@ pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
 
 /// A budget of 0 MiB a day means that nothing would ever be written.
 pub(super) fn wished(given: Given<'_>) -> Option<&str> {
-    let settings = &given.wish.settings;
+    let settings = &given.overrides.settings;
     let wanted = !settings.writeback_device.is_empty() && settings.writeback_mib_per_day > 0;
     wanted.then_some(settings.writeback_device.as_str())
 }

@@ -89,11 +89,11 @@ mod tests {
             rounds in proptest::collection::vec((0u64..100_000, 0.0f64..=1.0, 0u64..2), 1..60),
         ) {
             let (mut ledger, mut day, mut written) = (Ledger::default(), 100, 0);
-            for (wish, really, days) in rounds {
+            for (overrides, really, days) in rounds {
                 if days > 0 {
                     (day, written) = (day + days, 0);
                 }
-                let units = wish.min(ledger.left_units(day, Bytes(budget)));
+                let units = overrides.min(ledger.left_units(day, Bytes(budget)));
                 ledger = ledger.charged(day, units);
                 let done = (units as f64 * really) as u64;
                 ledger = ledger.settled(units, done);

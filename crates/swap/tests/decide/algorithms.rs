@@ -15,7 +15,7 @@ fn ssd() -> Machine {
 }
 
 fn wanting(name: &str) -> Machine {
-    Machine::usual().with(|m| m.wish.settings.algorithm = name.into())
+    Machine::usual().with(|m| m.overrides.settings.algorithm = name.into())
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_was_asked_for_is_called_so() {
     let reason = |m: Machine| reason_of(&m.decide(), NEW);
     let within = reason(wanting("lzo-rle"));
     assert!(within.starts_with("lzo-rle was asked for and stays within the budgets"), "{within}");
-    let over = reason(wanting("zstd").with(|m| m.wish.settings.load_p99_us = 5));
+    let over = reason(wanting("zstd").with(|m| m.overrides.settings.load_p99_us = 5));
     assert!(over.starts_with("zstd was asked for and is over the budgets"), "{over}");
 }
 
@@ -89,7 +89,7 @@ fn a_second_algorithm_for_idle_pages_is_one_that_was_seen_to_be_stronger() {
         None,
         "lzo-rle is no stronger"
     );
-    assert_eq!(light(|m| m.wish.settings.recompress = false), None);
+    assert_eq!(light(|m| m.overrides.settings.recompress = false), None);
     assert_eq!(light(|m| m.measured.zram_features.as_mut().unwrap().recompression = false), None);
     let strong = wanting("zstd").with(|m| m.measured.zram_features.as_mut().unwrap().recompression = true);
     assert_eq!(device(&strong.decide()).unwrap().recompress_with, None);
@@ -118,11 +118,11 @@ fn few_pages_are_not_bet_on() {
 #[test]
 fn the_share_of_ram_is_the_wished_one() {
     for (percent, disksize) in [(10, 613), (50, 3069), (90, 4096)] {
-        let decision = Machine::usual().with(|m| m.wish.settings.pool_percent = percent).decide();
+        let decision = Machine::usual().with(|m| m.overrides.settings.pool_percent = percent).decide();
         let wished = device(&decision).unwrap().disksize;
         assert_eq!(wished, Bytes::mib(disksize), "{percent}");
     }
-    let most = Machine::usual().with(|m| m.wish.settings.pool_percent = 90).decide();
+    let most = Machine::usual().with(|m| m.overrides.settings.pool_percent = 90).decide();
     assert!(
         reason_of(&most, NEW)
             .contains("twice the RAM is declared at most, and a full device takes about 67 %")
@@ -131,7 +131,7 @@ fn the_share_of_ram_is_the_wished_one() {
 
 #[test]
 fn a_wished_size_is_zrams() {
-    let of = |m: Machine, mib| m.with(|m| m.wish.size = Some(Bytes::mib(mib)));
+    let of = |m: Machine, mib| m.with(|m| m.overrides.size = Some(Bytes::mib(mib)));
     assert_eq!(device(&of(Machine::usual(), 64).decide()).unwrap().disksize, Bytes::mib(64));
     assert!(of(Machine::usual(), 90_000).refusal().contains("at most"));
     assert!(of(Machine::usual(), 0).refusal().contains("cannot hold a single page"));

@@ -91,8 +91,8 @@ fn wished(machine: Machine) -> impl Strategy<Value = Machine> {
     (backend, existing, size, name, budgets, select(&["", "/dev/sdb1", "/dev/sdz9", "/x"][..])).prop_map(
         move |(backend, existing, size, name, (pool, load, pages, cpu), device)| {
             machine.clone().backend(backend).existing(existing).with(|m| {
-                m.wish.size = size;
-                let s = &mut m.wish.settings;
+                m.overrides.size = size;
+                let s = &mut m.overrides.settings;
                 (s.algorithm, s.writeback_device) = (name.into(), device.into());
                 (s.pool_percent, s.load_p99_us, s.pages_per_second, s.cpu_percent) = (pool, load, pages, cpu);
             })
@@ -140,14 +140,14 @@ proptest! {
 
     #[test]
     fn one_back_end_within_its_share(machine in machine()) {
-        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.wish) else { return Ok(()) };
-        let percent = machine.wish.settings.pool_percent;
+        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.overrides) else { return Ok(()) };
+        let percent = machine.overrides.settings.pool_percent;
         let zswap_on = settings(&decision, "zswap.enabled").any(|v| v == "Y");
         prop_assert!(!(device(&decision).is_some() && zswap_on), "both");
         for planned in &decision.plan.steps {
             if let Step::SwapOff { path } = &planned.step {
                 prop_assert!(path.starts_with("/dev/zram"), "{path}");
-                prop_assert_eq!(machine.wish.settings.existing, ExistingChoice::Replace);
+                prop_assert_eq!(machine.overrides.settings.existing, ExistingChoice::Replace);
             }
         }
         for value in settings(&decision, "zswap.max_pool_percent") {
@@ -156,7 +156,7 @@ proptest! {
         if let Some(spec) = device(&decision) {
             let ratio = decision.plan.steps.iter().find_map(|p| p.reason.figures.get("ratio_used")).unwrap();
             let share = spec.disksize.0 as f64 / ratio / machine.facts.ram.0 as f64;
-            let most = if machine.wish.size.is_some() { 90 } else { percent };
+            let most = if machine.overrides.size.is_some() { 90 } else { percent };
             prop_assert!(share <= f64::from(most) / 100.0 + 1e-9, "{share}");
             prop_assert!(spec.disksize.0 >= 4096 && spec.swap_priority >= Some(100));
         }
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn knobs_stay_within_what_kernels_take(machine in machine()) {
-        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.wish) else { return Ok(()) };
+        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.overrides) else { return Ok(()) };
         let most = if machine.measured.kernel.starts_with('4') { 100 } else { 200 };
         for knob in ["vm.swappiness", "memory.swappiness"] {
             for value in settings(&decision, knob) {
@@ -182,7 +182,7 @@ proptest! {
     /// A plan that was applied is not planned again.
     #[test]
     fn what_is_set_stays_set(machine in machine()) {
-        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.wish) else { return Ok(()) };
+        let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.overrides) else { return Ok(()) };
         prop_assume!(device(&decision).is_none() && !decision.plan.steps.iter().any(|p| matches!(p.step, Step::SwapOff { .. })));
         let applied = machine.with(|m| {
             for planned in &decision.plan.steps {

@@ -128,7 +128,7 @@ fn where_nothing_can_be_done_the_reason_says_so() {
 fn what_could_not_be_measured_is_said() {
     let machine = Machine::usual().with(|m| {
         m.measured.algorithms.clear();
-        m.wish.settings.algorithm = "zstd".into();
+        m.overrides.settings.algorithm = "zstd".into();
         let why = "the memory of 9 processes may not be read; that needs root (try with sudo)";
         m.measured.unmeasured.push(eke_swap::facts::Missing::new("compression", why));
     });

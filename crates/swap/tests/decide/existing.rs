@@ -67,8 +67,8 @@ fn adopted_as_it_should_be_says_so() {
 #[test]
 fn wishes_that_an_adopted_device_does_not_grant_are_named() {
     let machine = with_zram().with(|m| {
-        m.wish.settings.algorithm = "zstd".into();
-        m.wish.size = Some(Bytes::mib(64));
+        m.overrides.settings.algorithm = "zstd".into();
+        m.overrides.size = Some(Bytes::mib(64));
     });
     let notes = notes(&machine.decide());
     assert!(notes.contains("algorithm = \"zstd\" is without effect while zram0 is kept as it is"), "{notes}");

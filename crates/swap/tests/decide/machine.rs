@@ -1,4 +1,4 @@
-//! A machine for a test: facts, figures and wishes as literals.
+//! A machine for a test: facts, figures and overrides as literals.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use eke_model::config::{BackendChoice, ExistingChoice, Settings};
 use eke_model::sample::{SwapArea, ZramStat};
 use eke_model::step::{Step, ZramSpec};
 use eke_model::units::{Bytes, Nanos};
-use eke_swap::decide::{Decision, Wish, decide};
+use eke_swap::decide::{Decision, Overrides, decide};
 use eke_swap::facts::{DiskArea, DiskKind, Facts, Manager, Missing, ZramFacts, ZramFeatures, ZswapFacts};
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
 
@@ -14,7 +14,7 @@ use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured, PageCo
 pub struct Machine {
     pub facts: Facts,
     pub measured: Measured,
-    pub wish: Wish,
+    pub overrides: Overrides,
 }
 
 /// A name, a change, and what must then be said.
@@ -101,8 +101,8 @@ impl Machine {
             file_read: Some(reads("/usr", 90)),
             ..Measured::default()
         };
-        let wish = Wish { settings: Settings::from_sources(&[]).unwrap().swap, size: None };
-        Self { facts, measured, wish }
+        let overrides = Overrides { settings: Settings::from_sources(&[]).unwrap().swap, size: None };
+        Self { facts, measured, overrides }
     }
 
     /// The same with 2 GiB.
@@ -176,12 +176,12 @@ impl Machine {
     }
 
     pub fn backend(mut self, backend: BackendChoice) -> Self {
-        self.wish.settings.backend = backend;
+        self.overrides.settings.backend = backend;
         self
     }
 
     pub fn existing(mut self, existing: ExistingChoice) -> Self {
-        self.wish.settings.existing = existing;
+        self.overrides.settings.existing = existing;
         self
     }
 
@@ -192,11 +192,11 @@ impl Machine {
     }
 
     pub fn decide(&self) -> Decision {
-        decide(&self.facts, &self.measured, &self.wish).unwrap()
+        decide(&self.facts, &self.measured, &self.overrides).unwrap()
     }
 
     pub fn refusal(&self) -> String {
-        decide(&self.facts, &self.measured, &self.wish).unwrap_err().to_string()
+        decide(&self.facts, &self.measured, &self.overrides).unwrap_err().to_string()
     }
 }
 

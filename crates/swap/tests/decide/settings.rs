@@ -91,7 +91,7 @@ fn the_slower_the_disk_the_larger_the_pool() {
         assert_eq!(value(&decision, "zswap.max_pool_percent"), Some(percent));
         assert_eq!(value(&decision, "zswap.accept_threshold_percent"), Some(accept));
     }
-    let on_request = with(10_000).with(|m| m.wish.settings.pool_percent = 90).decide();
+    let on_request = with(10_000).with(|m| m.overrides.settings.pool_percent = 90).decide();
     assert_eq!(value(&on_request, "zswap.max_pool_percent"), Some("90"));
     let reason = reason_of(&on_request, "set zswap.max_pool_percent");
     assert_eq!(reason, "the slower the disk, the larger the pool: a page from /dev/sda2 costs 10.0 ms");

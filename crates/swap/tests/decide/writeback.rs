@@ -8,7 +8,7 @@ fn wishing(path: &str) -> Machine {
     Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2).with(|m| {
         m.facts.disk_areas[0].device = Some("mmcblk0".into());
         m.measured.zram_features.as_mut().unwrap().writeback = true;
-        m.wish.settings.writeback_device = path.into();
+        m.overrides.settings.writeback_device = path.into();
     })
 }
 
@@ -33,7 +33,7 @@ fn a_kernel_without_writeback_gets_a_note() {
 
 #[test]
 fn a_budget_of_nothing_takes_no_device() {
-    let decision = wishing("/dev/sdb1").with(|m| m.wish.settings.writeback_mib_per_day = 0).decide();
+    let decision = wishing("/dev/sdb1").with(|m| m.overrides.settings.writeback_mib_per_day = 0).decide();
     assert_eq!(device(&decision).unwrap().backing_dev, None);
 }
 

@@ -70,7 +70,7 @@ pub enum Error {
     Left(String),
     /// eke's own plan cannot be made.
     #[error(transparent)]
-    Plan(#[from] eke_swap::decide::BadWish),
+    Plan(#[from] eke_swap::decide::BadOverride),
     /// Reading the machine or measuring on it.
     #[error(transparent)]
     Swap(#[from] eke_swap::Error),

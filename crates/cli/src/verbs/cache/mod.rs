@@ -33,7 +33,7 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
         return Err(Failure::new(Status::Usage, "a cache can be mounted on the running machine only"));
     }
     match cache {
-        Cache::Mount(wish) => mount::run(context, wish),
+        Cache::Mount(options) => mount::run(context, options),
         Cache::Umount { place, lazy } => umount::run(context, place, *lazy),
         Cache::Status { place } => status::run(context, place.as_deref()),
     }

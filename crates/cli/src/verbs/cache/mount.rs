@@ -16,16 +16,16 @@ use crate::show::cache::shown;
 use crate::verbs::Context;
 
 /// The verb.
-pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
+pub fn run(context: &Context, options: &args::CacheMount) -> Outcome {
     let stop = stop::on_signals()?;
-    let settings = settings(wish)?;
+    let settings = settings(options)?;
     checks::possible(&context.root, &settings, &place::all()?)?;
     let task = Task::begin(context.json, "mounting", unknown());
-    let started = start(&settings, wish, &stop);
+    let started = start(&settings, options, &stop);
     drop(task);
     let Started { mut process, ready } = started?;
-    context.print(&ready, |r| show(r, &settings, wish.foreground))?;
-    if !wish.foreground {
+    context.print(&ready, |r| show(r, &settings, options.foreground))?;
+    if !options.foreground {
         return Ok(Status::Done);
     }
     let ended = match wait(&mut process, &stop, || end(&ready))? {
@@ -36,21 +36,21 @@ pub fn run(context: &Context, wish: &args::CacheMount) -> Outcome {
         .hint(format!("if something is left of it: {}", umount_command(&ready.place))))
 }
 
-fn settings(wish: &args::CacheMount) -> Outcome<Settings> {
+fn settings(options: &args::CacheMount) -> Outcome<Settings> {
     let mounted = place::all()?;
-    if let Some(there) = place::at(&mounted, wish.place.as_ref().unwrap_or(&wish.dir)) {
+    if let Some(there) = place::at(&mounted, options.place.as_ref().unwrap_or(&options.dir)) {
         return Err(checks::taken(&there.place));
     }
-    let dir = checks::directory(&wish.dir)?;
-    let place = wish.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
+    let dir = checks::directory(&options.dir)?;
+    let place = options.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
     Ok(Settings {
         dir,
         place,
-        memory: wish.memory,
-        compress: wish.compress.into(),
-        others: wish.others(rustix::process::geteuid().is_root()),
-        passthrough: wish.passthrough.into(),
-        watch: wish.watch,
+        memory: options.memory,
+        compress: options.compress.into(),
+        others: options.others(rustix::process::geteuid().is_root()),
+        passthrough: options.passthrough.into(),
+        watch: options.watch,
     })
 }
 

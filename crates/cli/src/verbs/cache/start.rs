@@ -46,9 +46,9 @@ struct Log {
 ///
 /// # Errors
 /// What the process says, or what became of it.
-pub fn start(settings: &Settings, wish: &CacheMount, stop: &AtomicBool) -> Outcome<Started> {
-    let log = if wish.foreground { None } else { Some(log()?) };
-    let mut process = spawn(log.as_ref(), wish.force)?;
+pub fn start(settings: &Settings, options: &CacheMount, stop: &AtomicBool) -> Outcome<Started> {
+    let log = if options.foreground { None } else { Some(log()?) };
+    let mut process = spawn(log.as_ref(), options.force)?;
     let told = tell(&mut process, settings).and_then(|()| listen(&mut process, stop));
     match told {
         Ok(Start::Ready(ready)) => Ok(Started { process, ready }),

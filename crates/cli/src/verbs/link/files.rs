@@ -21,7 +21,7 @@ const LTSP: &str = "etc/ltsp/ltsp.conf";
 const REASON: &str = "the fastest cipher that is secure";
 
 /// What is to be written, and into what it goes.
-pub struct Wish {
+pub struct Output {
     write: bool,
     ltsp: bool,
     /// The drop-in's text now.
@@ -30,7 +30,7 @@ pub struct Wish {
     clients: String,
 }
 
-impl Wish {
+impl Output {
     /// Looks at the files before anything is measured, so that nobody waits for a refusal.
     pub fn new(context: &Context, options: &Link) -> Outcome<Self> {
         if options.write {
@@ -49,7 +49,7 @@ impl Wish {
         })
     }
 
-    /// Adds what the files would be to the document. Without a wish, what --write would write.
+    /// Adds what the files would be to the document. Without a output, what --write would write.
     pub fn fill(&self, document: &mut ours::Link) -> Outcome<()> {
         if self.write || !self.ltsp {
             let text = self.drop_in(document)?;

@@ -39,7 +39,7 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
             "run it in a graphical session; under sudo: sudo --preserve-env=DISPLAY,XAUTHORITY eke link ...",
         ));
     }
-    let wish = files::Wish::new(context, options)?;
+    let output = files::Output::new(context, options)?;
     let stop = stop::on_signals()?;
     let ssh = caller::ssh(options, context.json);
     let mut document = documents::Link::default();
@@ -65,13 +65,13 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
     if failed == options.hosts.len() && (failed == 1 || !context.json) {
         return Err(all_failed(&document, failures));
     }
-    wish.fill(&mut document)?;
+    output.fill(&mut document)?;
     if !context.json {
         put!("{}", show::link::link(&document));
         tell_errors(&document);
         show_diffs(&document.files);
     }
-    wish.write(context, &ssh, &mut document)?;
+    output.write(context, &ssh, &mut document)?;
     if context.json {
         context.print_json(&document)?;
     }

@@ -14,7 +14,7 @@ pub(super) use zswap::could_hold;
 use super::algorithm::Choice;
 use super::backend::Backend;
 use super::size::Size;
-use super::{BadWish, Given};
+use super::{BadOverride, Given};
 use crate::measure::figures::AlgorithmFigures;
 
 /// What was chosen.
@@ -25,13 +25,13 @@ pub(super) struct Chosen<'a> {
 }
 
 /// # Errors
-/// A wish that this back end cannot grant.
+/// A overrides that this back end cannot grant.
 pub(super) fn set_up(
     plan: &mut Plan,
     given: Given<'_>,
     backend: &Backend,
     chosen: &Chosen<'_>,
-) -> Result<(), BadWish> {
+) -> Result<(), BadOverride> {
     match backend {
         Backend::Zswap { area } => zswap::set_up(plan, given, area, chosen),
         _ => zram::set_up(plan, given, chosen),

@@ -5,7 +5,7 @@ use eke_model::step::{Plan, Reason, Step, ZramSpec};
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, page_cluster, prediction, swappiness, zswap_off};
 use crate::decide::algorithm::is_usable;
-use crate::decide::{BadWish, Given, writeback};
+use crate::decide::{BadOverride, Given, writeback};
 use crate::facts::Facts;
 use crate::measure::figures::AlgorithmFigures;
 
@@ -19,7 +19,7 @@ pub const NO_DEVICES: &str = "num_devices=0";
 const STRONGER: f64 = 1.05;
 
 /// zswap goes off before the device is there; what it replaces goes off after that, so that its pages have a place.
-pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> Result<(), BadWish> {
+pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> Result<(), BadOverride> {
     let spec = spec(given, chosen)?;
     if !given.facts.zram.control {
         let module = Step::LoadModule { name: "zram".into(), params: NO_DEVICES.into() };
@@ -56,7 +56,7 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
         .with("ratio_used", size.ratio_used)
 }
 
-fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadWish> {
+fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> {
     Ok(ZramSpec {
         algorithm: chosen.figures.name.clone(),
         params: chosen.figures.params.clone(),
@@ -69,7 +69,7 @@ fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadWish> {
 
 /// The strongest that was measured, whatever it costs: it is for pages that nobody asks for.
 fn recompress_with(given: Given<'_>, first: &AlgorithmFigures) -> Option<String> {
-    let may = given.wish.settings.recompress && given.zram_features().is_some_and(|f| f.recompression);
+    let may = given.overrides.settings.recompress && given.zram_features().is_some_and(|f| f.recompression);
     let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
     let stronger = rows.filter(|r| may && r.name != first.name && r.ratio > first.ratio * STRONGER);
     stronger.max_by(|a, b| a.ratio.total_cmp(&b.ratio)).map(|r| r.name.clone())

@@ -5,7 +5,7 @@ use eke_model::units::{Bytes, Nanos};
 
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, prediction, swappiness};
-use crate::decide::{BadWish, Given, knobs};
+use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
 use crate::measure::figures::DiskFigures;
 
@@ -18,7 +18,7 @@ pub(super) fn set_up(
     given: Given<'_>,
     area: &str,
     chosen: &Chosen<'_>,
-) -> Result<(), BadWish> {
+) -> Result<(), BadOverride> {
     let Some(now) = &given.facts.zswap else { return Ok(()) };
     refuse_size(given)?;
     existing_off(plan, given.facts, "zswap takes its place while eke is up");
@@ -48,9 +48,9 @@ fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
     }
 }
 
-fn refuse_size(given: Given<'_>) -> Result<(), BadWish> {
-    given.wish.size.map_or(Ok(()), |size| {
-        Err(BadWish(format!(
+fn refuse_size(given: Given<'_>) -> Result<(), BadOverride> {
+    given.overrides.size.map_or(Ok(()), |size| {
+        Err(BadOverride(format!(
             "a size of {size} is for zram, and this machine gets zswap, whose pool is a share of RAM: give --pool-percent, or --backend zram"
         )))
     })
@@ -95,7 +95,7 @@ struct Pool {
 
 impl Pool {
     fn of(given: Given<'_>, area: &str, now: &ZswapFacts) -> Self {
-        let most = given.wish.settings.pool_percent;
+        let most = given.overrides.settings.pool_percent;
         let seeks = given.facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::Rotating);
         match disk_of(given, area) {
             Some(disk) => Self {
