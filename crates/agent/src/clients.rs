@@ -19,7 +19,7 @@ const WINDOW_MS: u64 = 20;
 
 /// Who may connect to a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum Entry {
     /// Everybody.
     Everybody,
     /// Root: its connections do not wait behind those of others.
@@ -37,8 +37,8 @@ pub struct Clients {
 
 impl Clients {
     /// Takes the clients that wait at the listener.
-    pub fn accept(&mut self, listener: &UnixListener, door: Door, now_ms: u64) {
-        while self.are_welcome(door, now_ms) {
+    pub fn accept(&mut self, listener: &UnixListener, entry: Entry, now_ms: u64) {
+        while self.are_welcome(entry, now_ms) {
             let client = match listener.accept() {
                 Ok((stream, _)) => Client::new(stream, now_ms),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
@@ -51,7 +51,7 @@ impl Clients {
                     self.resting_until_ms = now_ms + REST_MS;
                 }
             }
-            if door == Door::Everybody {
+            if entry == Entry::Everybody {
                 self.count(now_ms);
             }
         }
@@ -101,8 +101,8 @@ impl Clients {
     }
 
     /// Is the listener to be polled?
-    pub fn are_welcome(&self, door: Door, now_ms: u64) -> bool {
-        now_ms >= self.resting_until_ms && (door == Door::Root || !self.is_window_full(now_ms))
+    pub fn are_welcome(&self, entry: Entry, now_ms: u64) -> bool {
+        now_ms >= self.resting_until_ms && (entry == Entry::Root || !self.is_window_full(now_ms))
     }
 
     /// Those that are connected, in the order of their coming.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::child_service::ChildServices;
 use crate::client::{Client, Incoming};
-use crate::clients::{Clients, Door};
+use crate::clients::{Clients, Entry};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::limits::Users;
@@ -111,11 +111,11 @@ impl Agent<'_> {
         let now_ms = self.clock.monotonic_ms();
         let due_ms = self.clients.due_ms(now_ms).map_or(self.next_tick_ms, |due| due.min(self.next_tick_ms));
         let listen =
-            |door| if self.clients.are_welcome(door, now_ms) { PollFlags::IN } else { PollFlags::empty() };
+            |entry| if self.clients.are_welcome(entry, now_ms) { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.shutdown, PollFlags::IN),
-            PollFd::new(&self.listeners.everybody, listen(Door::Everybody)),
-            PollFd::new(&self.listeners.root, listen(Door::Root)),
+            PollFd::new(&self.listeners.everybody, listen(Entry::Everybody)),
+            PollFd::new(&self.listeners.root, listen(Entry::Root)),
         ];
         fds.extend(self.clients.iter().map(|c| PollFd::new(c, c.waits_for(now_ms))));
         fds.extend(self.trigger.as_ref().map(|t| PollFd::new(t, PollFlags::PRI)));
@@ -155,10 +155,10 @@ impl Agent<'_> {
         });
         let now_ms = self.clock.monotonic_ms();
         if ready.root {
-            clients.accept(&self.listeners.root, Door::Root, now_ms);
+            clients.accept(&self.listeners.root, Entry::Root, now_ms);
         }
         if ready.everybody {
-            clients.accept(&self.listeners.everybody, Door::Everybody, now_ms);
+            clients.accept(&self.listeners.everybody, Entry::Everybody, now_ms);
         }
         self.clients = clients;
         stop

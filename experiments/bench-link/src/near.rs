@@ -92,7 +92,7 @@ fn words(net: &Net, cpu: Cpu, quota: Option<&Quota>) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(quota) = quota {
         words.extend(["sh", "-c", "echo 0 >\"$0\" && exec \"$@\""].map(OsString::from));
-        words.push(quota.door().into());
+        words.push(quota.entry().into());
     }
     words.extend(net.in_near().map(OsString::from));
     if let Some(mask) = cpu.mask() {

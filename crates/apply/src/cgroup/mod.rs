@@ -190,7 +190,7 @@ impl Group {
     ///
     /// # Errors
     /// The kernel's answer to the opening of `cgroup.procs`.
-    pub fn door(&self) -> Result<Door> {
+    pub fn entry(&self) -> Result<Entry> {
         let knob = match self.at.hierarchy {
             Hierarchy::V1 => "group.v1.cgroup.procs",
             Hierarchy::V2 => "group.v2.cgroup.procs",
@@ -199,7 +199,7 @@ impl Group {
         if let Some(twin) = &self.at.twin {
             files.push(self.at.open("group.unified.cgroup.procs", twin)?);
         }
-        Ok(Door { files })
+        Ok(Entry { files })
     }
 
     /// What it uses now.
@@ -246,11 +246,11 @@ impl Drop for Group {
 
 /// Opened `cgroup.procs` files.
 #[derive(Debug)]
-pub struct Door {
+pub struct Entry {
     files: Vec<File>,
 }
 
-impl Door {
+impl Entry {
     /// Moves the calling process in, by nothing but `write(2)`: "0" is the writer (cgroup-v1/cgroups.rst,
     /// cgroup-v2.rst). The one setting that is not written by [`write_value`], which allocates memory.
     ///

@@ -77,7 +77,7 @@ impl Quota {
     }
 
     /// The file to which a process writes 0 to move in.
-    pub fn door(&self) -> PathBuf {
+    pub fn entry(&self) -> PathBuf {
         self.root.path(format!("{}/cgroup.procs", self.dir()))
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         ] {
             let (dir, root) = machine(v1);
             let quota = Quota::make(&root, "x").unwrap();
-            let group = quota.door().parent().unwrap().to_owned();
+            let group = quota.entry().parent().unwrap().to_owned();
             files.iter().for_each(|(name, _)| put(&group, name, ""));
             quota.permille(250).unwrap();
             for (name, value) in files {

@@ -62,12 +62,12 @@ fn direct(command: &mut Command, output: &Output) -> std::io::Result<Option<std:
     reason = "only between fork and exec can a child enter its group before it uses memory"
 )]
 fn enter_before_exec(command: &mut Command, group: &Group) -> Result<(), Error> {
-    let door = group.door()?;
+    let entry = group.entry()?;
     // SAFETY: the closure calls only write(2) on open descriptors and prctl(2), both async-signal-safe; it neither
     // allocates nor takes a lock.
     unsafe {
         command.pre_exec(move || {
-            door.enter()?;
+            entry.enter()?;
             Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
         });
     }
