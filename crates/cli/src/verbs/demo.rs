@@ -49,7 +49,7 @@ fn failure(error: demo::Error) -> Failure {
 }
 
 fn shown_plan(context: &Context) -> Outcome<Plan> {
-    let overrides = plan::overrides(context, &crate::args::Overrides::default());
+    let overrides = plan::with_overrides(context, &crate::args::Overrides::default());
     let document = plan::make(context, &overrides)?;
     if !context.json {
         put!("{}", show::plan::text(&document));

@@ -22,7 +22,7 @@ const USUALLY: Duration = Duration::from_secs(3);
 
 /// The verb.
 pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
-    let overrides = overrides(context, overrides);
+    let overrides = with_overrides(context, overrides);
     let document = make(context, &overrides)?;
     if context.json {
         context.print_json(&document)?;
@@ -44,7 +44,7 @@ fn closing(plan: &Plan) -> &'static str {
 }
 
 /// The settings with what the command line says for this once.
-pub fn overrides(context: &Context, overrides: &args::Overrides) -> decide::Overrides {
+pub fn with_overrides(context: &Context, overrides: &args::Overrides) -> decide::Overrides {
     use eke_model::config::BackendChoice;
     let mut settings = context.settings.swap.clone();
     if let Some(percent) = overrides.pool_percent {

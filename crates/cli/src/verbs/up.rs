@@ -85,7 +85,7 @@ fn up_already() -> Failure {
 /// end.
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
     undo_leftovers(context)?;
-    let overrides = plan::overrides(context, &up.overrides);
+    let overrides = plan::with_overrides(context, &up.overrides);
     let document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
     if context.json {
         context.print_json(&document)?;
