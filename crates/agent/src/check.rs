@@ -18,7 +18,7 @@ pub struct Check {
 
 impl Check {
     /// A sentence if the prediction is off, at most once an hour.
-    pub fn look(&mut self, prediction: &Prediction, model: &Model, now_ms: u64) -> Option<String> {
+    pub fn compare(&mut self, prediction: &Prediction, model: &Model, now_ms: u64) -> Option<String> {
         if self.said_ms.is_some_and(|said| now_ms.saturating_sub(said) < PAUSE_MS) {
             return None;
         }
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn it_is_said_once_an_hour() {
         let mut check = Check::default();
-        let mut look = |now| check.look(&prediction(3.0), &model(20, 2.0), now).is_some();
+        let mut compare = |now| check.compare(&prediction(3.0), &model(20, 2.0), now).is_some();
         assert_eq!(
-            [0, 10_000, 3_599_999, 3_600_000, 3_600_001].map(&mut look),
+            [0, 10_000, 3_599_999, 3_600_000, 3_600_001].map(&mut compare),
             [true, false, false, true, false]
         );
     }

@@ -1,4 +1,4 @@
-//! The agent: looks at the machine at every tick, maintains what `eke up` applied, and answers on a Unix socket.
+//! The agent: samples the machine at every tick, maintains what `eke up` applied, and answers on a Unix socket.
 //!
 //! One thread, one `poll(2)` loop: the socket, its clients, a trigger of the kernel's pressure-stall information, the
 //! time of the next tick, and the descriptor that a signal makes readable. Everything is given to [`run::run`] from

@@ -35,7 +35,7 @@ pub struct Watch<'a> {
     backend: String,
     model: Model,
     machine: Machine,
-    looked_unix_s: u64,
+    sampled_unix_s: u64,
     model_ms: Option<u64>,
     adopted: Adopted,
     events: Events,
@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
             backend: String::new(),
             model: Model::default(),
             machine: Machine::default(),
-            looked_unix_s: 0,
+            sampled_unix_s: 0,
             model_ms: None,
             adopted: Adopted::default(),
             events: Events::default(),
@@ -100,7 +100,7 @@ impl<'a> Watch<'a> {
         self.rendered = None;
     }
 
-    /// Looks, decides and acts.
+    /// Samples, decides and acts.
     pub fn tick(&mut self) {
         if let Some(sample) = self.sample() {
             self.before = self.last.replace(sample);
@@ -141,7 +141,7 @@ impl<'a> Watch<'a> {
         match self.sampler.full(self.clock.monotonic_ms()) {
             Ok(sample) => Some(sample),
             Err(e) => {
-                self.note(format!("The machine cannot be looked at: {e}."));
+                self.note(format!("The machine cannot be sampled: {e}."));
                 None
             }
         }
@@ -151,14 +151,14 @@ impl<'a> Watch<'a> {
         self.backend = backend(self.root, &now);
         self.model = Model::new(&now, before.as_ref());
         self.machine = Machine::from(&now);
-        self.looked_unix_s = self.clock.unix_s();
+        self.sampled_unix_s = self.clock.unix_s();
         self.model_ms = Some(now.time_ms);
         self.rendered = None;
     }
 
     fn compare(&mut self) {
         let Some(prediction) = self.adopted.prediction() else { return };
-        if let Some(sentence) = self.check.look(prediction, &self.model, self.clock.monotonic_ms()) {
+        if let Some(sentence) = self.check.compare(prediction, &self.model, self.clock.monotonic_ms()) {
             self.note(sentence);
         }
     }
@@ -188,7 +188,7 @@ impl<'a> Watch<'a> {
             applied: self.adopted.applied.is_some(),
             backend: self.backend.clone(),
             prediction: self.adopted.prediction().cloned(),
-            unix_s: self.looked_unix_s,
+            unix_s: self.sampled_unix_s,
             model: self.model.clone(),
             machine: self.machine,
             prefetch: self.children.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_cannot_be_looked_at_is_said_once() {
+    fn a_machine_that_cannot_be_sampled_is_reported_once() {
         let (machine, clock) = (FakeKernel::new(), Hand::default());
         let root = machine.root();
         std::fs::remove_file(machine.dir().join("proc/vmstat")).unwrap();

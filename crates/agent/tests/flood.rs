@@ -85,7 +85,7 @@ impl Flood {
     fn gets(&mut self, agent: &Agent, expected: u64) {
         let mut answers = 0;
         wait_for("the answers that are due", || {
-            // The clock is the test's: the agent looks at it when somebody else asks.
+            // The clock is the test's: the agent reads it when another client asks.
             agent.connect().status();
             answers += self.answers();
             answers >= expected
@@ -152,7 +152,7 @@ fn single_bytes_do_not_keep_the_agent_busy() {
     };
     ask(&STATUS.as_bytes()[..1]);
     connect(&of_root(&agent)).status();
-    // It rests: what it sends now is not looked at before the clock moves.
+    // This client is throttled: the agent reads nothing from it before the clock moves.
     ask(&[&STATUS.as_bytes()[1..], b"\n"].concat());
     stream.set_nonblocking(true).unwrap();
     assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -170,13 +170,13 @@ knobs! {
         "The same for one group of processes; on cgroup v1 a group's own value counts, not the machine's."
         { at_root_too: true };
     "zswap.enabled" "sys/module/zswap/parameters/enabled" Bool "Y or N" "3.11" WriteOld
-        "New pages on their way to a swap disk are kept compressed in RAM; pages that are already held stay when it is turned off."
+        "New pages on their way to a swap disk are kept compressed in RAM; pages that are already compressed stay when it is off."
         { undone_last: true };
     "zswap.compressor" "sys/module/zswap/parameters/compressor" Plain "name" "3.11" WriteOld
-        "The algorithm for new pages; those already held keep theirs."
+        "The algorithm for new pages; those already compressed keep theirs."
         { undone_last: true };
     "zswap.zpool" "sys/module/zswap/parameters/zpool" Plain "name" "3.17 to 6.17" WriteOld
-        "The allocator of the pool: zsmalloc packs best; since 6.18 it is the only one."
+        "The allocator of the pool: zsmalloc wastes least; since 6.18 it is the only one."
         { undone_last: true };
     "zswap.max_pool_percent" "sys/module/zswap/parameters/max_pool_percent" Plain "% of RAM" "3.11" WriteOld
         "The most RAM that the pool takes; beyond it the oldest pages go to the disk."
@@ -190,7 +190,7 @@ knobs! {
     "ksm.run" "sys/kernel/mm/ksm/run" Plain "0, 1 or 2" "2.6.32" WriteOld
         "Equal pages of programs that ask for it are merged: 0 stops and leaves what is merged, 2 takes it apart, too.";
     "ksm.pages_to_scan" "sys/kernel/mm/ksm/pages_to_scan" Plain "pages" "2.6.32" WriteOld
-        "How many pages are looked at before the next pause.";
+        "How many pages are scanned before the next pause.";
     "ksm.sleep_millisecs" "sys/kernel/mm/ksm/sleep_millisecs" Plain "ms" "2.6.32" WriteOld
         "The pause between two such rounds.";
     "zram.hot_add" "sys/class/zram-control/hot_add" WriteOnly "device number" "4.2" Nothing
@@ -214,7 +214,7 @@ knobs! {
     "zram.reset" "sys/block/*/reset" WriteOnly "1" "2.6.37" WithObject
         "Frees everything that the device holds and makes it as new.";
     "zram.compact" "sys/block/*/compact" WriteOnly "1" "4.1" Nothing
-        "Packs the pool where freed pages left holes.";
+        "Moves objects together where freed pages left holes in the pool.";
     "zram.idle" "sys/block/*/idle" WriteOnly "all or seconds" "4.14" Nothing
         "Marks pages that were not used since; the mark goes with the next use.";
     "zram.recompress" "sys/block/*/recompress" WriteOnly "type=KIND priority=N" "6.2" Nothing

@@ -44,7 +44,7 @@ fn replay(text: &str, target_ms: u64) -> Vec<Change> {
     let mut changes = Vec::new();
     for seen in parse(text) {
         now_s += seen.seconds;
-        changes.extend(governor.look(now_s, &seen));
+        changes.extend(governor.observe(now_s, &seen));
     }
     changes
 }

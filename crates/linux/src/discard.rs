@@ -1,5 +1,5 @@
-//! Whether a swap area tells its device which pages are free. The kernel takes that at swapon(2) and shows it nowhere, so what
-//! swapped it on is looked at: `/etc/fstab`, and the units of systemd.
+//! Whether a swap area tells its device which pages are free. The kernel takes that at swapon(2) and shows it nowhere.
+//! So eke reads what swapped it on: `/etc/fstab` and the units of systemd.
 
 use serde::{Deserialize, Serialize};
 

@@ -146,7 +146,7 @@ settings! {
 settings! {
     /// `[agent]`.
     AgentSettings / PartialAgent {
-        /// Seconds between two looks.
+        /// Seconds between two samples.
         tick_s: u32 => Within<1, 3_600>,
     }
 }

@@ -103,7 +103,7 @@ impl Group {
     /// refuses with EBUSY, after a second of trying, where it cannot push enough out.
     ///
     /// On cgroup v1 the group stands still while its limit is lowered below what it uses: the kernel pushes 32 pages out
-    /// and looks again (`mem_cgroup_resize_max`), and a group that swaps has taken those back by then, for seconds
+    /// and checks again (`mem_cgroup_resize_max`), and a group that swaps has taken those back by then, for seconds
     /// (seen on Linux 6.18).
     ///
     /// # Errors

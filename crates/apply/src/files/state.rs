@@ -53,7 +53,7 @@ pub fn observe(root: &Root, path: &str) -> Result<State> {
     let meta = match fs::symlink_metadata(&full) {
         Ok(meta) => meta,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::Absent),
-        Err(e) => return Err(Error::io("look at", &full, e)),
+        Err(e) => return Err(Error::io("inspect", &full, e)),
     };
     if meta.is_symlink() {
         let target = fs::read_link(&full).map_err(|e| Error::io("read link", &full, e))?;
@@ -117,7 +117,7 @@ fn remove(root: &Root, full: &Path) -> Result<()> {
 }
 
 fn give_to(full: &Path, (uid, gid): (u32, u32)) -> Result<()> {
-    let meta = fs::metadata(full).map_err(|e| Error::io("look at", full, e))?;
+    let meta = fs::metadata(full).map_err(|e| Error::io("inspect", full, e))?;
     if (meta.uid(), meta.gid()) == (uid, gid) {
         return Ok(());
     }

@@ -106,7 +106,7 @@ impl Governor {
         &self.rules
     }
 
-    /// Until when it rests, by the clock of [`Governor::look`].
+    /// Until when it changes nothing, by the clock of [`Governor::observe`].
     pub fn rests_until_s(&self) -> Option<f64> {
         if let Phase::Resting { until_s } = self.phase { Some(until_s) } else { None }
     }
@@ -121,8 +121,8 @@ impl Governor {
         self.next_knob();
     }
 
-    /// Takes what was seen since the last look, at `now_s` of any steady clock, and says what to change. The change counts as made.
-    pub fn look(&mut self, now_s: f64, seen: &Observation) -> Option<Change> {
+    /// Takes what was seen since the last call, at `now_s` of any steady clock. The answer is what to change; it counts as made.
+    pub fn observe(&mut self, now_s: f64, seen: &Observation) -> Option<Change> {
         let window_s = self.knobs.get(self.at)?.window_s.max(self.rules.window_s);
         self.pending.add(seen);
         if !self.pending.is_whole(&self.rules, window_s) {

@@ -33,7 +33,7 @@ pub struct Options {
     pub settings: IoSettings,
     /// Only this disk.
     pub only: Option<String>,
-    /// The time between two looks.
+    /// The time between two samples.
     pub every: Duration,
     /// Say in `/run/eke` how it goes, for the agent.
     pub tells_agent: bool,
@@ -107,17 +107,17 @@ pub fn run(
     process.state.source.clone_from(&source);
     (process.say)(Said::Ready { source });
     process.tell();
-    let looked = loop {
+    let ended = loop {
         if is_readable(shutdown, options.every)? {
             break Ok(());
         }
         match windows.window() {
-            Ok(window) => process.look(&window),
+            Ok(window) => process.sample(&window),
             Err(refused) => break Err(refused.into()),
         }
     };
     process.hand.open()?;
-    looked
+    ended
 }
 
 /// Waits; `true`: it is to end.
@@ -148,7 +148,7 @@ impl<'a> Process<'a> {
         })
     }
 
-    fn look(&mut self, window: &Window) {
+    fn sample(&mut self, window: &Window) {
         window.gone.iter().for_each(|name| drop(self.governors.remove(name)));
         self.latencies.pass(window.seconds);
         for device in window.devices.iter().filter(|device| !is_in_memory(device)) {
@@ -164,7 +164,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Disks in memory have no queue that is worth it; one that is not written to has no writers, and is looked at when it has.
+    /// Skips disks in memory, which have no queue to govern, and disks that nobody writes to.
     fn is_governed(&self, device: &Device) -> bool {
         let is_meant = self.options.only.as_ref().is_none_or(|only| *only == device.name);
         let is_written = !device.of(Operation::Write).whole.is_empty();
@@ -178,7 +178,7 @@ impl<'a> Process<'a> {
             Governor::new(Rules::new(target), knobs::of(self.root, &device.name))
         });
         let before = governor.knobs().to_vec();
-        let Some(change) = governor.look(now_s, &Observation::of(device, seconds)) else { return };
+        let Some(change) = governor.observe(now_s, &Observation::of(device, seconds)) else { return };
         let Some(knob) = before.get(change.knob) else { return };
         match self.hand.set(knob, change.value, &change.text) {
             Ok(()) => self.report_change(&device.name, &change),

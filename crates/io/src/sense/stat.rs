@@ -46,12 +46,12 @@ pub fn parse_inflight(text: &str) -> Option<(u64, u64)> {
 /// # Errors
 /// The kernel's, where devices cannot be listed.
 pub fn all(root: &Root) -> Result<BTreeMap<String, Counted>, Refused> {
-    let names = root.list("sys/block").map_err(|e| Refused::new("look at block devices", e))?;
-    Ok(names.iter().filter_map(|name| Some((name.replace('!', "/"), look(root, name)?))).collect())
+    let names = root.list("sys/block").map_err(|e| Refused::new("list block devices", e))?;
+    Ok(names.iter().filter_map(|name| Some((name.replace('!', "/"), read(root, name)?))).collect())
 }
 
 /// A device without a size (a loop device without a file) is not there.
-fn look(root: &Root, directory: &str) -> Option<Counted> {
+fn read(root: &Root, directory: &str) -> Option<Counted> {
     let text = |file: &str| root.read(format!("sys/block/{directory}/{file}")).ok();
     if text("size").is_some_and(|size| size.trim() == "0") {
         return None;

@@ -15,12 +15,12 @@ use super::threads;
 #[derive(Debug)]
 pub struct Causes {
     root: Root,
-    before: Look,
+    before: Sample,
     at: Instant,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Look {
+struct Sample {
     cpu_some_us: Option<u64>,
     processes: BTreeMap<u32, Process>,
 }
@@ -64,22 +64,22 @@ pub struct Program {
 impl Causes {
     /// Looks for the first time.
     pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), before: look(root), at: Instant::now() }
+        Self { root: root.clone(), before: sample(root), at: Instant::now() }
     }
 
-    /// What happened since it looked last. A process that came and went in between is not seen.
+    /// What happened since the last sample. A process that came and went in between is not seen.
     pub fn since(&mut self) -> Since {
-        let (now, seconds) = (look(&self.root), self.at.elapsed().as_secs_f64());
+        let (now, seconds) = (sample(&self.root), self.at.elapsed().as_secs_f64());
         let since = between(&self.before, &now, seconds, rustix::param::clock_ticks_per_second() as f64);
         (self.before, self.at) = (now, Instant::now());
         since
     }
 }
 
-fn look(root: &Root) -> Look {
+fn sample(root: &Root) -> Sample {
     let pressure = root.read("proc/pressure/cpu").ok();
     let processes = read::pids(root).into_iter().filter_map(|pid| Some((pid, process(root, pid)?)));
-    Look {
+    Sample {
         cpu_some_us: pressure.as_deref().and_then(pressure::parse).map(|p| p.some_total_us),
         processes: processes.collect(),
     }
@@ -99,7 +99,7 @@ fn process(root: &Root, pid: u32) -> Option<Process> {
     })
 }
 
-fn between(before: &Look, now: &Look, seconds: f64, ticks_per_s: f64) -> Since {
+fn between(before: &Sample, now: &Sample, seconds: f64, ticks_per_s: f64) -> Since {
     let waited_us = now.cpu_some_us.zip(before.cpu_some_us).map(|(now, then)| now.saturating_sub(then));
     let most = |of: fn(ProcessIo) -> u64| most(before, now, seconds, of);
     Since {
@@ -111,7 +111,7 @@ fn between(before: &Look, now: &Look, seconds: f64, ticks_per_s: f64) -> Since {
     }
 }
 
-fn packing(before: &Look, now: &Look, ticks: f64) -> Vec<(String, f64)> {
+fn packing(before: &Sample, now: &Sample, ticks: f64) -> Vec<(String, f64)> {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for (pid, process) in &now.processes {
         let Some(what) = process.packs else { continue };
@@ -124,7 +124,7 @@ fn packing(before: &Look, now: &Look, ticks: f64) -> Vec<(String, f64)> {
     all
 }
 
-fn most(before: &Look, now: &Look, seconds: f64, of: fn(ProcessIo) -> u64) -> Option<Program> {
+fn most(before: &Sample, now: &Sample, seconds: f64, of: fn(ProcessIo) -> u64) -> Option<Program> {
     let caused = now.processes.iter().filter_map(|(pid, process)| {
         let then = before.processes.get(pid).and_then(|p| p.caused).map_or(0, of);
         let bytes = of(process.caused?).saturating_sub(then);
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn the_greatest_writer_and_what_packs_are_found() {
-        let before = Look {
+        let before = Sample {
             cpu_some_us: Some(1_000_000),
             processes: BTreeMap::from([
                 (5, process("dd", 1, 1_000_000, None)),
                 (6, process("kworker", 100, 0, Some("zlib"))),
             ]),
         };
-        let now = Look {
+        let now = Sample {
             cpu_some_us: Some(2_000_000),
             processes: BTreeMap::from([
                 (5, process("dd", 9, 9_000_000, None)),

@@ -23,7 +23,7 @@ const READS: usize = 512;
 const FILE_DIRS: [&str; 6] = ["usr", "opt", "var/lib", "srv", "bin", "lib"];
 /// Files smaller than this are not read from.
 const LARGE_BYTES: u64 = 1 << 20;
-/// Enough files to choose from, and the most directory entries looked at to find them.
+/// Enough files to choose from, and the most directory entries read to find them.
 const FILES: usize = 128;
 const ENTRIES: usize = 20_000;
 

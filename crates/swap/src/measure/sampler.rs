@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 
 /// Pages whose pagemap entries are read at once: 512 are what one page table holds.
 const CHUNK_PAGES: u64 = 512;
-/// The most chunks looked at in one process; a sparse address space ends here (8,192 chunks are 16 GiB of it).
+/// The most chunks read of one process; a sparse address space ends here (8,192 chunks are 16 GiB of it).
 const CHUNKS: usize = 8192;
 
 /// A sample of fewer pages repeats itself up to this length: on a few dozen the allocator's half-filled groups would be
@@ -28,7 +28,7 @@ const LEAST_LEN: usize = 1024;
 pub(crate) struct Sample {
     pages: Buffer,
     kept: usize,
-    /// What was looked at.
+    /// What was sampled.
     pub(crate) counts: PageCounts,
 }
 

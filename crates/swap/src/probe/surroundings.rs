@@ -6,7 +6,7 @@ use super::number;
 use crate::facts::GroupSwappiness;
 
 const V1: &str = "sys/fs/cgroup/memory";
-/// More groups than this are not looked at.
+/// The most groups that are read.
 const GROUPS: usize = 4096;
 
 /// The memory groups of cgroup v1 with their swappiness, from the root down; none on cgroup v2.

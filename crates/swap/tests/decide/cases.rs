@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use eke_model::config::{Settings, Source};
-use eke_swap::decide::{Wish, decide};
+use eke_swap::decide::{Overrides, decide};
 use eke_swap::facts::Facts;
 use eke_swap::measure::figures::Measured;
 use serde::Serialize;
@@ -39,8 +39,8 @@ fn plan(case: &Path) -> String {
     let facts: Facts = parsed(&case.join("facts.json"));
     let measured: Measured = parsed(&case.join("measured.json"));
     let source = Source { name: "eke.toml", text: &read(&case.join("eke.toml")) };
-    let wish = Wish { settings: Settings::from_sources(&[source]).unwrap().swap, size: None };
-    shown(&decide(&facts, &measured, &wish).unwrap())
+    let overrides = Overrides { settings: Settings::from_sources(&[source]).unwrap().swap, size: None };
+    shown(&decide(&facts, &measured, &overrides).unwrap())
 }
 
 #[expect(clippy::disallowed_methods, reason = "an expected plan is written anew")]

@@ -17,7 +17,7 @@ pub(super) fn objection(root: &Root, relative: &str) -> Option<String> {
     let top = root.path("");
     let path = match fs::canonicalize(root.path(relative)) {
         Ok(path) => path,
-        Err(e) => return Some(format!("/{} cannot be looked at: {e}", relative.trim_start_matches('/'))),
+        Err(e) => return Some(format!("/{} cannot be inspected: {e}", relative.trim_start_matches('/'))),
     };
     let top = fs::canonicalize(&top).unwrap_or(top);
     // Whoever unpacked an image owns it; the running machine's root directory is root's.
@@ -114,6 +114,6 @@ mod tests {
         symlink(dir.path().join("open"), dir.path().join("usr/local")).unwrap();
         let why = objection(&root, "usr/local/eke").unwrap();
         assert!(why.starts_with("/open"), "{why}");
-        assert!(objection(&root, "usr/bin/none").unwrap().contains("cannot be looked at"));
+        assert!(objection(&root, "usr/bin/none").unwrap().contains("cannot be inspected"));
     }
 }

@@ -31,7 +31,7 @@ fn live(
     let mut changes = Vec::new();
     for at in 0..seconds {
         let seen = world(governor.knobs());
-        if let Some(change) = governor.look(at as f64, &seen) {
+        if let Some(change) = governor.observe(at as f64, &seen) {
             changes.push((at, change.why, change.knob, change.value));
         }
     }
@@ -182,7 +182,7 @@ fn somebody_elses_knob_is_left_alone() {
 #[test]
 fn its_sentences_have_their_figures() {
     let mut governor = governor();
-    let change = (0..3).filter_map(|at| governor.look(f64::from(at), &second(40, 50))).next().unwrap();
+    let change = (0..3).filter_map(|at| governor.observe(f64::from(at), &second(40, 50))).next().unwrap();
     assert_eq!(
         change.text,
         "first from 10 to 5: 100 % of reads took longer than 10.0 ms (99 of 100 within 66.8 ms), while 50 MiB/s are written"
@@ -196,7 +196,7 @@ proptest::proptest! {
         for (at, (reads, read_ms, mib, waits)) in seconds.into_iter().enumerate() {
             let mut seen = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
             (0..reads).for_each(|_| seen.reads.record(read_ms * MS));
-            governor.look(at as f64 * 30.0, &seen);
+            governor.observe(at as f64 * 30.0, &seen);
             for knob in governor.knobs() {
                 proptest::prop_assert!(knob.now >= knob.floor.min(knob.start) && knob.now <= knob.start);
             }
