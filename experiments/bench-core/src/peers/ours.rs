@@ -4,7 +4,7 @@ use eke_model::config::Settings;
 use eke_model::step::{PlannedStep, Step};
 use eke_model::units::Bytes;
 use eke_results::report::{Role, Variant};
-use eke_swap::decide::{self, Decision, Wish};
+use eke_swap::decide::{self, Decision, Overrides};
 use eke_swap::measure::Measured;
 
 use super::in_box::device_of;
@@ -119,7 +119,7 @@ fn arrange(
     levers: Levers,
     mut variant: Variant,
 ) -> Result<Arrangement, Error> {
-    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &wish(levers))?;
+    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &overrides(levers))?;
     decision.plan.remedy = OWNER.to_owned();
     turn(&mut decision, budget, host, levers);
     let swap = device_of(&mut decision.plan).is_some();
@@ -135,12 +135,12 @@ fn arrange(
 }
 
 /// The shipped defaults, not the user's settings: a report must not depend on these.
-fn wish(levers: Levers) -> Wish {
+fn overrides(levers: Levers) -> Overrides {
     let mut settings = Settings::from_sources(&[]).unwrap_or_default().swap;
     if !levers.large_pool {
         settings.pool_percent = 50;
     }
-    Wish { settings, size: None }
+    Overrides { settings, size: None }
 }
 
 /// Above the machine's own swap, and without what is off.
