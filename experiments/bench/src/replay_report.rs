@@ -1,4 +1,4 @@
-//! A replay of predictors as a report, for its page: hits and waste over budgets, ranks, and whether what was foretold came about as often.
+//! A replay of predictors as a report, for its page: hits and waste over budgets, ranks, and whether what was predicted came about as often.
 //! Pure but for the machine's name.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use eke_results::report::{less, more};
 use eke_results::rows::{Params, Rows, params};
 
 const HAPPENED: &str = "came about";
-const FORETOLD: &str = "as foretold";
+const PREDICTED: &str = "as predicted";
 const OURS: &str = "eke";
 
 /// The report of a replay of what is called `trace`.
@@ -44,7 +44,7 @@ pub fn report(root: &Root, trace: &str, replayed: &[Row], command: String) -> Re
 fn role(variant: &str) -> Role {
     match variant {
         OURS => Role::Ours,
-        "page cache" | "oracle" | FORETOLD => Role::Baseline,
+        "page cache" | "oracle" | PREDICTED => Role::Baseline,
         _ => Role::Peer,
     }
 }
@@ -61,7 +61,7 @@ fn metrics() -> Vec<Metric> {
         more("hit at", "The next program was among the first so many."),
         more(
             HAPPENED,
-            "Of the programs of which this was foretold, those that started in time: on the line where both are the same.",
+            "Of the programs of which this was predicted, those that started in time: on the line where both are the same.",
         ),
     ]
 }
@@ -106,7 +106,7 @@ fn number(row: &Row, param: &str) -> Option<f64> {
     row.params.get(param)?.parse().ok()
 }
 
-/// What came about over what was foretold, and the line where both are the same.
+/// What came about over what was predicted, and the line where both are the same.
 fn add_reliability(rows: &mut Rows, replayed: &[Row]) {
     let of_bins = |metric: &'static str| {
         replayed.iter().filter(move |row| row.metric == metric && row.params.contains_key("from"))
@@ -115,8 +115,8 @@ fn add_reliability(rows: &mut Rows, replayed: &[Row]) {
     for Row { params: of, value: predicted, .. } in of_bins("predicted") {
         let Some(observed) = observed.get(of) else { continue };
         let within = of.get("horizon").map_or(Value::Null, |s| format!("{s} s").into());
-        let at = params([("foretold_percent", (*predicted).into()), ("within", within)]);
-        rows.add(FORETOLD, &at, HAPPENED, "%", [*predicted]);
+        let at = params([("predicted_percent", (*predicted).into()), ("within", within)]);
+        rows.add(PREDICTED, &at, HAPPENED, "%", [*predicted]);
         rows.add(OURS, &at, HAPPENED, "%", [*observed]);
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         let report = report(&FakeKernel::new().root(), "mine.csv", &replayed(), String::new());
         let groups = groups(&report);
         let sweeps: Vec<_> = groups.iter().map(|g| g.sweep.as_ref().map(|s| s.key.as_str())).collect();
-        assert_eq!(sweeps, [Some("budget_mib"), Some("budget_mib"), Some("foretold_percent")]);
+        assert_eq!(sweeps, [Some("budget_mib"), Some("budget_mib"), Some("predicted_percent")]);
         let names = |group: &Group<'_>| {
             let names: BTreeSet<_> = group.members.iter().map(|m| m.label.clone()).collect();
             names.into_iter().collect::<Vec<_>>()
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(names(&groups[1]), ["page cache", "preload"]);
         assert_eq!(
             (names(&groups[2]), groups[2].members.len()),
-            (vec!["as foretold".into(), "eke".into()], 6)
+            (vec!["as predicted".into(), "eke".into()], 6)
         );
         assert!(page(&report).contains("class=\"curve"));
     }
