@@ -134,7 +134,7 @@ fn decide(keep: &mut Keep) {
             decision(&Program::of_exe("/gone"), 50, Occasion::Exec, Verdict::NothingToRead { files: 7 }),
             decision(&old, 40, Occasion::Ahead, no_room),
             Decision { limit: Some(short), ..decision(&old, 30, Occasion::Ahead, no_room) },
-            decision(&gedit, 20, Occasion::Exec, Verdict::AlreadyThere),
+            decision(&gedit, 20, Occasion::Exec, Verdict::AlreadyResident),
         ])
         .unwrap();
     keep.after(ids[0], After { used_bytes: mib(85), wasted_bytes: mib(4) }).unwrap();

@@ -153,7 +153,7 @@ pub fn why(verdict: &Verdict, limit: Option<&Limit>) -> String {
             seconds(saved_s),
             seconds(of_s)
         ),
-        Verdict::AlreadyThere => "not read: all of it is in memory".to_owned(),
+        Verdict::AlreadyResident => "not read: all of it is in memory".to_owned(),
         Verdict::NotWorth { cold_s, took_s: Some(took_s), least_s } => format!(
             "not read: from this disk all of it comes in {}, and the launch takes {}; below {} it is left alone",
             seconds(cold_s),
@@ -208,7 +208,7 @@ mod tests {
         let bytes = 101 << 20;
         let verdicts = [
             Verdict::Chosen { bytes: bytes / 2, of_bytes: bytes, saved_s: 7.5, of_s: 14.6 },
-            Verdict::AlreadyThere,
+            Verdict::AlreadyResident,
             Verdict::NotWorth { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
             Verdict::NotWorth { cold_s: 0.02, took_s: None, least_s: 0.15 },
             Verdict::Improbable { probability: 0.011, least: 0.02 },

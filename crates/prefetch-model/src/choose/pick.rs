@@ -157,7 +157,7 @@ fn verdict(at: usize, candidate: &Candidate<'_>, whole: &Whole, sums: &Sums, lim
         let of_launch = took_s.map_or(f64::INFINITY, |took_s| limits.least_saved_share * took_s);
         Verdict::NotWorth { cold_s: whole.cold_s, took_s, least_s: limits.least_saved_s.min(of_launch) }
     } else if of_bytes == 0 {
-        Verdict::AlreadyThere
+        Verdict::AlreadyResident
     } else if bytes > 0 {
         Verdict::Chosen { bytes, of_bytes, saved_s, of_s }
     } else if sums.probable[at].0 == 0 {

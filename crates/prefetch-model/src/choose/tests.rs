@@ -148,7 +148,7 @@ fn what_is_in_memory_is_not_wished_for() {
     let with = |resident| Machine { resident, ..COLD };
     let part = with(Resident::Pages(pages(&[(0, 150), (200, 260)])));
     let choice = choose(&[candidate(1, 1.0, &all)], &part, &limits(ALL));
-    // a hole of 60 pages would be cheap, but it is there
+    // a hole of 60 pages would be cheap, but it is resident
     assert_eq!(choice.wishes[0].pages, pages(&[(150, 200), (260, 300)]));
     assert_eq!(choice.bytes, 90 * PAGE_BYTES);
 }
@@ -163,8 +163,8 @@ fn each_verdict_says_why_with_figures() {
     let of_bytes = 100 * PAGE_BYTES;
     let chosen = Verdict::Chosen { bytes: of_bytes, of_bytes, saved_s: cold_s, of_s: cold_s };
     assert_eq!(verdict(1.0, &all, &COLD, &limits(ALL)), chosen);
-    let there = Machine { resident: Resident::All, ..COLD };
-    assert_eq!(verdict(1.0, &all, &there, &limits(ALL)), Verdict::AlreadyThere);
+    let resident = Machine { resident: Resident::All, ..COLD };
+    assert_eq!(verdict(1.0, &all, &resident, &limits(ALL)), Verdict::AlreadyResident);
     let not_worth = Verdict::NotWorth { cold_s, took_s: None, least_s: 0.15 };
     assert_eq!(verdict(1.0, &all, &COLD, &Limits::of(ALL)), not_worth);
     let improbable = Verdict::Improbable { probability: 0.01, least: 0.02 };

@@ -19,7 +19,7 @@ pub enum Verdict {
         of_s: f64,
     },
     /// All of it is in memory.
-    AlreadyThere,
+    AlreadyResident,
     /// A cold launch is hardly slower than a warm one: prefetch stays off for it.
     NotWorth {
         /// What reading all of it takes.

@@ -30,7 +30,7 @@ pub(crate) fn already_resident(
         occasion,
         program: chance.program,
         probability: chance.probability,
-        verdict: Verdict::AlreadyThere,
+        verdict: Verdict::AlreadyResident,
         limit: allowance.limit,
         after: None,
     }

@@ -227,7 +227,7 @@ impl Ground for Disks {
         figures.way.on.then_some(cost)
     }
 
-    /// Only workers open files; what is there they pass over.
+    /// Only workers open files; they skip resident pages.
     fn resident(&self, _: &Touched) -> Resident {
         Resident::Unknown
     }

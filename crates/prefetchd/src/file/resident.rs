@@ -12,7 +12,7 @@ use eke_prefetch_model::pages::PAGE_BYTES;
 /// machine's pages, in which the kernel counts: where they are larger, what lies in one with a missing byte is missing.
 ///
 /// By cachestat(2), Linux 6.5; before that by mincore(2) of a mapping, which tells only who may write to the file or owns it
-/// (Linux 5.2), as root may. cachestat counts pages that are being read, and those that could not be read, as there.
+/// (Linux 5.2), as root may. cachestat counts pages under read, and pages whose read failed, as resident.
 ///
 /// # Errors
 /// The kernel's answer.
@@ -89,11 +89,11 @@ fn by_mincore(file: BorrowedFd<'_>, asked: &Asked) -> io::Result<u64> {
         let address =
             mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, asked.first)?;
         let mapping = Mapping { address, bytes };
-        let mut there = vec![0u8; pages];
-        if libc::mincore(mapping.address, mapping.bytes, there.as_mut_ptr()) != 0 {
+        let mut resident = vec![0u8; pages];
+        if libc::mincore(mapping.address, mapping.bytes, resident.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(there.iter().filter(|page| **page & 1 == 1).count() as u64)
+        Ok(resident.iter().filter(|page| **page & 1 == 1).count() as u64)
     }
 }
 
@@ -127,16 +127,16 @@ mod tests {
         /// Against a page cache that is a set of the machine's pages.
         #[test]
         fn what_the_kernel_counts_in_its_pages_is_missing_in_bytes(
-            there in proptest::collection::btree_set(0u64..64, 0..64), first in 0u64..600, count in 1u64..600, size in 1u64..2_400_000
+            resident in proptest::collection::btree_set(0u64..64, 0..64), first in 0u64..600, count in 1u64..600, size in 1u64..2_400_000
         ) {
             for page in sizes() {
                 let (offset, bytes) = (first * PAGE_BYTES, count * PAGE_BYTES);
                 let asked = Asked::new(page, offset, bytes, size);
                 proptest::prop_assert_eq!(asked.first % page.bytes(), 0);
                 let first_page = asked.first / page.bytes();
-                let cached = there.range(first_page..first_page + asked.pages).count() as u64;
+                let cached = resident.range(first_page..first_page + asked.pages).count() as u64;
                 let in_file = (first..first + count).filter(|n| n * PAGE_BYTES < size);
-                let truth = in_file.filter(|n| !there.contains(&(n * PAGE_BYTES / page.bytes()))).count() as u64 * PAGE_BYTES;
+                let truth = in_file.filter(|n| !resident.contains(&(n * PAGE_BYTES / page.bytes()))).count() as u64 * PAGE_BYTES;
                 let missing = asked.missing(cached);
                 proptest::prop_assert!(missing >= truth && (missing == 0) == (truth == 0), "{missing} {truth} {asked:?}");
                 let is_whole = offset % page.bytes() == 0 && (offset + bytes).min(size.div_ceil(page.bytes()) * page.bytes()) % page.bytes() == 0;

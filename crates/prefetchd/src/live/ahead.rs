@@ -22,7 +22,7 @@ impl Ahead {
         Said::Ahead {
             programs: self.programs.iter().map(|(_, name, _)| name.clone()).collect(),
             bytes: report.fetched_bytes,
-            there_bytes: report.there_bytes,
+            resident_bytes: report.resident_bytes,
             ended: report
                 .ended
                 .filter(|ended| *ended != Ended::Done)

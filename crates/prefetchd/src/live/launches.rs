@@ -106,12 +106,12 @@ impl Going {
         let Self { fetch, cold, began } = self;
         let report = fetch.report();
         let since = |at: Duration| at.saturating_sub(cold.executed).as_secs_f64();
-        let (bytes, there_bytes) = (report.fetched_bytes, report.there_bytes);
+        let (bytes, resident_bytes) = (report.fetched_bytes, report.resident_bytes);
         let said = Said::AtExec {
             program: cold.name,
             bytes,
-            there_bytes,
-            looked_s: since(began),
+            resident_bytes,
+            probed_s: since(began),
             took_s: since(now),
         };
         Over { program: cold.program, said: (bytes > 0).then_some(said), report }

@@ -106,8 +106,8 @@ impl Process<'_> {
             going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
         }
         self.said.push(going.event());
-        // What was in memory already took no budget: there is more to choose.
-        if going.was_short && report.fetched_bytes > 0 && report.there_bytes > report.fetched_bytes {
+        // Resident pages took no budget: choose more.
+        if going.was_short && report.fetched_bytes > 0 && report.resident_bytes > report.fetched_bytes {
             self.due = self.due.or(Some(Occasion::Ahead));
         }
         self.done.choice = now.mono;

@@ -43,10 +43,10 @@ pub enum Said {
         program: String,
         /// Read from the disk.
         bytes: u64,
-        /// In memory already.
-        there_bytes: u64,
+        /// Resident before.
+        resident_bytes: u64,
         /// Seconds from the exec until it was known whether something is missing.
-        looked_s: f64,
+        probed_s: f64,
         /// Seconds until all was read, or its program ended.
         took_s: f64,
     },
@@ -56,8 +56,8 @@ pub enum Said {
         programs: Vec<String>,
         /// Read from the disk.
         bytes: u64,
-        /// In memory already.
-        there_bytes: u64,
+        /// Resident before.
+        resident_bytes: u64,
         /// Why it ended, if not because it was done.
         ended: Option<String>,
     },

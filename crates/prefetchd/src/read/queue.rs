@@ -32,8 +32,8 @@ pub(crate) enum Gate {
 /// What came of a job.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// So many bytes were brought, and so many were there.
-    Read { fetched: u64, there: u64 },
+    /// Bytes that were read from the disk, and bytes that were resident.
+    Read { fetched: u64, resident: u64 },
     /// A directory was gone through.
     Listed,
     /// A file's places, unless its file system does not tell.
@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
     /// The request is not what was learned, or cannot be opened: nothing of it is tried again.
     Refused(Refusal),
     /// The kernel could not bring `left` bytes; what it brought counts.
-    Failed { why: String, fetched: u64, there: u64, left: u64 },
+    Failed { why: String, fetched: u64, resident: u64, left: u64 },
 }
 
 /// The queue of a device.
@@ -105,7 +105,7 @@ impl JobQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives out these jobs, after those that are there; `last` says that no more come.
+    /// Appends these jobs; `last` says that no more come.
     pub(crate) fn add(&self, jobs: Vec<Job>, last: bool) {
         let mut state = self.state();
         state.jobs.extend(jobs);
@@ -339,9 +339,9 @@ impl State {
         let path = || device.requests[job.request()].request.path.clone();
         let report = &mut self.report;
         match outcome {
-            Outcome::Read { fetched, there } => {
+            Outcome::Read { fetched, resident } => {
                 report.fetched_bytes += fetched;
-                report.there_bytes += there;
+                report.resident_bytes += resident;
                 report.pieces += u64::from(fetched > 0);
             }
             Outcome::Listed => report.directories += 1,
@@ -355,9 +355,9 @@ impl State {
                 report.fail(path(), why);
                 self.refused.insert(job.request());
             }
-            Outcome::Failed { why, fetched, there, left } => {
+            Outcome::Failed { why, fetched, resident, left } => {
                 report.fetched_bytes += fetched;
-                report.there_bytes += there;
+                report.resident_bytes += resident;
                 report.left_bytes += left;
                 report.pieces += 1;
                 report.fail(path(), why);

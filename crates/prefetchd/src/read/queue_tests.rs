@@ -47,7 +47,7 @@ fn jobs_are_given_out_in_order_and_then_nobody_waits() {
     let queue = queue(vec![read(0), read(2)]);
     assert_eq!((queue.take(1), queue.take(2), queue.take(3)), (Some(read(0)), Some(read(2)), None));
     assert_eq!(queue.standing().busy, 2);
-    assert!(queue.done(1, read(0), Outcome::Read { fetched: 4096, there: 0 }));
+    assert!(queue.done(1, read(0), Outcome::Read { fetched: 4096, resident: 0 }));
     assert_eq!((queue.standing().busy, queue.report().fetched_bytes), (1, 4096));
 }
 
@@ -67,7 +67,7 @@ fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_lo
     assert_eq!(queue.take(5), Some(read(2)));
     queue.asked(4);
     assert_eq!(queue.state().turn.map(|(of, _)| of), Some(5));
-    assert!(queue.done(5, read(2), Outcome::Read { fetched: 0, there: 4096 }));
+    assert!(queue.done(5, read(2), Outcome::Read { fetched: 0, resident: 4096 }));
     assert_eq!(queue.state().turn, None);
 }
 
@@ -120,7 +120,7 @@ fn too_many_errors_are_too_many() {
     let queue = queue(Vec::new());
     for _ in 0..MOST_ERRORS {
         assert!(!queue.standing().fails);
-        let failed = Outcome::Failed { why: "EIO".into(), fetched: 0, there: 0, left: 4096 };
+        let failed = Outcome::Failed { why: "EIO".into(), fetched: 0, resident: 0, left: 4096 };
         queue.done(1, read(0), failed);
     }
     assert!(queue.standing().fails);

@@ -40,7 +40,7 @@ pub struct Report {
     /// Read from the disk.
     pub fetched_bytes: u64,
     /// Asked for, and in memory already.
-    pub there_bytes: u64,
+    pub resident_bytes: u64,
     /// Asked for, and not brought: refused, failed, or not come to.
     pub left_bytes: u64,
     /// Reads that were made.
@@ -92,7 +92,7 @@ impl Report {
     #[must_use]
     pub(crate) fn with(mut self, other: &Self) -> Self {
         self.fetched_bytes += other.fetched_bytes;
-        self.there_bytes += other.there_bytes;
+        self.resident_bytes += other.resident_bytes;
         self.left_bytes += other.left_bytes;
         self.pieces += other.pieces;
         self.directories += other.directories;

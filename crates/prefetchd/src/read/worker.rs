@@ -54,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Works until there is nothing to do. `false` if it was left behind meanwhile.
+    /// Works until there is nothing to do. `false` if it was given up meanwhile.
     fn works(&self) -> bool {
         let mut sink = Sink::default();
         while let Some(job) = self.queue.take(self.number) {
@@ -78,26 +78,26 @@ impl Worker {
         }
     }
 
-    /// Reads what of a piece is not there. Where it cannot be told what is there, all is read, and counts as fetched.
+    /// Reads the missing part of a piece. Where residency cannot be found out, reads all of it and counts it as fetched.
     fn read(&self, opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
         let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
         let missing = missing_bytes(self.page, &opened.fd, piece.offset, piece.bytes, opened.bytes);
         let missing = missing.unwrap_or(asked);
-        let there = asked.saturating_sub(missing);
+        let resident = asked.saturating_sub(missing);
         if missing == 0 {
-            return Outcome::Read { fetched: 0, there };
+            return Outcome::Read { fetched: 0, resident };
         }
         if self.queue.is_in_turn() {
             ask(opened, piece);
             self.queue.asked(self.number);
         }
         match sink.read(&opened.fd, piece.offset, piece.bytes) {
-            Ok(_) => Outcome::Read { fetched: missing, there },
+            Ok(_) => Outcome::Read { fetched: missing, resident },
             Err(e) => {
-                // Pages that failed are in the cache, and look as if they were there. What was read before may have been there.
-                let fetched = e.done.saturating_sub(there).min(missing) / PAGE_BYTES * PAGE_BYTES;
+                // Failed pages are in the cache and count as resident. Pages that were read before may have been resident.
+                let fetched = e.done.saturating_sub(resident).min(missing) / PAGE_BYTES * PAGE_BYTES;
                 let why = format!("{} bytes at {} cannot be read: {e}", piece.bytes, piece.offset);
-                Outcome::Failed { why, fetched, there, left: missing - fetched }
+                Outcome::Failed { why, fetched, resident, left: missing - fetched }
             }
         }
     }

@@ -65,11 +65,11 @@ fn exactly_the_wished_pages_are_there_and_are_not_read_again() {
     let all: std::collections::BTreeSet<u64> =
         some.spans().iter().flat_map(|span| span.first..span.end).collect();
     assert_eq!(there, all);
-    assert_eq!((report.fetched_bytes, report.there_bytes), (some.bytes(), 0));
+    assert_eq!((report.fetched_bytes, report.resident_bytes), (some.bytes(), 0));
 
     let read = stage.disk.stats().reads;
     let again = wait(&scheduler().start(vec![wanted], Priority::AtExec).unwrap());
-    assert_eq!((again.fetched_bytes, again.there_bytes, again.pieces), (0, some.bytes(), 0));
+    assert_eq!((again.fetched_bytes, again.resident_bytes, again.pieces), (0, some.bytes(), 0));
     assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
 }
 
@@ -188,7 +188,7 @@ fn errors_of_the_disk_are_counted_and_said() {
     let report = wait(&scheduler().start(requests(&small), Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.fetched_bytes), (Some(Ended::Done), 0), "{report:?}");
     assert!(report.failed >= 1 && report.failures[0].why.contains("Input/output error"), "{report:?}");
-    assert_eq!(report.left_bytes + report.there_bytes, 1 << 20);
+    assert_eq!(report.left_bytes + report.resident_bytes, 1 << 20);
     let report = wait(&scheduler().start(requests(&large), Priority::AtExec).unwrap());
     assert_eq!(report.ended, Some(Ended::Errors), "a disk that only fails is left alone: {report:?}");
     assert!(report.failed < 40, "{report:?}");
@@ -210,7 +210,7 @@ fn a_fetch_that_is_stopped_ends_and_says_what_is_left() {
     let report = wait(&fetch);
     assert_eq!(report.ended, Some(Ended::Stopped));
     assert!(report.fetched_bytes > 0 && report.left_bytes > 0, "{report:?}");
-    assert_eq!(report.fetched_bytes + report.left_bytes + report.there_bytes, 60 << 20);
+    assert_eq!(report.fetched_bytes + report.left_bytes + report.resident_bytes, 60 << 20);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn file_systems_that_hang_hold_up_nobody_and_are_not_asked_again() {
     both.push(ours.clone());
     let report = wait(&scheduler.start(both, Priority::AtExec).unwrap());
     assert_eq!((report.stuck_workers, scheduler.stuck().count()), (1, 1), "one thread found out: {report:?}");
-    assert_eq!(report.fetched_bytes + report.there_bytes, 8192, "the other disk is read");
+    assert_eq!(report.fetched_bytes + report.resident_bytes, 8192, "the other disk is read");
     let report = wait(&scheduler.start(requests(&silent[0]), Priority::AtExec).unwrap());
     assert_eq!((report.stuck_workers, report.failed), (0, 6), "it is not asked again: {report:?}");
 
@@ -338,11 +338,11 @@ fn file_systems_that_hang_hold_up_nobody_and_are_not_asked_again() {
         "{report:?}"
     );
     let report = wait(&scheduler.start(vec![ours.clone()], Priority::AtExec).unwrap());
-    assert_eq!((report.ended, report.there_bytes), (Some(Ended::Hangs), 0), "four wait, nobody is sent");
+    assert_eq!((report.ended, report.resident_bytes), (Some(Ended::Hangs), 0), "four wait, nobody is sent");
     silent.iter().for_each(Silent::answer);
     wait_for("they all come back", || scheduler.stuck().count() == 0);
     let report = wait(&scheduler.start(vec![ours], Priority::AtExec).unwrap());
-    assert_eq!((report.ended, report.there_bytes), (Some(Ended::Done), 8192));
+    assert_eq!((report.ended, report.resident_bytes), (Some(Ended::Done), 8192));
 }
 
 #[test]
