@@ -9,7 +9,7 @@ use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::harmless;
-use eke_prefetchd::live::{Error, Options, Said, SystemClock, ahead_once, run};
+use eke_prefetchd::live::{Error, Options, Notice, SystemClock, ahead_once, run};
 use eke_prefetchd::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -102,25 +102,25 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
         Options::new(arguments.store.clone().unwrap_or_else(|| root.path(Options::STORE)), settings.prefetch);
     options.settings.ahead &= !arguments.no_ahead;
     options.settings.at_exec &= !arguments.no_exec;
-    options.tells_agent = !arguments.now_only;
+    options.publishes_state = !arguments.now_only;
     let log = Log::new();
     let done = match arguments.verb.as_str() {
         "ahead" => {
-            ahead_once(&root, &options, &arguments.programs, &SystemClock, shutdown.as_fd(), &mut |said| {
-                say(&log, said)
+            ahead_once(&root, &options, &arguments.programs, &SystemClock, shutdown.as_fd(), &mut |notice| {
+                notify(&log, notice)
             })
         }
-        _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut |said| say(&log, said)),
+        _ => run(&root, &options, &SystemClock, shutdown.as_fd(), &mut |notice| notify(&log, notice)),
     };
     done.map_err(|e| (if matches!(e, Error::Unknown(_)) { 2 } else { 1 }, e.to_string()))
 }
 
 /// A reader that went away is no reason to end.
-fn say(log: &Log, said: Said) {
-    if let Said::Trouble { what } = &said {
+fn notify(log: &Log, notice: Notice) {
+    if let Notice::Trouble { what } = &notice {
         log.say(&format!("eke-prefetch: {what}"));
     }
-    if let Ok(line) = serde_json::to_string(&said) {
+    if let Ok(line) = serde_json::to_string(&notice) {
         let _ = writeln!(std::io::stdout(), "{}", harmless(&line));
     }
 }

@@ -1,6 +1,6 @@
 //! The fetch ahead of predicted launches.
 
-use super::say::Said;
+use super::notice::Notice;
 use crate::read::Ended;
 use crate::schedule::Fetch;
 use eke_prefetch_model::program::ProgramId;
@@ -17,9 +17,9 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// The event of one that is over.
-    pub fn event(&self) -> Said {
+    pub fn event(&self) -> Notice {
         let report = self.fetch.report();
-        Said::Ahead {
+        Notice::Ahead {
             programs: self.programs.iter().map(|(_, name, _)| name.clone()).collect(),
             bytes: report.fetched_bytes,
             resident_bytes: report.resident_bytes,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::say::Said;
+use super::notice::Notice;
 use crate::read::Report;
 use crate::request::{Priority, ReadRequest};
 use crate::schedule::{Fetch, Scheduler};
@@ -49,8 +49,8 @@ pub(super) struct Launches {
 pub(super) struct Over {
     pub program: ProgramId,
     pub report: Report,
-    /// What is said, if something was read.
-    pub said: Option<Said>,
+    /// The notice, if something was read.
+    pub notices: Option<Notice>,
 }
 
 impl Launches {
@@ -107,13 +107,13 @@ impl Going {
         let report = fetch.report();
         let since = |at: Duration| at.saturating_sub(cold.executed).as_secs_f64();
         let (bytes, resident_bytes) = (report.fetched_bytes, report.resident_bytes);
-        let said = Said::AtExec {
+        let notice = Notice::AtExec {
             program: cold.name,
             bytes,
             resident_bytes,
             probed_s: since(began),
             took_s: since(now),
         };
-        Over { program: cold.program, said: (bytes > 0).then_some(said), report }
+        Over { program: cold.program, notice: (bytes > 0).then_some(notice), report }
     }
 }

@@ -7,7 +7,7 @@ use eke_linux::Root;
 
 use super::clock::unix_s;
 use super::options::Options;
-use super::say::Said;
+use super::notice::Notice;
 use eke_prefetch_model::happened::Happened;
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{self, Now, unite};
@@ -29,11 +29,11 @@ pub(super) struct Library {
     seen: Vec<store::Seen>,
     version: i64,
     is_damaged: bool,
-    said: Vec<Said>,
+    notices: Vec<Notice>,
 }
 
 impl Library {
-    /// Opens the store, or one in memory instead. What went wrong is in [`Self::take_said`].
+    /// Opens the store, or one in memory instead. What went wrong is in [`Self::take_notices`].
     pub fn open(root: &Root, options: &Options, now: Now) -> Self {
         let mut library = Self {
             keep: None,
@@ -42,7 +42,7 @@ impl Library {
             seen: Vec::new(),
             version: 0,
             is_damaged: false,
-            said: Vec::new(),
+            notices: Vec::new(),
         };
         let boot = root.read("proc/sys/kernel/random/boot_id").unwrap_or_default();
         for dir in [options.store.clone(), root.path(INSTEAD)] {
@@ -57,10 +57,10 @@ impl Library {
     fn open_in(&mut self, dir: &Path, boot: &str, now: Now) {
         match Keep::open(dir, boot, unix_s(now)) {
             Ok(opened) => {
-                self.said.extend(opened.set_aside.map(|aside| Said::Trouble { what: aside.to_string() }));
+                self.notices.extend(opened.set_aside.map(|aside| Notice::Trouble { what: aside.to_string() }));
                 self.keep = Some(opened.keep);
             }
-            Err(e) => self.said.push(Said::Trouble { what: e.to_string() }),
+            Err(e) => self.notices.push(Notice::Trouble { what: e.to_string() }),
         }
     }
 
@@ -84,9 +84,9 @@ impl Library {
         before.into_iter().filter(|id| !self.programs.contains_key(id)).collect()
     }
 
-    /// What there is to say.
-    pub fn take_said(&mut self) -> Vec<Said> {
-        std::mem::take(&mut self.said)
+    /// The notices since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// The file.
@@ -172,15 +172,15 @@ impl Library {
         self.with(|keep| keep.put_state(name, version, bytes));
     }
 
-    /// Does something with the store; what goes wrong is said, and the rest goes on. A damaged store is set aside by opening it anew.
+    /// Uses the store. A failure becomes a notice, and the rest goes on; opening a damaged store anew sets it aside.
     fn with<T>(&mut self, act: impl FnOnce(&mut Keep) -> store::Result<T>) -> Option<T> {
         let e = match act(self.keep.as_mut()?) {
             Ok(done) => return Some(done),
             Err(e) => e,
         };
-        let said = Said::Trouble { what: e.to_string() };
-        if !self.said.contains(&said) {
-            self.said.push(said);
+        let notice = Notice::Trouble { what: e.to_string() };
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
         }
         if matches!(e, store::Error::Damaged { .. }) {
             self.keep = None;
@@ -192,9 +192,9 @@ impl Library {
     /// Opens anew what was found damaged; what is known begins anew with it.
     pub fn mend(&mut self, root: &Root, options: &Options, now: Now) {
         if std::mem::take(&mut self.is_damaged) {
-            let said = std::mem::take(&mut self.said);
+            let notices = std::mem::take(&mut self.notices);
             *self = Self::open(root, options, now);
-            self.said.splice(0..0, said);
+            self.notices.splice(0..0, notices);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! - [`pending`]: what was read ahead and has not been used yet (pure)
 //! - [`library`]: what was learned, in a store or, without one, in memory
 //! - [`heap`]: gives back what a burst took
-//! - [`say`]: the events, as lines of JSON
+//! - [`notice`]: what users are notified of, as lines of JSON
 //!
 //! One thread does all but probing and reading; nothing in it opens a user's file.
 
@@ -30,11 +30,11 @@ mod pending;
 mod pipeline;
 mod process;
 mod running;
-mod say;
+mod notice;
 
 pub use clock::{Clock, SystemClock};
 pub use error::Error;
 pub use once::ahead as ahead_once;
 pub use options::Options;
 pub use process::run;
-pub use say::{Said, Say};
+pub use notice::{Notice, Notify};

@@ -12,7 +12,7 @@ use super::clock::{Clock, unix_s};
 use super::error::Error;
 use super::options::Options;
 use super::process::DISKS;
-use super::say::Say;
+use super::notice::Notify;
 use crate::choose::candidates::{is_short, requests};
 use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
@@ -35,7 +35,7 @@ pub fn ahead(
     programs: &[String],
     clock: &dyn Clock,
     shutdown: BorrowedFd<'_>,
-    say: Say<'_>,
+    notify: Notify<'_>,
 ) -> Result<(), Error> {
     let now = clock.now();
     let keep = Keep::existing(&options.store, Access::Read)?;
@@ -43,7 +43,7 @@ pub fn ahead(
     let mut disks = Disks::new(root, keep.state(DISKS.0, DISKS.1)?.as_deref());
     let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
     candidates.choose(&disks, allowance.budget);
-    measure(root, &mut disks, clock, say);
+    measure(root, &mut disks, clock, notify);
     let scheduler = Scheduler::new(root.clone(), Limits::default());
     scheduler.know(disks.figures());
     let choice = candidates.choose(&disks, allowance.budget);
@@ -51,7 +51,7 @@ pub fn ahead(
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();
     let ahead = Ahead { fetch, programs: candidates.chosen(&choice), was_short: is_short(&choice) };
-    say(ahead.event());
+    notify(ahead.event());
     Ok(())
 }
 
@@ -67,13 +67,13 @@ fn find(keep: &Keep, programs: &[String], now_s: i64) -> Result<Vec<Known>, Erro
 }
 
 /// The disks that the first choice asked about.
-fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, say: Say<'_>) {
+fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, notify: Notify<'_>) {
     let began = clock.now().mono;
     loop {
         let now = clock.now().mono;
         let report = disks.poll(now);
         let is_over = report.is_none() && !disks.is_measuring();
-        report.into_iter().for_each(|report| say(report.into()));
+        report.into_iter().for_each(|report| notify(report.into()));
         if is_over || now.saturating_sub(began) > MEASURED_WITHIN {
             return;
         }

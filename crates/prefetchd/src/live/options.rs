@@ -1,19 +1,19 @@
-//! What the process is told to do.
+//! The options of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_model::config::PrefetchSettings;
 
-/// The settings, and what the command line said.
+/// The settings and the options of the command line.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The directory of the store.
     pub store: PathBuf,
     /// `[prefetch]`.
     pub settings: PrefetchSettings,
-    /// Say in `/run/eke` how it goes, for the agent.
-    pub tells_agent: bool,
+    /// Notify in `/run/eke` how it goes, for the agent.
+    pub publishes_state: bool,
     /// The least time between two choices of what to read ahead.
     pub between_choices: Duration,
 }
@@ -24,6 +24,6 @@ impl Options {
 
     /// By the settings.
     pub fn new(store: PathBuf, settings: PrefetchSettings) -> Self {
-        Self { store, settings, tells_agent: true, between_choices: Duration::from_secs(2) }
+        Self { store, settings, publishes_state: true, between_choices: Duration::from_secs(2) }
     }
 }

@@ -16,7 +16,7 @@ use super::clock::unix_s;
 use super::error::Error;
 use super::launches::Cold;
 use super::process::{DISKS, Process};
-use super::say::Said;
+use super::notice::Notice;
 use crate::choose::Candidates;
 use crate::choose::candidates::{self, likely};
 use crate::probe::prober::Residency;
@@ -79,7 +79,7 @@ impl Process<'_> {
         let (executed, name) = (exec.at.min(now.mono), program.to_string());
         let cold = Cold { program: program.id(), name, pid: exec.pid, executed };
         if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
-            self.said.push(Said::Trouble { what: Error::Begin(e).to_string() });
+            self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
         }
     }
 
@@ -89,7 +89,7 @@ impl Process<'_> {
             if over.report.changed > 0 {
                 self.library.changed(over.program);
             }
-            self.said.extend(over.said);
+            self.notices.extend(over.notice);
         }
         if let Some(going) = self.ahead.take_if(|going| going.fetch.is_over()) {
             self.take_ahead(&going, now);
@@ -105,7 +105,7 @@ impl Process<'_> {
         if report.ended == Some(Ended::Done) && report.left_bytes == 0 && !going.was_short {
             going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
         }
-        self.said.push(going.event());
+        self.notices.push(going.event());
         // Resident pages took no budget: choose more.
         if going.was_short && report.fetched_bytes > 0 && report.resident_bytes > report.fetched_bytes {
             self.due = self.due.or(Some(Occasion::Ahead));
@@ -120,7 +120,7 @@ impl Process<'_> {
         if let Some(report) = self.disks.poll(now.mono) {
             self.scheduler.know(self.disks.figures());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
-            self.said.push(report.into());
+            self.notices.push(report.into());
             self.due = self.due.or(Some(Occasion::Ahead));
         }
     }
@@ -186,7 +186,7 @@ impl Process<'_> {
         }
         match self.scheduler.start(requests, Priority::Ahead) {
             Ok(fetch) => self.ahead = Some(Ahead { fetch, programs, was_short }),
-            Err(e) => self.said.push(Said::Trouble { what: Error::Begin(e).to_string() }),
+            Err(e) => self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() }),
         }
     }
 

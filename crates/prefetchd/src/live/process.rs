@@ -23,7 +23,7 @@ use super::library::Library;
 use super::options::Options;
 use super::pending::{self, Pending};
 use super::running::Running;
-use super::say::{Said, Say};
+use super::notice::{Notice, Notify};
 use crate::choose::{Disks, MemorySampler};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
@@ -53,40 +53,40 @@ const LOCK: &str = "prefetch.lock";
 /// Runs until `shutdown` is readable.
 ///
 /// # Errors
-/// As [`Error::Wait`]; whatever else fails is said, and the rest goes on.
+/// As [`Error::Wait`]. Other failures become notices, and the rest goes on.
 pub fn run(
     root: &Root,
     options: &Options,
     clock: &dyn Clock,
     shutdown: BorrowedFd<'_>,
-    say: Say<'_>,
+    notify: Notify<'_>,
 ) -> Result<(), Error> {
     heap::share();
-    let mut said = None;
-    let _lock = lock(root, options, &mut said)?;
-    said.into_iter().for_each(&mut *say);
+    let mut notice = None;
+    let _lock = lock(root, options, &mut notice)?;
+    notice.into_iter().for_each(&mut *notify);
     let mut watch = Watch::start(root, Settings::default());
     let mut process = Process::new(root, options, clock, watch.source().to_string());
     process.find_running();
-    say(process.ready());
+    notify(process.ready());
     loop {
         process.turn(&mut watch);
-        process.said.drain(..).for_each(&mut *say);
+        process.notices.drain(..).for_each(&mut *notify);
         if is_readable(shutdown)? {
             process.end();
-            process.said.drain(..).for_each(&mut *say);
+            process.notices.drain(..).for_each(&mut *notify);
             return Ok(());
         }
     }
 }
 
 /// One process a store. Where no lock can be had the store cannot be written either, and something else is done instead.
-fn lock(root: &Root, options: &Options, said: &mut Option<Said>) -> Result<Option<Lock>, Error> {
+fn lock(root: &Root, options: &Options, notices: &mut Option<Notice>) -> Result<Option<Lock>, Error> {
     match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
         Ok(lock) => Ok(Some(lock)),
         Err(Refused::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),
         Err(e) => {
-            *said = Some(Said::Trouble { what: e.to_string() });
+            *notice = Some(Notice::Trouble { what: e.to_string() });
             Ok(None)
         }
     }
@@ -130,8 +130,8 @@ pub(super) struct Process<'a> {
     pub(super) done: Done,
     pub(super) began: Duration,
     pub(super) state: PrefetchState,
-    pub(super) told: PrefetchState,
-    pub(super) said: Vec<Said>,
+    pub(super) published: PrefetchState,
+    pub(super) notices: Vec<Notice>,
 }
 
 impl<'a> Process<'a> {
@@ -143,9 +143,9 @@ impl<'a> Process<'a> {
         let scheduler = Scheduler::new(root.clone(), Limits::default());
         scheduler.know(disks.figures());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
-        let mut said = library.take_said();
+        let mut notices = library.take_notices();
         let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
-            said.push(Said::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
+            notices.push(Notice::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
             Eke::default()
         });
         let state = PrefetchState { pid: std::process::id(), source, ..PrefetchState::default() };
@@ -168,13 +168,13 @@ impl<'a> Process<'a> {
             done: Done::default(),
             began: now.mono,
             state,
-            told: PrefetchState::default(),
-            said,
+            published: PrefetchState::default(),
+            notices,
         }
     }
 
-    fn ready(&self) -> Said {
-        Said::Ready {
+    fn ready(&self) -> Notice {
+        Notice::Ready {
             source: self.state.source.clone(),
             programs: self.library.len(),
             store: self.library.path().map(Into::into).unwrap_or_default(),
@@ -205,7 +205,7 @@ impl<'a> Process<'a> {
             self.prefetch_ahead(now);
         }
         self.keep_up(now);
-        self.said.extend(self.library.take_said());
+        self.notices.extend(self.library.take_notices());
     }
 
     fn take(&mut self, news: News, now: Now) {
@@ -218,7 +218,7 @@ impl<'a> Process<'a> {
                 events.into_iter().for_each(|event| self.happened(event, user, now));
             }
             News::Launch(finished) => self.learned(&finished, now),
-            News::Trouble(what) => self.said.push(Said::Trouble { what }),
+            News::Trouble(what) => self.notices.push(Notice::Trouble { what }),
         }
     }
 
@@ -264,13 +264,13 @@ impl<'a> Process<'a> {
         let launch = &finished.launch;
         let program = launch.program.to_string();
         if !finished.is_worth {
-            self.said.push(Said::NotKept { program });
+            self.notices.push(Notice::NotKept { program });
             return;
         }
         let Some((files, bytes)) = self.library.learned(launch, now) else { return };
         self.state.learned += 1;
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
-        self.said.push(Said::Learned { program, took_s, files, bytes, cold_bytes });
+        self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
     }
 
     fn keep_up(&mut self, now: Now) {
@@ -296,12 +296,12 @@ impl<'a> Process<'a> {
         }
         self.library.mend(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;
-        if self.options.tells_agent && self.state != self.told {
-            self.told = self.state.clone();
+        if self.options.publishes_state && self.state != self.published {
+            self.published = self.state.clone();
             let up_s = now.mono.saturating_sub(self.began).as_secs();
             let state = PrefetchState { up_s, ..self.state.clone() };
             if let Err(e) = state::save(self.root, state::PREFETCH, &state) {
-                self.said.push(Said::Trouble { what: e.to_string() });
+                self.notices.push(Notice::Trouble { what: e.to_string() });
             }
         }
     }
@@ -309,7 +309,7 @@ impl<'a> Process<'a> {
     fn keep_predictor(&mut self) {
         match self.predictor.to_state() {
             Ok(bytes) => self.library.put_state(PREDICTOR.0, PREDICTOR.1, &bytes),
-            Err(e) => self.said.push(Said::Trouble { what: format!("habits cannot be kept: {e}") }),
+            Err(e) => self.notices.push(Notice::Trouble { what: format!("habits cannot be kept: {e}") }),
         }
     }
 
@@ -318,11 +318,11 @@ impl<'a> Process<'a> {
         self.ahead = None;
         self.flush(now);
         self.keep_predictor();
-        if self.options.tells_agent {
+        if self.options.publishes_state {
             let forgotten = state::forget(self.root, state::PREFETCH);
-            self.said.extend(forgotten.err().map(|e| Said::Trouble { what: e.to_string() }));
+            self.notices.extend(forgotten.err().map(|e| Notice::Trouble { what: e.to_string() }));
         }
-        self.said.extend(self.library.take_said());
+        self.notices.extend(self.library.take_notices());
     }
 
     pub(super) fn local_s(&self, now: Now) -> f64 {

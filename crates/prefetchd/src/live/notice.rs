@@ -1,4 +1,4 @@
-//! What the process says, a line of JSON each, on its standard output.
+//! The notices of the process: a line of JSON each, on its standard output.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::choose::disks::DiskReport;
 
-/// Something worth a line. Names are shown as [`Program`](eke_prefetch_model::Program) shows them: they may be of any bytes.
+/// One notice. Names are shown as [`Program`](eke_prefetch_model::Program) shows them: they may be of any bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
-pub enum Said {
+pub enum Notice {
     /// It is watching.
     Ready {
         /// How launches are seen, and why not better.
@@ -76,9 +76,9 @@ pub enum Said {
 }
 
 /// Where it goes.
-pub type Say<'a> = &'a mut dyn FnMut(Said);
+pub type Notify<'a> = &'a mut dyn FnMut(Notice);
 
-impl From<DiskReport> for Said {
+impl From<DiskReport> for Notice {
     fn from(DiskReport { disk, why }: DiskReport) -> Self {
         Self::Disk { disk, why }
     }
