@@ -36,11 +36,11 @@ use eke_prefetch_model::learn::{Exec, Finished, Known, Now, Settings};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::program::{Program, ProgramId};
 
-/// Nothing that is not told at once is later than this.
+/// The longest wait for events that do not wake the process.
 const PACE: Duration = Duration::from_secs(1);
-/// While something is read it is looked after so often.
+/// The longest wait while something is read.
 const READING_PACE: Duration = Duration::from_millis(20);
-/// What waits is written, and the agent told, so often; the predictor's state is kept so often.
+/// How often waiting rows are written and the state is published; how often the predictor's state is kept.
 const FLUSH: Duration = Duration::from_secs(10);
 const KEEP_STATE: Duration = Duration::from_secs(300);
 
@@ -197,7 +197,7 @@ impl<'a> Process<'a> {
     fn turn(&mut self, watch: &mut Watch) {
         let reads = self.ahead.is_some() || self.launches.is_busy();
         let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
-        watch.turn_to(pace, &|| clock.now(), self);
+        watch.poll(pace, &|| clock.now(), self);
         let now = self.clock.now();
         self.take_reports(now);
         self.measure(now);

@@ -1,4 +1,4 @@
-//! Whether a tracer sees what happens here: a program is started, and must be told of.
+//! Does a tracer see launches on this machine? A program is started, and its exec must be reported.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::way::{Refused, Trace};
 use eke_prefetch_model::learn::Seen;
 
-/// Time until the exec is told: milliseconds, but on a machine that is very busy.
+/// Limit for the exec to be reported: it takes milliseconds, more on a very busy machine.
 pub(super) const AT_MOST: Duration = Duration::from_secs(3);
 /// An exec wakes the reader now and then only (a storm of them).
 const PACE: Duration = Duration::from_millis(20);
@@ -18,22 +18,22 @@ pub(super) fn program() -> Command {
     command
 }
 
-/// Starts the program, and waits until its exec is told of. What else is told meanwhile is lost, so it is done before anything is learned.
-/// Where nothing can be started nothing is known, and the tracer passes.
+/// Starts the program, and waits until its exec is reported. Other events meanwhile are lost, so this comes before anything is learned.
+/// A tracer passes if no program can be started.
 ///
 /// # Errors
-/// The exec was not told of in time.
+/// The exec was not reported in time.
 pub(super) fn check(trace: &mut dyn Trace, program: &mut Command, at_most: Duration) -> Result<(), Refused> {
     let Ok(mut child) = program.spawn() else { return Ok(()) };
     let (pid, until) = (child.id(), Instant::now() + at_most);
-    let mut is_told = false;
-    while !is_told && Instant::now() < until {
+    let mut was_seen = false;
+    while !was_seen && Instant::now() < until {
         trace.wait(PACE);
-        trace.read(&mut |seen| is_told |= matches!(seen, Seen::Exec(exec) if exec.pid == pid));
+        trace.read(&mut |seen| was_seen |= matches!(seen, Seen::Exec(exec) if exec.pid == pid));
     }
     // It has ended, or ends soon; its number is not used again before this.
     let _ = child.wait();
-    if is_told { Ok(()) } else { Err(deaf()) }
+    if was_seen { Ok(()) } else { Err(deaf()) }
 }
 
 fn deaf() -> Refused {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_of_nothing_is_refused() {
+    fn a_tracer_that_sees_nothing_is_refused() {
         let tried = |hears| check(&mut Ear { hears }, &mut program(), Duration::from_millis(200));
         assert!(tried(false).unwrap_err().to_string().contains("did not tell"));
         assert_eq!(tried(true), Ok(()));

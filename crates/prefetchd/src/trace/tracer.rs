@@ -47,7 +47,7 @@ impl Tracer {
         Self { source: Source { way, why_not_better: Vec::new(), blind }, way: trace }
     }
 
-    /// Only if it is told of a program that this process starts: in a container the kernel may tell of nothing, or by other numbers.
+    /// Only if it reports a program that this process starts: in a container the kernel may report nothing, or other process numbers.
     fn that_hears(mut self, root: &Root) -> Result<Self, Refused> {
         if root.is_host() {
             hears::check(self.way.as_mut(), &mut hears::program(), hears::AT_MOST)?;

@@ -32,7 +32,7 @@ pub enum News {
     Trouble(String),
 }
 
-/// Who is told.
+/// The receiver of events.
 pub trait Listen {
     /// What is kept of a program that is executed.
     fn known(&mut self, program: &Program) -> Known;
@@ -46,7 +46,7 @@ pub trait Listen {
 pub struct Watch {
     tracer: Tracer,
     learner: Learner,
-    /// An exec was seen in the last turn.
+    /// The last poll saw an exec.
     in_storm: bool,
 }
 
@@ -73,7 +73,7 @@ impl Watch {
 
     /// Waits until something happens, at most so long, and less while something is learned; tells what happened. An exec is told before the
     /// tracer turns to it, which may take it some milliseconds. `now` is the clock.
-    pub fn turn_to(&mut self, at_most: Duration, now: &dyn Fn() -> Now, listener: &mut dyn Listen) {
+    pub fn poll(&mut self, at_most: Duration, now: &dyn Fn() -> Now, listener: &mut dyn Listen) {
         self.tracer.wait(at_most.min(self.pace()));
         let at = now();
         let mut seen = Vec::new();

@@ -38,7 +38,7 @@ pub trait Trace: Debug {
     /// What the kernel answered: the launch cannot be learned.
     fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused>;
 
-    /// A launch is over; nothing more is told of it.
+    /// A launch is over; no more of its events are reported.
     fn forget(&mut self, launch: LaunchId);
 
     /// Readable when something urgent was seen; `None` where there is nothing to wait for but time.

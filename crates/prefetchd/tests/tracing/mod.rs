@@ -122,7 +122,7 @@ fn run(program: &str, args: &[&std::ffi::OsStr]) {
 #[derive(Debug)]
 pub struct Session {
     watch: Watch,
-    told: Told,
+    events: Told,
 }
 
 /// What was told, and of what there is to be told.
@@ -154,29 +154,29 @@ impl Session {
         let quiet = Duration::from_secs(30);
         let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
         let tracer = Tracer::start_by(&Root::host(), way).unwrap();
-        Self { watch: Watch::with(tracer, settings), told: Told { place, news: Vec::new() } }
+        Self { watch: Watch::with(tracer, settings), events: Told { place, news: Vec::new() } }
     }
 
     pub fn turn(&mut self) {
         let now = || Now { mono: Duration::from_millis(eke_linux::read::monotonic_ms()), real_ns: 1 };
-        self.watch.turn_to(Duration::from_millis(50), &now, &mut self.told);
+        self.watch.poll(Duration::from_millis(50), &now, &mut self.events);
     }
 
     /// Turns until this is found in the news.
     pub fn until<T>(&mut self, what: &str, found: impl Fn(&News) -> Option<T>) -> T {
         let began = Instant::now();
         loop {
-            if let Some(found) = self.told.news.iter().find_map(&found) {
+            if let Some(found) = self.events.news.iter().find_map(&found) {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.told.news);
+            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.events.news);
             self.turn();
         }
     }
 
     /// What was seen of the launch of a shell on the disk that runs this, from the moment on when it is learned.
     pub fn launch(&mut self, script: &str) -> Launch {
-        let mut child = shell(&self.told.place, script);
+        let mut child = shell(&self.events.place, script);
         let pid = child.id();
         let id = self.until("the exec", |news| begun(news, pid));
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -194,7 +194,7 @@ impl Session {
 
     /// The execs so far.
     pub fn execs(&self) -> impl Iterator<Item = &Exec> {
-        self.told.news.iter().filter_map(|news| match news {
+        self.events.news.iter().filter_map(|news| match news {
             News::Exec(exec, _) => Some(exec),
             _ => None,
         })
@@ -202,7 +202,7 @@ impl Session {
 
     /// Was said that something was lost?
     pub fn has_lost(&self) -> bool {
-        self.told.news.iter().any(|news| matches!(news, News::Trouble(_)))
+        self.events.news.iter().any(|news| matches!(news, News::Trouble(_)))
     }
 }
 

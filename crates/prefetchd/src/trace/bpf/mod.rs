@@ -2,14 +2,14 @@
 //!
 //! # Layout
 //! - [`load`]: from the object to programs that the kernel took; [`buffer`]: the ring buffer's records
-//! - [`told`]: records to what learning knows
+//! - [`decode`]: records to events of learning
 //!
 //! Those of exec and exit are attached as long as this lives. Those of pages are attached with the first launch that is learned, and
 //! let go with the last.
 
 mod buffer;
 mod load;
-mod told;
+mod decode;
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -19,7 +19,7 @@ use eke_linux::Root;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
 use self::buffer::Buffer;
-use self::told::Teller;
+use self::decode::EventDecoder;
 use super::mapped;
 use super::process;
 use super::record::decode;
@@ -35,12 +35,12 @@ const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", 
 #[derive(Debug)]
 pub struct Bpf {
     root: Root,
-    teller: Teller,
+    decoder: EventDecoder,
     /// Launches that are learned.
     launches: BTreeSet<LaunchId>,
-    /// What the processes had mapped when their launches began, to be told.
+    /// Pages that the processes had mapped when their launches began, to be reported.
     caught_up: Vec<Seen>,
-    /// Events lost, as counted by the kernel's side, that were told of.
+    /// Lost events, as counted by the kernel's side, that were reported.
     lost: u64,
     /// Before the object: it is dropped first.
     page_links: Vec<Link>,
@@ -67,7 +67,7 @@ impl Bpf {
         };
         let bpf = Self {
             root: root.clone(),
-            teller: Teller::new(root),
+            decoder: EventDecoder::new(root),
             launches: BTreeSet::new(),
             caught_up: Vec::new(),
             lost: 0,
@@ -121,11 +121,11 @@ impl Trace for Bpf {
     }
 
     fn read(&mut self, each: &mut dyn FnMut(Seen)) {
-        self.teller.refresh();
+        self.decoder.refresh();
         self.caught_up.drain(..).for_each(&mut *each);
         let records = self.buffer.take();
         for record in records.iter().filter_map(decode) {
-            self.teller.tell(record, each);
+            self.decoder.tell(record, each);
         }
         let lost = self.newly_lost();
         if lost > 0 {
@@ -133,7 +133,7 @@ impl Trace for Bpf {
         }
     }
 
-    /// First marked, then attached, then looked back: what comes in between is told twice rather than not at all.
+    /// First marked, then attached, then looked back: events in between are reported twice rather than not at all.
     fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
         self.mark(launch, pid)?;
         if self.page_links.is_empty() {
@@ -145,7 +145,7 @@ impl Trace for Bpf {
                 self.caught_up.push(Seen::Fork { pid: child, launch });
             }
         }
-        mapped::look(&self.root, &self.teller.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
+        mapped::look(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
         Ok(())
     }
 

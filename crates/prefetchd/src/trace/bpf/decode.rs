@@ -17,7 +17,7 @@ use eke_prefetch_model::program::Program;
 
 /// What is needed beside the records.
 #[derive(Debug)]
-pub struct Teller {
+pub struct EventDecoder {
     root: Root,
     /// The mounts of this host.
     pub mounts: Mounts,
@@ -28,7 +28,7 @@ const S_IFMT: u16 = 0o170_000;
 const S_IFBLK: u16 = 0o060_000;
 const S_IFDIR: u16 = 0o040_000;
 
-impl Teller {
+impl EventDecoder {
     /// Reads the mounts.
     pub fn new(root: &Root) -> Self {
         Self { root: root.clone(), mounts: Mounts::read(root), page: root.page_size() }
