@@ -311,7 +311,7 @@ fn a_burst_of_execs_is_seen_or_counted_as_lost() {
     let mut shell = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
     let pid = shell.id();
     while shell.try_wait().unwrap().is_none() {
-        session.turn();
+        session.poll();
     }
     session.until("its end", |news| {
         matches!(news, News::Exit { pid: ended, .. } if *ended == pid).then_some(())
@@ -343,7 +343,7 @@ fn nothing_stays_attached() {
     );
     let mut child = tracing::shell(&disk.place(), "exit 0");
     wait_for("a launch that is learned", || {
-        session.turn();
+        session.poll();
         session.learning() > 0
     });
     assert_eq!(held().1, programs.len(), "all of them while something is learned");

@@ -70,7 +70,7 @@ pub fn run(
     process.find_running();
     notify(process.ready());
     loop {
-        process.turn(&mut watch);
+        process.tick(&mut watch);
         process.notices.drain(..).for_each(&mut *notify);
         if is_readable(shutdown)? {
             process.end();
@@ -194,7 +194,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn turn(&mut self, watch: &mut Watch) {
+    fn tick(&mut self, watch: &mut Watch) {
         let reads = self.ahead.is_some() || self.launches.is_busy();
         let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
         watch.poll(pace, &|| clock.now(), self);

@@ -12,8 +12,8 @@ use crate::file::open::Refusal;
 /// A disk that answers with this many errors is left alone: each may take it seconds.
 const MOST_ERRORS: u32 = 16;
 
-/// Who has its turn asks the disk within this, or others go on: who asks waits while the disk's queue is full, but may hang as well.
-const ASKS_WITHIN: Duration = Duration::from_secs(1);
+/// A worker submits its read within this, or the next one goes on. Submitting waits while the disk's queue is full, and may hang.
+const SUBMITS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A worker's number in its device.
 pub(crate) type Number = u32;
@@ -51,8 +51,8 @@ pub(crate) struct JobQueue {
     changed: Condvar,
     /// Nobody is at work.
     idle: Condvar,
-    /// Are reads to reach the disk in the order of the jobs? Workers take them one after the other then, each when the one before has asked.
-    in_turn: bool,
+    /// Must reads reach the disk in the order of the jobs? Workers then submit in that order and wait in parallel.
+    in_order: bool,
     pub(crate) device: DeviceQueue,
 }
 
@@ -63,8 +63,8 @@ struct State {
     /// No more jobs come.
     last: bool,
     busy: BTreeMap<Number, (Job, Instant)>,
-    /// Whose turn it is to ask the disk, and since when.
-    turn: Option<(Number, Instant)>,
+    /// The worker that submits a read now, and since when.
+    submitting: Option<(Number, Instant)>,
     stuck: HashSet<Number>,
     /// Workers that were sent and have not gone home, without those left behind.
     present: usize,
@@ -83,13 +83,13 @@ pub(crate) struct Hanging {
 }
 
 impl JobQueue {
-    pub(crate) fn new(device: DeviceQueue, gate: Gate, in_turn: bool) -> Self {
+    pub(crate) fn new(device: DeviceQueue, gate: Gate, in_order: bool) -> Self {
         let state = State {
             gate,
             jobs: VecDeque::new(),
             last: false,
             busy: BTreeMap::new(),
-            turn: None,
+            submitting: None,
             stuck: HashSet::new(),
             present: 0,
             threads: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl JobQueue {
             errors: 0,
             report: Report::default(),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), in_turn, device }
+        Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), in_order, device }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -142,8 +142,8 @@ impl JobQueue {
             if state.stuck.contains(&worker) || state.gate == Gate::Closed {
                 return None;
             }
-            if state.gate == Gate::Open && self.in_turn && state.waits_for_turn() {
-                let waited = self.changed.wait_timeout(state, ASKS_WITHIN);
+            if state.gate == Gate::Open && self.in_order && state.waits_for_submission() {
+                let waited = self.changed.wait_timeout(state, SUBMITS_WITHIN);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
@@ -151,7 +151,7 @@ impl JobQueue {
                 if let Some(job) = state.next() {
                     let now = Instant::now();
                     state.busy.insert(worker, (job, now));
-                    state.turn = matches!(job, Job::Read(_)).then_some((worker, now)).or(state.turn);
+                    state.submitting = matches!(job, Job::Read(_)).then_some((worker, now)).or(state.submitting);
                     return Some(job);
                 }
                 if state.last {
@@ -162,14 +162,14 @@ impl JobQueue {
         }
     }
 
-    /// Are reads to reach the disk in the order of the jobs?
-    pub(crate) fn is_in_turn(&self) -> bool {
-        self.in_turn
+    /// Must reads reach the disk in the order of the jobs?
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
-    /// A worker has asked the disk for what it reads: the next may.
-    pub(crate) fn asked(&self, worker: Number) {
-        if self.state().ends_turn(worker) {
+    /// A worker has submitted its read: the next one may submit.
+    pub(crate) fn submitted(&self, worker: Number) {
+        if self.state().ends_submission(worker) {
             self.changed.notify_one();
         }
     }
@@ -181,7 +181,7 @@ impl JobQueue {
             return false;
         }
         state.busy.remove(&worker);
-        if state.ends_turn(worker) {
+        if state.ends_submission(worker) {
             self.changed.notify_one();
         }
         state.count(&self.device, job, outcome);
@@ -314,15 +314,15 @@ pub(crate) struct Standing {
 }
 
 impl State {
-    /// Is the next job a read, while somebody else has the turn and has not had it too long?
-    fn waits_for_turn(&self) -> bool {
-        let has_turn = self.turn.is_some_and(|(_, since)| since.elapsed() < ASKS_WITHIN);
-        has_turn && matches!(self.jobs.front(), Some(Job::Read(_)))
+    /// Is the next job a read, while another worker submits and has not taken too long?
+    fn waits_for_submission(&self) -> bool {
+        let is_submitting = self.submitting.is_some_and(|(_, since)| since.elapsed() < SUBMITS_WITHIN);
+        is_submitting && matches!(self.jobs.front(), Some(Job::Read(_)))
     }
 
-    /// The turn is over, if it was this worker's.
-    fn ends_turn(&mut self, worker: Number) -> bool {
-        self.turn.take_if(|(of, _)| *of == worker).is_some()
+    /// This worker's submission is over, if it was submitting.
+    fn ends_submission(&mut self, worker: Number) -> bool {
+        self.submitting.take_if(|(of, _)| *of == worker).is_some()
     }
 
     fn next(&mut self) -> Option<Job> {

@@ -13,7 +13,7 @@ fn queue(jobs: Vec<Job>) -> JobQueue {
     queue_of(jobs, false)
 }
 
-fn queue_of(jobs: Vec<Job>, in_turn: bool) -> JobQueue {
+fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
     let below = Below {
         dev: 1,
         file_system: "nfs".into(),
@@ -33,7 +33,7 @@ fn queue_of(jobs: Vec<Job>, in_turn: bool) -> JobQueue {
     };
     let device =
         DeviceQueue { figures: decide(below, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
-    let queue = JobQueue::new(device, Gate::Open, in_turn);
+    let queue = JobQueue::new(device, Gate::Open, in_order);
     queue.add(jobs, true);
     queue
 }
@@ -60,15 +60,15 @@ fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_lo
         let queue = Arc::clone(&queue);
         std::thread::spawn(move || queue.take(4))
     };
-    queue.asked(1);
-    queue.asked(3);
+    queue.submitted(1);
+    queue.submitted(3);
     assert_eq!(second.join().unwrap(), Some(read(1)));
     // 4 never asks: its turn is over by itself, and what it says then ends no other's.
     assert_eq!(queue.take(5), Some(read(2)));
-    queue.asked(4);
-    assert_eq!(queue.state().turn.map(|(of, _)| of), Some(5));
+    queue.submitted(4);
+    assert_eq!(queue.state().submitting.map(|(of, _)| of), Some(5));
     assert!(queue.done(5, read(2), Outcome::Read { fetched: 0, resident: 4096 }));
-    assert_eq!(queue.state().turn, None);
+    assert_eq!(queue.state().submitting, None);
 }
 
 #[test]

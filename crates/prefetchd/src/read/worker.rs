@@ -87,9 +87,9 @@ impl Worker {
         if missing == 0 {
             return Outcome::Read { fetched: 0, resident };
         }
-        if self.queue.is_in_turn() {
+        if self.queue.is_in_order() {
             ask(opened, piece);
-            self.queue.asked(self.number);
+            self.queue.submitted(self.number);
         }
         match sink.read(&opened.fd, piece.offset, piece.bytes) {
             Ok(_) => Outcome::Read { fetched: missing, resident },

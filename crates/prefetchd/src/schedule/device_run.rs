@@ -114,7 +114,7 @@ impl DeviceRun {
 
     fn streams(&self) -> u32 {
         let streams = u32::try_from(self.queue.device.figures.way.streams).unwrap_or(1);
-        if self.queue.is_in_turn() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
+        if self.queue.is_in_order() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
     }
 
     fn hire(&mut self, up_to: u32) {

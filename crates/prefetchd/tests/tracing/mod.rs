@@ -157,7 +157,7 @@ impl Session {
         Self { watch: Watch::with(tracer, settings), events: Told { place, news: Vec::new() } }
     }
 
-    pub fn turn(&mut self) {
+    pub fn poll(&mut self) {
         let now = || Now { mono: Duration::from_millis(eke_linux::read::monotonic_ms()), real_ns: 1 };
         self.watch.poll(Duration::from_millis(50), &now, &mut self.events);
     }
@@ -170,7 +170,7 @@ impl Session {
                 return found;
             }
             assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.events.news);
-            self.turn();
+            self.poll();
         }
     }
 
