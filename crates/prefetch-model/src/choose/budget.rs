@@ -31,7 +31,7 @@ pub struct Memory {
     pub on_battery: bool,
 }
 
-/// The user's wishes.
+/// The user's reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
     /// Available memory that is left alone.

@@ -9,7 +9,7 @@ use crate::program::ProgramId;
 
 /// Something to read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct PlannedRead {
     /// Of which file.
     pub path: PathBuf,
     /// What it is.
@@ -29,8 +29,8 @@ pub struct Wish {
 /// What is to be read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Choice {
-    /// Most seconds for a byte first. Pieces of one file that differ by less than a factor of four in that are one wish.
-    pub wishes: Vec<Wish>,
+    /// Most seconds for a byte first. Pieces of one file that differ by less than a factor of four in that are one read.
+    pub reads: Vec<PlannedRead>,
     /// What became of each candidate, in their order.
     pub verdicts: Vec<(ProgramId, Verdict)>,
     /// The memory that it takes in all; never more than the budget.

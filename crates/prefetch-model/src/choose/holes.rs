@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use super::choice::Wish;
+use super::choice::PlannedRead;
 use super::unit::Holes;
 use crate::pages::{Pages, Span};
 
-/// A hole, and the wish that it follows.
+/// A hole, and the read that it follows.
 #[derive(Debug)]
 struct Hole {
-    wish: usize,
+    read: usize,
     pages: Pages,
 }
 
 /// Fills holes, the shortest first, with what is left of the budget: memory is better spent on what is used. `numbers` are those of the
-/// wishes' files in `holes`.
-pub(super) fn fill(wishes: &mut [Wish], numbers: &[usize], holes: &[Holes], mut left_bytes: u64) {
-    let mut found = find(wishes, numbers, holes);
+/// reads' files in `holes`.
+pub(super) fn fill(reads: &mut [PlannedRead], numbers: &[usize], holes: &[Holes], mut left_bytes: u64) {
+    let mut found = find(reads, numbers, holes);
     // a stable sort: holes of one length stay in order of files and pages
     found.sort_by_key(|hole| hole.pages.count());
-    for Hole { wish, pages } in found {
+    for Hole { read, pages } in found {
         let Some(rest) = left_bytes.checked_sub(pages.bytes()) else { return };
         left_bytes = rest;
-        wishes[wish].bytes += pages.bytes();
-        wishes[wish].pages = wishes[wish].pages.union(&pages);
+        reads[read].bytes += pages.bytes();
+        reads[read].pages = reads[read].pages.union(&pages);
     }
 }
 
-fn find(wishes: &[Wish], numbers: &[usize], holes: &[Holes]) -> Vec<Hole> {
+fn find(reads: &[PlannedRead], numbers: &[usize], holes: &[Holes]) -> Vec<Hole> {
     let mut by_file: BTreeMap<usize, Vec<(Span, usize)>> = BTreeMap::new();
-    for (at, (wish, number)) in wishes.iter().zip(numbers).enumerate() {
-        let spans = wish.pages.spans().iter().map(|span| (*span, at));
+    for (at, (read, number)) in reads.iter().zip(numbers).enumerate() {
+        let spans = read.pages.spans().iter().map(|span| (*span, at));
         by_file.entry(*number).or_default().extend(spans);
     }
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ fn find(wishes: &[Wish], numbers: &[usize], holes: &[Holes]) -> Vec<Hole> {
         found.extend(spans.windows(2).filter_map(|pair| {
             let hole = Span::new(pair[0].0.end, pair[1].0.first).filter(|hole| hole.pages() <= *longest)?;
             let pages = Pages::from_iter([hole]).without(resident);
-            (!pages.is_empty()).then_some(Hole { wish: pair[0].1, pages })
+            (!pages.is_empty()).then_some(Hole { read: pair[0].1, pages })
         }));
     }
     found

@@ -1,9 +1,9 @@
 //! What is read before it is asked for: most seconds saved for a byte, within a budget. Pure.
 //!
 //! # Layout
-//! - [`ground`]: what is asked of the machine: costs, what is in memory already, what is not to be touched
+//! - [`environment`]: what is asked of the machine: costs, what is in memory already, what is not to be touched
 //! - `unit`: what candidates would read, cut into pieces, each with the seconds that it saves
-//! - `pick`: the pieces within the budget; `holes`: what lies between them; [`choice`]: both as read wishes
+//! - `pick`: the pieces within the budget; `holes`: what lies between them; [`choice`]: both as read reads
 //! - [`verdict`]: what became of each candidate, with figures
 //! - [`budget`]: how much memory may be used
 //!
@@ -19,7 +19,7 @@
 
 pub mod budget;
 pub mod choice;
-pub mod ground;
+pub mod environment;
 mod holes;
 mod pick;
 mod unit;
@@ -28,8 +28,8 @@ pub mod verdict;
 use std::time::Duration;
 
 pub use budget::{Allowance, Limit, Memory, Occasion, Rules, allowance};
-pub use choice::{Choice, Wish};
-pub use ground::{Ground, Resident};
+pub use choice::{Choice, PlannedRead};
+pub use environment::{Environment, Resident};
 
 pub use verdict::Verdict;
 
@@ -70,8 +70,8 @@ impl Limits {
 }
 
 /// What is to be read, most seconds saved for a byte first, and what became of each candidate (in their order).
-pub fn choose(candidates: &[Candidate<'_>], ground: &dyn Ground, limits: &Limits) -> Choice {
-    let looked = unit::units(candidates, ground, limits);
+pub fn choose(candidates: &[Candidate<'_>], environment: &dyn Environment, limits: &Limits) -> Choice {
+    let looked = unit::units(candidates, environment, limits);
     pick::pick(candidates, looked, limits)
 }
 

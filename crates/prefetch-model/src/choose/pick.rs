@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::choice::{Choice, Wish};
+use super::choice::{Choice, PlannedRead};
 use super::unit::{Looked, Seconds, Unit, Whole, sound};
 use super::verdict::Verdict;
 use super::{Candidate, Limits, holes};
@@ -33,14 +33,14 @@ pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Li
     let verdicts = candidates.iter().enumerate();
     let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
     let verdicts = verdicts.collect();
-    let (mut wishes, numbers) = wishes(&taken);
-    let left = limits.budget_bytes.saturating_sub(bytes(&wishes));
-    holes::fill(&mut wishes, &numbers, &looked.holes, left);
-    Choice { verdicts, bytes: bytes(&wishes), saved_s: wishes.iter().map(|wish| wish.saved_s).sum(), wishes }
+    let (mut reads, numbers) = reads(&taken);
+    let left = limits.budget_bytes.saturating_sub(bytes(&reads));
+    holes::fill(&mut reads, &numbers, &looked.holes, left);
+    Choice { verdicts, bytes: bytes(&reads), saved_s: reads.iter().map(|read| read.saved_s).sum(), reads }
 }
 
-fn bytes(wishes: &[Wish]) -> u64 {
-    wishes.iter().map(|wish| wish.bytes).sum()
+fn bytes(reads: &[PlannedRead]) -> u64 {
+    reads.iter().map(|read| read.bytes).sum()
 }
 
 fn size(unit: &Unit<'_>) -> u64 {
@@ -90,31 +90,31 @@ fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     (bytes > 0).then_some(Taken { unit, pages: first, bytes, saved: saved * part, part })
 }
 
-/// Units of a file that are worth about the same are one wish; the second list has the files' numbers.
-fn wishes(taken: &[Taken<'_>]) -> (Vec<Wish>, Vec<usize>) {
+/// Units of a file that are worth about the same are one read; the second list has the files' numbers.
+fn reads(taken: &[Taken<'_>]) -> (Vec<PlannedRead>, Vec<usize>) {
     let mut at: BTreeMap<(i32, usize), usize> = BTreeMap::new();
-    let mut wishes: Vec<Wish> = Vec::new();
+    let mut reads: Vec<PlannedRead> = Vec::new();
     let mut numbers = Vec::new();
     for taken in taken {
         let band = density(taken.unit).log2().div_euclid(2.0) as i32;
-        let index = *at.entry((band, taken.unit.number)).or_insert(wishes.len());
-        if index == wishes.len() {
-            wishes.push(wish(taken));
+        let index = *at.entry((band, taken.unit.number)).or_insert(reads.len());
+        if index == reads.len() {
+            reads.push(read(taken));
             numbers.push(taken.unit.number);
             continue;
         }
-        let wish = &mut wishes[index];
-        wish.pages = wish.pages.union(&taken.pages);
-        wish.bytes += taken.bytes;
-        wish.saved_s += taken.saved;
-        wish.place = wish.place.min(taken.unit.place);
+        let read = &mut reads[index];
+        read.pages = read.pages.union(&taken.pages);
+        read.bytes += taken.bytes;
+        read.saved_s += taken.saved;
+        read.place = read.place.min(taken.unit.place);
     }
-    (wishes, numbers)
+    (reads, numbers)
 }
 
-fn wish(taken: &Taken<'_>) -> Wish {
+fn read(taken: &Taken<'_>) -> PlannedRead {
     let file = taken.unit.file;
-    Wish {
+    PlannedRead {
         path: file.path.clone(),
         kind: file.kind,
         stamp: file.stamp,

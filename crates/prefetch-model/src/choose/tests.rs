@@ -21,7 +21,7 @@ struct Machine {
     resident: Resident,
 }
 
-impl Ground for Machine {
+impl Environment for Machine {
     fn cost(&self, _: &Touched) -> Option<DiskCost> {
         self.cost
     }
@@ -75,13 +75,13 @@ fn many_seeks_for_few_bytes_come_first() {
     let device = Touched { kind: Kind::Device, ..file("/dev/sda", &[(50_000, 50_001), (90_000, 90_001)]) };
     let all = set(&[file("/big", &[(0, 2560)]), file("/small", &[(0, 16)]), device, directory]);
     let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &limits(ALL));
-    let paths: Vec<&str> = choice.wishes.iter().filter_map(|wish| wish.path.to_str()).collect();
+    let paths: Vec<&str> = choice.reads.iter().filter_map(|read| read.path.to_str()).collect();
     assert_eq!(paths, ["/dev/sda", "/usr/lib", "/small", "/big"]);
     assert_eq!(choice.bytes, (2560 + 16 + 2 + 1) * PAGE_BYTES);
     let seconds = 5.0 * DISK.request_s + 2579.0 * PAGE_S;
     assert!(close(choice.saved_s, seconds), "{}", choice.saved_s);
-    assert_eq!(choice.wishes[0].place, 2);
-    assert_eq!(choice.wishes[1].pages, Pages::default());
+    assert_eq!(choice.reads[0].place, 2);
+    assert_eq!(choice.reads[1].pages, Pages::default());
 }
 
 #[test]
@@ -115,16 +115,16 @@ fn holes_are_read_where_that_is_cheaper_than_another_request() {
     // 8 ms are 78 pages
     let near = set(&[file("/x", &[(0, 10), (80, 90)])]);
     let choice = choose(&[candidate(1, 1.0, &near)], &COLD, &limits(ALL));
-    assert_eq!(choice.wishes[0].pages, pages(&[(0, 90)]));
+    assert_eq!(choice.reads[0].pages, pages(&[(0, 90)]));
     let far = set(&[file("/x", &[(0, 10), (90, 100)])]);
     let choice = choose(&[candidate(1, 1.0, &far)], &COLD, &limits(ALL));
-    assert_eq!(choice.wishes[0].pages, pages(&[(0, 10), (90, 100)]));
+    assert_eq!(choice.reads[0].pages, pages(&[(0, 10), (90, 100)]));
     let flash = Machine {
         cost: Some(DiskCost { request_s: 0.0001, near_request_s: 0.0001, byte_s: 1.0 / 500e6 }),
         ..COLD
     };
     let choice = choose(&[candidate(1, 1.0, &near)], &flash, &limits(ALL));
-    assert_eq!(choice.wishes[0].pages, pages(&[(0, 10), (80, 90)]));
+    assert_eq!(choice.reads[0].pages, pages(&[(0, 10), (80, 90)]));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_is_in_memory_is_not_wished_for() {
     let part = with(Resident::Pages(pages(&[(0, 150), (200, 260)])));
     let choice = choose(&[candidate(1, 1.0, &all)], &part, &limits(ALL));
     // a hole of 60 pages would be cheap, but it is resident
-    assert_eq!(choice.wishes[0].pages, pages(&[(150, 200), (260, 300)]));
+    assert_eq!(choice.reads[0].pages, pages(&[(150, 200), (260, 300)]));
     assert_eq!(choice.bytes, 90 * PAGE_BYTES);
 }
 
@@ -203,7 +203,7 @@ fn the_last_piece_is_cut_where_the_budget_ends() {
     let all = set(&[file("/a", &[(0, 10)]), file("/b", &[(0, 1000)])]);
     let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &limits(110 * PAGE_BYTES + 7));
     assert_eq!(choice.bytes, 110 * PAGE_BYTES);
-    assert_eq!(choice.wishes[1].pages, pages(&[(0, 100)]));
+    assert_eq!(choice.reads[1].pages, pages(&[(0, 100)]));
     let whole = 1010 * PAGE_BYTES;
     assert!(
         matches!(choice.verdicts[0].1, Verdict::Chosen { bytes, of_bytes, .. } if bytes == 110 * PAGE_BYTES && of_bytes == whole)
@@ -239,11 +239,11 @@ fn candidates(sets: &[(f64, FileSet)]) -> Vec<Candidate<'_>> {
 }
 
 fn read(choice: &Choice) -> BTreeSet<(Kind, &Path, u64)> {
-    let of = |wish: &'_ Wish| {
-        wish.pages.spans().iter().flat_map(|span| span.first..span.end).collect::<Vec<u64>>()
+    let of = |read: &'_ PlannedRead| {
+        read.pages.spans().iter().flat_map(|span| span.first..span.end).collect::<Vec<u64>>()
     };
     choice
-        .wishes
+        .reads
         .iter()
         .flat_map(|w| of(w).into_iter().map(|page| (w.kind, w.path.as_path(), page)))
         .collect()
@@ -254,10 +254,10 @@ proptest! {
     fn it_stays_within_the_budget_and_reads_each_page_once(sets in some_sets(), budget in 0u64..3_000_000) {
         let choice = choose(&candidates(&sets), &COLD, &limits(budget));
         prop_assert!(choice.bytes <= budget);
-        prop_assert_eq!(choice.bytes, choice.wishes.iter().map(|wish| wish.bytes).sum::<u64>());
-        let directories = choice.wishes.iter().filter(|wish| wish.kind == Kind::Directory).count() as u64;
+        prop_assert_eq!(choice.bytes, choice.reads.iter().map(|read| read.bytes).sum::<u64>());
+        let directories = choice.reads.iter().filter(|read| read.kind == Kind::Directory).count() as u64;
         prop_assert_eq!(choice.bytes, (read(&choice).len() as u64 + directories) * PAGE_BYTES);
-        let saved: f64 = choice.wishes.iter().map(|wish| wish.saved_s).sum();
+        let saved: f64 = choice.reads.iter().map(|read| read.saved_s).sum();
         prop_assert!((saved - choice.saved_s).abs() < 1e-9);
     }
 
@@ -295,7 +295,7 @@ proptest! {
         let back = choose(&candidates, &COLD, &limits(budget));
         prop_assert_eq!(read(&forth), read(&back));
         prop_assert!((forth.saved_s - back.saved_s).abs() < 1e-9);
-        let order = |choice: &Choice| choice.wishes.iter().map(|w| (w.path.clone(), w.kind, w.pages.clone())).collect::<Vec<_>>();
+        let order = |choice: &Choice| choice.reads.iter().map(|w| (w.path.clone(), w.kind, w.pages.clone())).collect::<Vec<_>>();
         prop_assert_eq!(order(&forth), order(&back));
     }
 

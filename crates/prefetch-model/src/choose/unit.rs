@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
-use super::{Candidate, Ground, Limits, Resident};
+use super::{Candidate, Environment, Limits, Resident};
 use crate::cost::DiskCost;
 use crate::file_set::{Kind, Stamp, Touched};
 use crate::pages::{PAGE_BYTES, Pages, Span};
@@ -99,13 +99,13 @@ struct User<'a> {
 /// Files are the same if all of these are. Names are compared as bytes: that of paths goes part by part, and takes long.
 type Key<'a> = (Kind, &'a OsStr, Stamp);
 
-pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limits: &Limits) -> Looked<'a> {
+pub(super) fn units<'a>(candidates: &[Candidate<'a>], environment: &dyn Environment, limits: &Limits) -> Looked<'a> {
     let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
     let mut by_file: BTreeMap<Key<'a>, Vec<User<'a>>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
         let whole =
-            whole(candidate, limits, |file| *costs.entry(key(file)).or_insert_with(|| cost(file, ground)));
+            whole(candidate, limits, |file| *costs.entry(key(file)).or_insert_with(|| cost(file, environment)));
         if !whole.not_worth {
             for user in users(at, candidate) {
                 by_file.entry(key(user.file)).or_default().push(user);
@@ -116,7 +116,7 @@ pub(super) fn units<'a>(candidates: &[Candidate<'a>], ground: &dyn Ground, limit
     let mut looked = Looked { units: Vec::new(), wholes, holes: Vec::new() };
     for (key, users) in by_file {
         let (Some(Some(cost)), Some(first)) = (costs.get(&key), users.first()) else { continue };
-        let resident = match ground.resident(first.file) {
+        let resident = match environment.resident(first.file) {
             Resident::All => continue,
             Resident::Unknown => Pages::default(),
             Resident::Pages(pages) => pages,
@@ -133,11 +133,11 @@ fn key(file: &Touched) -> Key<'_> {
     (file.kind, file.path.as_os_str(), file.stamp)
 }
 
-fn cost(file: &Touched, ground: &dyn Ground) -> Option<DiskCost> {
+fn cost(file: &Touched, environment: &dyn Environment) -> Option<DiskCost> {
     let sound = |cost: &DiskCost| {
         [cost.request_s, cost.near_request_s, cost.byte_s].iter().all(|s| s.is_finite() && *s >= 0.0)
     };
-    if ground.is_pinned(&file.path) { None } else { ground.cost(file).filter(sound) }
+    if environment.is_pinned(&file.path) { None } else { environment.cost(file).filter(sound) }
 }
 
 fn whole<'a>(

@@ -106,12 +106,12 @@ impl Candidates {
 
 /// The read requests of a choice, in its order.
 pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
-    let request = |wish: &eke_prefetch_model::choose::Wish| {
+    let request = |read: &eke_prefetch_model::choose::PlannedRead| {
         let mut request = ReadRequest {
-            path: wish.path.clone(),
-            kind: wish.kind,
-            stamp: wish.stamp,
-            pages: wish.pages.clone(),
+            path: read.path.clone(),
+            kind: read.kind,
+            stamp: read.stamp,
+            pages: read.pages.clone(),
         };
         if request.kind == Kind::Device && request.stamp.dev == 0 {
             // Learned before this boot; the device has its number anew. What is in /dev is memory, and answers.
@@ -119,12 +119,12 @@ pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
         }
         request
     };
-    choice.wishes.iter().map(request).collect()
+    choice.reads.iter().map(request).collect()
 }
 
 /// The same in the order of first use, for a program that waits for them.
 pub(crate) fn requests_by_use(mut choice: Choice) -> Vec<ReadRequest> {
-    choice.wishes.sort_by_key(|wish| wish.place);
+    choice.reads.sort_by_key(|read| read.place);
     requests(&choice)
 }
 

@@ -12,7 +12,7 @@ use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Block, Figures, Measured, Target, below, decide, measure};
-use eke_prefetch_model::choose::{Ground, Resident};
+use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
 
@@ -220,7 +220,7 @@ fn own(below: &crate::disk::Below) -> Option<&Block> {
     below.own.as_ref()
 }
 
-impl Ground for Disks {
+impl Environment for Disks {
     fn cost(&self, file: &Touched) -> Option<DiskCost> {
         let figures = self.figures_of(file)?;
         let cost = if figures.measured.is_some() { figures.cost } else { UNKNOWN };

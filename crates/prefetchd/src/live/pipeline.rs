@@ -57,7 +57,7 @@ impl Process<'_> {
         let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let program = Candidates::certain([known]);
         let choice = program.choose(&self.disks, allowance.budget);
-        if choice.wishes.is_empty() {
+        if choice.reads.is_empty() {
             self.decided(program.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
             return None;
         }

@@ -18,7 +18,7 @@ pub enum Resident {
 }
 
 /// The machine, as a choice sees it.
-pub trait Ground {
+pub trait Environment {
     /// What reads of this file cost; `None` where it is not read before: not measured, or not worth it (network file systems).
     fn cost(&self, file: &Touched) -> Option<DiskCost>;
 
