@@ -1,4 +1,4 @@
-//! Figures of fetching on this machine, on slow disks of `eke_lab`: which call, how many streams, how soon it gives way, and what
+//! DiskProfile of fetching on this machine, on slow disks of `eke_lab`: which call, how many streams, how soon it gives way, and what
 //! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order|whole|kinds]`.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "measures, and stops at what it cannot measure")]
 
@@ -18,7 +18,7 @@ use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_model::units::Nanos;
-use eke_prefetchd::disk::{Figures, Measured, Target, below, decide, measure};
+use eke_prefetchd::disk::{DiskProfile, Measured, Target, below, decide, measure};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_prefetchd::read::Piece;
 use eke_prefetchd::read::pread::Sink;
@@ -145,11 +145,11 @@ fn cpu_ms() -> f64 {
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
-fn figures(path: &Path, request_s: f64, mb_per_s: f64) -> Figures {
+fn profile(path: &Path, request_s: f64, mb_per_s: f64) -> DiskProfile {
     figures_with(path, request_s, mb_per_s, 1.0)
 }
 
-fn figures_with(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> Figures {
+fn figures_with(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> DiskProfile {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
     let measured = Measured {
         request_s,
@@ -172,7 +172,7 @@ fn way() {
         let path = stage.file("file", 200 * MIB);
         let wanted = whole(&path);
         let scheduler = Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-        scheduler.know(vec![figures(&path, request_s, mb_per_s)]);
+        scheduler.know(vec![profile(&path, request_s, mb_per_s)]);
         let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&stage, &scheduler, &wanted)).collect();
         let prompt = all.iter().filter(|(_, late)| *late < 20.0);
         println!("{name}, all trials: {}", spread(all.iter().map(|(took, _)| *took)));
@@ -260,15 +260,15 @@ fn order() {
         requests.iter().map(|path| request(path, pages(&[(0, 50)]))).collect();
     requests.sort_by_key(|w| w.stamp.ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
     run("sync", &[]);
-    let known = figures(&stage.top(), 0.0083, 60.0);
+    let known = profile(&stage.top(), 0.0083, 60.0);
     for round in 0..3 {
         for by_place in [false, true] {
             stage.cool();
-            let mut figures = known.clone();
-            figures.way.by_place = by_place;
-            figures.way.streams = 1;
+            let mut profile = known.clone();
+            profile.way.by_place = by_place;
+            profile.way.streams = 1;
             let scheduler = Scheduler::new(Root::host(), Limits::default());
-            scheduler.know(vec![figures]);
+            scheduler.know(vec![profile]);
             let began = Instant::now();
             let report = wait(&scheduler.start(requests.clone(), Priority::AtExec).unwrap());
             let took: Duration = began.elapsed();

@@ -11,7 +11,7 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Block, Figures, Measured, Target, below, decide, measure};
+use crate::disk::{Block, DiskProfile, Measured, Target, below, decide, measure};
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
@@ -50,7 +50,7 @@ pub(crate) struct Disks {
     text: Vec<u8>,
     mounts: Vec<Mount>,
     /// By the number of the file system.
-    figures: BTreeMap<u64, Figures>,
+    profiles: BTreeMap<u64, DiskProfile>,
     kept: Vec<Kept>,
     /// File systems that somebody asked about, with the largest file there and its bytes.
     asked: RefCell<BTreeMap<u64, (u64, PathBuf)>>,
@@ -68,7 +68,7 @@ impl Disks {
             root: root.clone(),
             text: Vec::new(),
             mounts: Vec::new(),
-            figures: BTreeMap::new(),
+            profiles: BTreeMap::new(),
             kept,
             asked: RefCell::default(),
             by_file: BTreeSet::new(),
@@ -92,17 +92,17 @@ impl Disks {
         }
         self.mounts = mountinfo::parse(&text);
         self.text = text;
-        let figures = self.mounts.iter().map(|mount| {
+        let profiles = self.mounts.iter().map(|mount| {
             let below = below(&self.root, mount, &self.mounts);
             let measured = own(&below).and_then(|own| self.kept_of(own));
             (below.dev, decide(below, measured))
         });
-        self.figures = figures.collect();
+        self.profiles = profiles.collect();
     }
 
     /// All that is known.
-    pub fn figures(&self) -> Vec<Figures> {
-        self.figures.values().cloned().collect()
+    pub fn profiles(&self) -> Vec<DiskProfile> {
+        self.profiles.values().cloned().collect()
     }
 
     /// Takes in a measurement that is done, and begins one that is due at `now`. `Some` if a disk was measured.
@@ -128,13 +128,13 @@ impl Disks {
 
     fn is_due(&self, dev: u64, now: Duration) -> bool {
         let unknown =
-            self.figures.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.below).is_some());
+            self.profiles.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.below).is_some());
         unknown && self.tried.get(&dev).is_none_or(|at| now.saturating_sub(*at) >= AGAIN)
     }
 
     fn begin(&mut self, dev: u64, now: Duration) {
         self.tried.insert(dev, now);
-        let Some(mut target) = self.figures.get(&dev).and_then(|f| Target::of(&f.below)) else { return };
+        let Some(mut target) = self.profiles.get(&dev).and_then(|f| Target::of(&f.below)) else { return };
         if let Some((_, largest)) = self.asked.borrow().get(&dev).filter(|_| self.by_file.contains(&dev)) {
             target = target.by_file(largest);
         }
@@ -162,15 +162,15 @@ impl Disks {
                 return DiskReport { disk: self.name(dev), why: e.to_string() };
             }
         };
-        let Some(figures) = self.figures.get(&dev) else {
+        let Some(profile) = self.profiles.get(&dev) else {
             return DiskReport { disk: self.name(dev), why: "it is mounted no more".to_owned() };
         };
-        if let Some(own) = own(&figures.below) {
+        if let Some(own) = own(&profile.below) {
             let kept = Kept { name: own.name.clone(), size_bytes: own.size_bytes, measured };
             self.kept.retain(|other| (&other.name, other.size_bytes) != (&kept.name, kept.size_bytes));
             self.kept.push(kept);
         }
-        let decided = decide(figures.below.clone(), Some(measured));
+        let decided = decide(profile.below.clone(), Some(measured));
         let why = format!(
             "{:?}: {:.2} ms for a request, {:.0} MB/s; {}",
             decided.kind,
@@ -178,7 +178,7 @@ impl Disks {
             1e-6 / decided.cost.byte_s.max(1e-12),
             decided.why.join("; ")
         );
-        self.figures.insert(dev, decided);
+        self.profiles.insert(dev, decided);
         DiskReport { disk: self.name(dev), why }
     }
 
@@ -188,7 +188,7 @@ impl Disks {
     }
 
     fn name(&self, dev: u64) -> String {
-        let through = self.figures.get(&dev).map(|f| f.below.through.join(" over "));
+        let through = self.profiles.get(&dev).map(|f| f.below.through.join(" over "));
         through.filter(|through| !through.is_empty()).unwrap_or_else(|| crate::disk::number::text(dev))
     }
 
@@ -200,11 +200,11 @@ impl Disks {
         }
     }
 
-    fn figures_of(&self, file: &Touched) -> Option<&Figures> {
+    fn profile_of(&self, file: &Touched) -> Option<&DiskProfile> {
         let dev = match file.kind {
             Kind::Device => {
                 let name = file.path.file_name()?;
-                let mut all = self.figures.values();
+                let mut all = self.profiles.values();
                 all.find(|f| own(&f.below).is_some_and(|own| Path::new(&own.name) == name))?.below.dev
             }
             Kind::File | Kind::Directory => {
@@ -212,7 +212,7 @@ impl Disks {
             }
         };
         self.note_asked(dev, file);
-        self.figures.get(&dev)
+        self.profiles.get(&dev)
     }
 }
 
@@ -222,9 +222,9 @@ fn own(below: &crate::disk::Below) -> Option<&Block> {
 
 impl Environment for Disks {
     fn cost(&self, file: &Touched) -> Option<DiskCost> {
-        let figures = self.figures_of(file)?;
-        let cost = if figures.measured.is_some() { figures.cost } else { UNKNOWN };
-        figures.way.on.then_some(cost)
+        let profile = self.profile_of(file)?;
+        let cost = if profile.measured.is_some() { profile.cost } else { UNKNOWN };
+        profile.way.on.then_some(cost)
     }
 
     /// Only workers open files; they skip resident pages.

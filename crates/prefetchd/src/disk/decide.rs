@@ -47,7 +47,7 @@ pub struct Way {
 
 /// All that is known of the disk below a file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct DiskProfile {
     /// Where it is.
     pub below: Below,
     /// Its kind.
@@ -71,7 +71,7 @@ const ASSUMED_NETWORK: DiskCost = DiskCost { request_s: 0.005, near_request_s: 0
 
 /// Decides. Without a measurement the kind is what the device says of itself, and the costs are usual ones of that kind;
 /// `why` says so.
-pub fn decide(below: Below, measured: Option<Measured>) -> Figures {
+pub fn decide(below: Below, measured: Option<Measured>) -> DiskProfile {
     let mut why = Vec::new();
     let kind = kind(&below, measured.as_ref(), &mut why);
     let assumed = match kind {
@@ -85,7 +85,7 @@ pub fn decide(below: Below, measured: Option<Measured>) -> Figures {
     if way.on {
         why.push(order_in_words(way));
     }
-    Figures { below, kind, cost, way, measured, why }
+    DiskProfile { below, kind, cost, way, measured, why }
 }
 
 fn kind(below: &Below, measured: Option<&Measured>, why: &mut Vec<String>) -> DiskKind {
@@ -94,17 +94,17 @@ fn kind(below: &Below, measured: Option<&Measured>, why: &mut Vec<String>) -> Di
         return DiskKind::Network;
     }
     match measured {
-        Some(figures) => {
-            why.push(figures_in_words(figures));
-            by_figures(figures, says_rotational(&below.bottom), why)
+        Some(measured) => {
+            why.push(measurements_in_words(measured));
+            by_measurements(measured, says_rotational(&below.bottom), why)
         }
         None => by_its_own_words(&below.bottom, why),
     }
 }
 
-/// The kind that figures show. What the disk says counts only where the figures leave it open, as few reads may: half of what a
+/// The kind that the measurements show. What the disk says counts only where they leave it open, as few reads may: half of what a
 /// rotating disk takes is chance.
-fn by_figures(m: &Measured, says_rotational: bool, why: &mut Vec<String>) -> DiskKind {
+fn by_measurements(m: &Measured, says_rotational: bool, why: &mut Vec<String>) -> DiskKind {
     let near_share = m.near_request_s / m.request_s.max(f64::MIN_POSITIVE);
     let depth_helps = m.depth_gain >= DEPTH_HELPS;
     let (kind, reason) = if m.request_s < QUICK_S {
@@ -127,7 +127,7 @@ fn by_figures(m: &Measured, says_rotational: bool, why: &mut Vec<String>) -> Dis
     kind
 }
 
-fn figures_in_words(m: &Measured) -> String {
+fn measurements_in_words(m: &Measured) -> String {
     format!(
         "measured by {} reads: a random read of 4 KiB takes {:.2} ms, {:.2} ms near the one before; four at once bring {:.1} times as \
          many; {:.0} MB/s in a row",

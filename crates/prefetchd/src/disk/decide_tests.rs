@@ -19,7 +19,7 @@ fn disk(says_rotational: bool) -> Below {
     on(Bottom::Disks(vec![block]))
 }
 
-fn figures(request_ms: f64, near_ms: f64, depth_gain: f64, mb_per_s: f64) -> Measured {
+fn measured(request_ms: f64, near_ms: f64, depth_gain: f64, mb_per_s: f64) -> Measured {
     Measured {
         request_s: request_ms / 1e3,
         near_request_s: near_ms / 1e3,
@@ -35,14 +35,14 @@ fn figures(request_ms: f64, near_ms: f64, depth_gain: f64, mb_per_s: f64) -> Mea
 fn kinds_are_what_was_measured_whatever_the_disk_says() {
     use DiskKind::{Card, Flash, Rotating};
     let table = [
-        ("laptop", figures(8.3, 5.4, 1.0, 60.0), Rotating),
-        ("with a queue of its own", figures(12.0, 6.0, 1.7, 150.0), Rotating),
-        ("full stroke, near barely better", figures(12.0, 10.0, 1.1, 100.0), Rotating),
-        ("SATA flash", figures(0.12, 0.11, 3.5, 500.0), Flash),
-        ("old flash", figures(0.5, 0.5, 3.0, 200.0), Flash),
-        ("virtual disk", figures(0.08, 0.08, 1.1, 2000.0), Flash),
-        ("SD card", figures(0.6, 0.6, 1.0, 40.0), Card),
-        ("a cloud's disk", figures(5.0, 5.0, 3.9, 100.0), Card),
+        ("laptop", measured(8.3, 5.4, 1.0, 60.0), Rotating),
+        ("with a queue of its own", measured(12.0, 6.0, 1.7, 150.0), Rotating),
+        ("full stroke, near barely better", measured(12.0, 10.0, 1.1, 100.0), Rotating),
+        ("SATA flash", measured(0.12, 0.11, 3.5, 500.0), Flash),
+        ("old flash", measured(0.5, 0.5, 3.0, 200.0), Flash),
+        ("virtual disk", measured(0.08, 0.08, 1.1, 2000.0), Flash),
+        ("SD card", measured(0.6, 0.6, 1.0, 40.0), Card),
+        ("a cloud's disk", measured(5.0, 5.0, 3.9, 100.0), Card),
     ];
     for (name, measured, expected) in table {
         for says in [false, true] {
@@ -55,7 +55,7 @@ fn kinds_are_what_was_measured_whatever_the_disk_says() {
 
 #[test]
 fn only_where_figures_leave_it_open_it_is_as_the_disk_says() {
-    let open = figures(8.0, 7.9, 1.0, 50.0);
+    let open = measured(8.0, 7.9, 1.0, 50.0);
     assert_eq!(decide(disk(true), Some(open)).kind, DiskKind::Rotating);
     assert_eq!(decide(disk(false), Some(open)).kind, DiskKind::Card);
 }
@@ -63,11 +63,11 @@ fn only_where_figures_leave_it_open_it_is_as_the_disk_says() {
 #[test]
 fn streams_follow_the_gain_by_depth() {
     let streams = |m| decide(disk(false), Some(m)).way.streams;
-    assert_eq!(streams(figures(8.3, 5.4, 1.4, 60.0)), 1);
-    assert_eq!(streams(figures(0.1, 0.1, 1.6, 500.0)), 4);
-    assert_eq!(streams(figures(0.1, 0.1, 3.6, 500.0)), 8);
-    assert_eq!(streams(figures(0.6, 0.6, 1.0, 40.0)), 1);
-    assert_eq!(streams(figures(5.0, 5.0, 3.9, 100.0)), 4);
+    assert_eq!(streams(measured(8.3, 5.4, 1.4, 60.0)), 1);
+    assert_eq!(streams(measured(0.1, 0.1, 1.6, 500.0)), 4);
+    assert_eq!(streams(measured(0.1, 0.1, 3.6, 500.0)), 8);
+    assert_eq!(streams(measured(0.6, 0.6, 1.0, 40.0)), 1);
+    assert_eq!(streams(measured(5.0, 5.0, 3.9, 100.0)), 4);
 }
 
 #[test]
@@ -82,21 +82,21 @@ fn without_a_measurement_it_is_assumed_and_said() {
 fn what_has_no_disk_is_fetched_only_where_that_pays() {
     let is_on = |bottom: Bottom, measured| decide(on(bottom), measured).way.on;
     assert!(!is_on(Bottom::Memory, None));
-    assert!(!is_on(Bottom::Unknown("zfs".into()), Some(figures(1.0, 1.0, 1.0, 100.0))));
+    assert!(!is_on(Bottom::Unknown("zfs".into()), Some(measured(1.0, 1.0, 1.0, 100.0))));
     assert!(!is_on(Bottom::Network, None));
-    assert!(!is_on(Bottom::Network, Some(figures(40.0, 40.0, 4.0, 100.0))));
-    assert!(!is_on(Bottom::Network, Some(figures(1.0, 1.0, 4.0, 1.0))));
-    assert!(is_on(Bottom::Network, Some(figures(1.0, 1.0, 4.0, 50.0))));
-    assert_eq!(decide(on(Bottom::Network), Some(figures(0.1, 0.1, 4.0, 500.0))).kind, DiskKind::Network);
+    assert!(!is_on(Bottom::Network, Some(measured(40.0, 40.0, 4.0, 100.0))));
+    assert!(!is_on(Bottom::Network, Some(measured(1.0, 1.0, 4.0, 1.0))));
+    assert!(is_on(Bottom::Network, Some(measured(1.0, 1.0, 4.0, 50.0))));
+    assert_eq!(decide(on(Bottom::Network), Some(measured(0.1, 0.1, 4.0, 500.0))).kind, DiskKind::Network);
 }
 
 #[test]
 fn a_piece_is_short_enough_to_stop_after_and_a_hole_no_longer_than_a_seek() {
     let way = |m| decide(disk(false), Some(m)).way;
     let (laptop, card, flash) = (
-        way(figures(8.3, 5.4, 1.0, 60.0)),
-        way(figures(0.6, 0.6, 1.0, 10.0)),
-        way(figures(0.1, 0.1, 4.0, 500.0)),
+        way(measured(8.3, 5.4, 1.0, 60.0)),
+        way(measured(0.6, 0.6, 1.0, 10.0)),
+        way(measured(0.1, 0.1, 4.0, 500.0)),
     );
     assert_eq!((laptop.piece_bytes, laptop.hole_bytes), (1 << 20, 256 << 10));
     assert_eq!(card.piece_bytes, 192 << 10, "25 ms at 10 MB/s, in whole pages of 64 KiB");

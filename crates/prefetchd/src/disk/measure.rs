@@ -19,7 +19,7 @@ use eke_prefetch_model::cost::DiskCost;
 
 /// How long a disk is looked at for others before it is measured.
 const LOOK: Duration = Duration::from_millis(100);
-/// With this much of others meanwhile, figures are theirs too.
+/// With this much of others meanwhile, measurements are theirs too.
 const OTHERS_BYTES: u64 = 256 << 10;
 /// How many reads at once show whether depth helps.
 const DEPTH: usize = 4;
@@ -27,7 +27,7 @@ const MOST_ALONE: Duration = Duration::from_millis(300);
 const MOST_NEAR: Duration = Duration::from_millis(200);
 const MOST_AT_ONCE: Duration = Duration::from_millis(250);
 const MOST_LARGE: Duration = Duration::from_millis(250);
-/// A disk that takes longer gives no figures, and is none to fetch from.
+/// A disk that takes longer is not measured, and nothing is fetched from it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is read.
@@ -50,7 +50,7 @@ pub struct Measured {
     pub depth_gain: f64,
     /// A byte of what is read in a row.
     pub byte_s: f64,
-    /// How many reads the figures are made of.
+    /// The number of reads that were measured.
     pub reads: u32,
     /// How many bytes they were.
     pub bytes: u64,
@@ -175,7 +175,7 @@ fn in_a_thread(target: &Target, seed: u64) -> Result<Measured, Error> {
     let run = move || {
         let _ = send.send(timed(&of, seed));
     };
-    let thread = std::thread::Builder::new().name("disk-figures".to_owned()).spawn(run);
+    let thread = std::thread::Builder::new().name("disk-profile".to_owned()).spawn(run);
     thread.map_err(target.error("start a thread for"))?;
     let silent = |_| Error::Silent { path: target.path.clone(), after: PATIENCE };
     receive.recv_timeout(PATIENCE).map_err(silent)?

@@ -6,7 +6,7 @@
 //! - [`below`](mod@below): through partitions, dm, md, loop, btrfs and overlay down to the disks, by mountinfo and sysfs
 //! - [`plan`]: where a measurement reads (pure)
 //! - [`measure`](mod@measure): a measurement, at most a second and 8 MiB
-//! - [`decide`](mod@decide): what kind of disk it is and how it is best read, of the figures (pure)
+//! - [`decide`](mod@decide): the disk profile, of the measurements: what kind of disk it is and how it is best read (pure)
 
 pub mod below;
 pub mod counters;
@@ -19,7 +19,7 @@ pub mod plan;
 use serde::{Deserialize, Serialize};
 
 pub use below::{Below, Block, Bottom, below};
-pub use decide::{Figures, Way, decide};
+pub use decide::{DiskProfile, Way, decide};
 pub use measure::{Measured, Target, measure};
 
 /// What kind of disk it is, for the order of reading.

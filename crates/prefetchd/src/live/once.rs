@@ -45,7 +45,7 @@ pub fn ahead(
     candidates.choose(&disks, allowance.budget);
     measure(root, &mut disks, clock, notify);
     let scheduler = Scheduler::new(root.clone(), Limits::default());
-    scheduler.know(disks.figures());
+    scheduler.know(disks.profiles());
     let choice = candidates.choose(&disks, allowance.budget);
     let fetch = scheduler.start(requests(&choice), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;

@@ -118,7 +118,7 @@ impl Process<'_> {
             return;
         }
         if let Some(report) = self.disks.poll(now.mono) {
-            self.scheduler.know(self.disks.figures());
+            self.scheduler.know(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
             self.notices.push(report.into());
             self.due = self.due.or(Some(Occasion::Ahead));

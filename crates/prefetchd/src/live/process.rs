@@ -141,7 +141,7 @@ impl<'a> Process<'a> {
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let scheduler = Scheduler::new(root.clone(), Limits::default());
-        scheduler.know(disks.figures());
+        scheduler.know(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
         let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {

@@ -1,7 +1,7 @@
 //! The input of this stage, as data: requests on one device, and jobs in the order in which they are done.
 
 use crate::disk::below::Bottom;
-use crate::disk::{DiskKind, Figures};
+use crate::disk::{DiskKind, DiskProfile};
 use crate::request::ReadRequest;
 
 /// A part of a file that lies in one place on the disk.
@@ -68,7 +68,7 @@ pub struct MountedRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceQueue {
     /// What its disk is like.
-    pub figures: Figures,
+    pub profile: DiskProfile,
     /// In the order in which they are wanted.
     pub requests: Vec<MountedRequest>,
 }
@@ -76,18 +76,18 @@ pub struct DeviceQueue {
 impl DeviceQueue {
     /// The numbers of the disks whose counters show what others do; none where there are no counters.
     pub fn disks(&self) -> Vec<u64> {
-        disks(&self.figures)
+        disks(&self.profile)
     }
 
     /// May it hang for good, as servers do?
     pub fn is_network(&self) -> bool {
-        self.figures.kind == DiskKind::Network
+        self.profile.kind == DiskKind::Network
     }
 }
 
 /// The numbers of the disks below.
-pub fn disks(figures: &Figures) -> Vec<u64> {
-    match &figures.below.bottom {
+pub fn disks(profile: &DiskProfile) -> Vec<u64> {
+    match &profile.below.bottom {
         Bottom::Disks(disks) => disks.iter().map(|disk| disk.dev).collect(),
         _ => Vec::new(),
     }

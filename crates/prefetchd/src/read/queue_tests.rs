@@ -32,7 +32,7 @@ fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
         },
     };
     let device =
-        DeviceQueue { figures: decide(below, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
+        DeviceQueue { profile: decide(below, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
     let queue = JobQueue::new(device, Gate::Open, in_order);
     queue.add(jobs, true);
     queue

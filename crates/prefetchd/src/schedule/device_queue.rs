@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use eke_linux::parse::mountinfo::Mount;
 
-use crate::disk::{Figures, number};
+use crate::disk::{DiskProfile, number};
 use crate::file::mount::mount_of_request;
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, MountedRequest};
@@ -15,9 +15,9 @@ pub fn device_queues(
     requests: Vec<ReadRequest>,
     mounts: &[Mount],
     barred: &HashSet<u64>,
-    mut figures: impl FnMut(&Mount) -> Figures,
+    mut profile: impl FnMut(&Mount) -> DiskProfile,
 ) -> (Vec<DeviceQueue>, Vec<(ReadRequest, String)>) {
-    let mut known: BTreeMap<u64, Figures> = BTreeMap::new();
+    let mut known: BTreeMap<u64, DiskProfile> = BTreeMap::new();
     let mut device_queues: BTreeMap<(Vec<u64>, u64), DeviceQueue> = BTreeMap::new();
     let mut refused = Vec::new();
     for request in requests {
@@ -29,14 +29,14 @@ pub fn device_queues(
             }
         };
         let dev = number::parse(&mount.device).unwrap_or(0);
-        let figures = known.entry(mount.id).or_insert_with(|| figures(mount));
-        if let Some(why) = off(figures, dev, barred) {
+        let profile = known.entry(mount.id).or_insert_with(|| profile(mount));
+        if let Some(why) = off(profile, dev, barred) {
             refused.push((request, why));
             continue;
         }
-        let disks = disks(figures);
+        let disks = disks(profile);
         let alone = if disks.is_empty() { dev } else { 0 };
-        let device = || DeviceQueue { figures: figures.clone(), requests: Vec::new() };
+        let device = || DeviceQueue { profile: profile.clone(), requests: Vec::new() };
         device_queues
             .entry((disks, alone))
             .or_insert_with(device)
@@ -46,12 +46,12 @@ pub fn device_queues(
     (device_queues.into_values().collect(), refused)
 }
 
-fn off(figures: &Figures, dev: u64, barred: &HashSet<u64>) -> Option<String> {
+fn off(profile: &DiskProfile, dev: u64, barred: &HashSet<u64>) -> Option<String> {
     if barred.contains(&dev) {
         return Some("its file system did not answer before, and is not asked again".to_owned());
     }
-    (!figures.way.on)
-        .then(|| figures.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))
+    (!profile.way.on)
+        .then(|| profile.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    fn figures(mount: &Mount) -> Figures {
+    fn profile(mount: &Mount) -> DiskProfile {
         let disk = |name: &str, minor| {
             Bottom::Disks(vec![Block {
                 name: name.into(),
@@ -108,7 +108,7 @@ mod tests {
         barred: &HashSet<u64>,
     ) -> (Vec<Vec<String>>, Vec<(String, String)>) {
         let mounts = mountinfo::parse(MOUNTS.as_bytes());
-        let (device_queues, refused) = device_queues(requests, &mounts, barred, figures);
+        let (device_queues, refused) = device_queues(requests, &mounts, barred, profile);
         let path = |request: &ReadRequest| request.path.display().to_string();
         (
             device_queues

@@ -77,9 +77,9 @@ impl DeviceRun {
         let first = jobs::first(&device);
         // Ahead, nobody reads until it was seen that nobody else does.
         let gate = if common.priority == Priority::Ahead { Gate::Shut } else { Gate::Open };
-        let goes_over = common.priority == Priority::AtExec && device.figures.way.by_place;
+        let goes_over = common.priority == Priority::AtExec && device.profile.way.by_place;
         let queue = Arc::new(JobQueue::new(device, gate, goes_over));
-        let cost = queue.device.figures.cost;
+        let cost = queue.device.profile.cost;
         let kernel_counts = machine::counts_reads(&common.root);
         if !kernel_counts {
             queue.note(
@@ -109,11 +109,11 @@ impl DeviceRun {
     }
 
     fn by_place(&self) -> bool {
-        self.queue.device.figures.way.by_place
+        self.queue.device.profile.way.by_place
     }
 
     fn streams(&self) -> u32 {
-        let streams = u32::try_from(self.queue.device.figures.way.streams).unwrap_or(1);
+        let streams = u32::try_from(self.queue.device.profile.way.streams).unwrap_or(1);
         if self.queue.is_in_order() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
     }
 
@@ -256,7 +256,7 @@ impl DeviceRun {
         }
         let text = self.common.root.read("proc/diskstats").unwrap_or_default();
         let now = counters::sum(&text, &self.disks);
-        let between = self.queue.device.figures.below.cached_between;
+        let between = self.queue.device.profile.below.cached_between;
         match &mut self.others {
             Some(others) => others.look(now, own),
             None => {

@@ -11,7 +11,7 @@ use eke_linux::parse::mountinfo::Mount;
 use super::device_queue::device_queues;
 use super::device_run::{Common, DeviceRun, MemoryLook};
 use super::machine::{self, Memory};
-use crate::disk::{Figures, below, decide};
+use crate::disk::{DiskProfile, below, decide};
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, Ended, Report};
 use crate::request::{Priority, ReadRequest};
@@ -21,13 +21,13 @@ pub(super) const STEP: Duration = Duration::from_millis(20);
 /// How often it looks where nobody is given way to: for the end, and for who hangs.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
 
-/// Figures by the disks that they are of, or, without any, by the mount.
-pub(super) type Known = BTreeMap<Vec<u64>, Figures>;
+/// DiskProfile by the disks that they are of, or, without any, by the mount.
+pub(super) type Known = BTreeMap<Vec<u64>, DiskProfile>;
 
-/// The key of figures.
-pub(super) fn key(figures: &Figures) -> Vec<u64> {
-    let disks = disks(figures);
-    if disks.is_empty() { vec![figures.below.dev] } else { disks }
+/// The key of profile.
+pub(super) fn key(profile: &DiskProfile) -> Vec<u64> {
+    let disks = disks(profile);
+    if disks.is_empty() { vec![profile.below.dev] } else { disks }
 }
 
 /// What the driver and the handle share.
@@ -142,7 +142,7 @@ impl Driver {
         let mounts = mountinfo::parse(&text);
         let barred = self.common.stuck.barred();
         let (device_queues, refused) =
-            device_queues(requests, &mounts, &barred, |mount| self.figures(mount, &mounts));
+            device_queues(requests, &mounts, &barred, |mount| self.profile(mount, &mounts));
         for (request, why) in refused {
             report.left_bytes += request.pages.bytes();
             report.fail(request.path, why);
@@ -151,13 +151,13 @@ impl Driver {
     }
 
     /// What was measured of the disk, else what it says of itself.
-    fn figures(&self, mount: &Mount, mounts: &[Mount]) -> Figures {
+    fn profile(&self, mount: &Mount, mounts: &[Mount]) -> DiskProfile {
         let below = below(&self.common.root, mount, mounts);
         let assumed = decide(below.clone(), None);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key(&assumed)) {
             // The disk is known by another file system, perhaps; what is between is this one's own.
-            Some(figures) => Figures { below, ..figures.clone() },
+            Some(profile) => DiskProfile { below, ..profile.clone() },
             None => assumed,
         }
     }

@@ -8,7 +8,7 @@ use eke_prefetch_model::file_set::Kind;
 /// What comes first. Where places count: metadata from the device, in its order; then directories and the files' places, in the
 /// order of their inodes, which lie in the order of their numbers; the rest waits for [`then`]. Else all, as it is wanted.
 pub(super) fn first(device: &DeviceQueue) -> Vec<Job> {
-    if device.figures.way.by_place { metadata(device) } else { as_wanted(device) }
+    if device.profile.way.by_place { metadata(device) } else { as_wanted(device) }
 }
 
 /// Of this share of all that is wanted a file is large.
@@ -19,7 +19,7 @@ pub(super) fn then<'a>(
     priority: Priority,
     located: impl Fn(usize) -> Option<&'a [Extent]>,
 ) -> Vec<Job> {
-    let way = device.figures.way;
+    let way = device.profile.way;
     if !way.by_place {
         return Vec::new();
     }
@@ -59,7 +59,7 @@ fn metadata(device: &DeviceQueue) -> Vec<Job> {
             extents: Some(&whole),
         })
         .collect();
-    let way = device.figures.way;
+    let way = device.profile.way;
     let pieces = by_place(&devices, way.piece_bytes, way.hole_bytes).into_iter().map(Job::Read);
     let mut rest: Vec<usize> =
         all().filter(|(_, on)| on.request.kind != Kind::Device).map(|(request, _)| request).collect();
@@ -74,7 +74,7 @@ fn metadata(device: &DeviceQueue) -> Vec<Job> {
 }
 
 fn as_wanted(device: &DeviceQueue) -> Vec<Job> {
-    let way = device.figures.way;
+    let way = device.profile.way;
     let each = device.requests.iter().enumerate().flat_map(|(request, on)| match on.request.kind {
         Kind::Directory => vec![Job::List(request)],
         _ => by_use([(request, &on.request.pages)], way.piece_bytes, way.hole_bytes)
@@ -120,7 +120,7 @@ mod tests {
             request(Kind::Directory, 10, 0, 0),
             request(Kind::File, 20, 5, 6),
         ];
-        DeviceQueue { figures: decide(below, None), requests }
+        DeviceQueue { profile: decide(below, None), requests }
     }
 
     fn read(request: usize, first: u64, pages: u64) -> Job {

@@ -33,7 +33,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use self::device_run::Common;
 use self::driver::{Driver, Known, Shared, key};
 pub use self::limits::Limits;
-use crate::disk::Figures;
+use crate::disk::DiskProfile;
 use crate::read::{Report, StuckWorkers};
 use crate::request::{Priority, ReadRequest};
 
@@ -59,20 +59,19 @@ pub struct Fetch {
 }
 
 impl Scheduler {
-    /// With nothing known. `root` is the directory that paths begin at, and has the `/proc` and `/sys` that are read.
+    /// Without profiles. `root` is the directory that paths begin at, with its `/proc` and `/sys`.
     pub fn new(root: Root, limits: Limits) -> Self {
         let common = Shareable { root, limits, known: Arc::default(), stuck: Arc::default() };
         Self { common: Arc::new(common) }
     }
 
-    /// From now on disks are read by these figures, whatever file system is on them; a disk without figures is read as it says
-    /// that it is.
-    pub fn know(&self, figures: Vec<Figures>) {
+    /// Sets the profiles of disks, whatever file system is on them. A disk without one is read as it says that it is.
+    pub fn know(&self, profiles: Vec<DiskProfile>) {
         let mut known = self.common.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(figures.into_iter().map(|figures| (key(&figures), figures)));
+        known.extend(profiles.into_iter().map(|profile| (key(&profile), profile)));
     }
 
-    /// Starts reading. `requests` are in the order in which they are wanted. Returns at once: whatever opens or reads is done by
+    /// Starts reading. `requests` are in the order of their urgency. Returns at once: whatever opens or reads is done by
     /// threads.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_prefetch_model::{Kind, PAGE_BYTES, Pages, Span, Stamp};
-use eke_prefetchd::disk::{DiskKind, Figures, Measured, Target, below, decide, measure};
+use eke_prefetchd::disk::{DiskKind, DiskProfile, Measured, Target, below, decide, measure};
 use eke_prefetchd::read::Ended;
 use eke_prefetchd::request::{Priority, ReadRequest};
 use eke_prefetchd::schedule::{Limits, Scheduler};
@@ -32,8 +32,8 @@ fn scheduler() -> Scheduler {
     Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
 }
 
-/// What is known of the disk of a path once these figures were measured.
-fn figures(path: &Path, measured: Option<Measured>) -> Figures {
+/// What is known of the disk of a path once these profile were measured.
+fn profile(path: &Path, measured: Option<Measured>) -> DiskProfile {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
     decide(below(&Root::host(), mount_of(path, &mounts).unwrap(), &mounts), measured)
 }
@@ -83,7 +83,7 @@ fn a_rotating_disk_is_read_by_places_and_all_is_there() {
     requests.push(request(&stage.top().join("d1"), Pages::default()));
     stage.cool();
     let scheduler = scheduler();
-    scheduler.know(vec![figures(&files[0], Some(like(0.008, 60.0)))]);
+    scheduler.know(vec![profile(&files[0], Some(like(0.008, 60.0)))]);
     let report = wait(&scheduler.start(requests, Priority::AtExec).unwrap());
     assert_eq!((report.ended, report.failed, report.notes.len()), (Some(Ended::Done), 0, 0), "{report:?}");
     assert_eq!((report.located, report.directories), (40, 1));
@@ -274,7 +274,7 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     let path = stage.file("file", 48 << 20);
     let wanted = whole(&path);
     let scheduler = scheduler();
-    scheduler.know(vec![figures(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
+    scheduler.know(vec![profile(&path, Some(Measured { near_request_s: 0.0025, ..like(0.0025, 10.0) }))]);
     stage.cool();
     let fetch = scheduler.start(vec![wanted], Priority::Ahead).unwrap();
     wait_for("it reads", || fetch.report().pieces >= 3);
@@ -295,8 +295,8 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
 }
 
 /// As a server that is known to be quick.
-fn known_quick(silent: &[&Silent]) -> Vec<Figures> {
-    silent.iter().map(|silent| figures(silent.top(), Some(like(0.001, 100.0)))).collect()
+fn known_quick(silent: &[&Silent]) -> Vec<DiskProfile> {
+    silent.iter().map(|silent| profile(silent.top(), Some(like(0.001, 100.0)))).collect()
 }
 
 #[test]
