@@ -242,11 +242,7 @@ fn read(choice: &Choice) -> BTreeSet<(Kind, &Path, u64)> {
     let of = |read: &'_ PlannedRead| {
         read.pages.spans().iter().flat_map(|span| span.first..span.end).collect::<Vec<u64>>()
     };
-    choice
-        .reads
-        .iter()
-        .flat_map(|w| of(w).into_iter().map(|page| (w.kind, w.path.as_path(), page)))
-        .collect()
+    choice.reads.iter().flat_map(|w| of(w).into_iter().map(|page| (w.kind, w.path.as_path(), page))).collect()
 }
 
 proptest! {

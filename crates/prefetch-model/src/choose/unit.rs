@@ -99,13 +99,18 @@ struct User<'a> {
 /// Files are the same if all of these are. Names are compared as bytes: that of paths goes part by part, and takes long.
 type Key<'a> = (Kind, &'a OsStr, Stamp);
 
-pub(super) fn units<'a>(candidates: &[Candidate<'a>], environment: &dyn Environment, limits: &Limits) -> Looked<'a> {
+pub(super) fn units<'a>(
+    candidates: &[Candidate<'a>],
+    environment: &dyn Environment,
+    limits: &Limits,
+) -> Looked<'a> {
     let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
     let mut by_file: BTreeMap<Key<'a>, Vec<User<'a>>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
-        let whole =
-            whole(candidate, limits, |file| *costs.entry(key(file)).or_insert_with(|| cost(file, environment)));
+        let whole = whole(candidate, limits, |file| {
+            *costs.entry(key(file)).or_insert_with(|| cost(file, environment))
+        });
         if !whole.not_worth {
             for user in users(at, candidate) {
                 by_file.entry(key(user.file)).or_default().push(user);

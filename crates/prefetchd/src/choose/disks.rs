@@ -16,7 +16,7 @@ use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
 
-/// A disk that was busy is looked at again after this.
+/// A disk that was busy is measured again after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is reckoned with until a disk is measured, whatever it says of itself: a laptop's. To read before what would have come

@@ -54,7 +54,7 @@ pub(super) struct Over {
 }
 
 impl Launches {
-    /// Is there room for another, and is it long enough ago that this program was looked at? From now on it was.
+    /// Is there room for another, and is the last start of this program long enough ago? Counts this one.
     pub fn is_due(&mut self, program: ProgramId, now: Duration) -> bool {
         self.last.retain(|(_, at)| now.saturating_sub(*at) < AGAIN);
         let is_due = self.going.len() < MOST

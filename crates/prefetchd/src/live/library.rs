@@ -6,8 +6,8 @@ use std::path::Path;
 use eke_linux::Root;
 
 use super::clock::unix_s;
-use super::options::Options;
 use super::notice::Notice;
+use super::options::Options;
 use eke_prefetch_model::happened::Happened;
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{self, Now, unite};
@@ -57,7 +57,8 @@ impl Library {
     fn open_in(&mut self, dir: &Path, boot: &str, now: Now) {
         match Keep::open(dir, boot, unix_s(now)) {
             Ok(opened) => {
-                self.notices.extend(opened.set_aside.map(|aside| Notice::Trouble { what: aside.to_string() }));
+                self.notices
+                    .extend(opened.set_aside.map(|aside| Notice::Trouble { what: aside.to_string() }));
                 self.keep = Some(opened.keep);
             }
             Err(e) => self.notices.push(Notice::Trouble { what: e.to_string() }),

@@ -9,7 +9,7 @@ use eke_prefetch_model::file_set::{FileSet, Kind, Touched};
 use eke_prefetch_model::pages::{Pages, Span};
 
 /// So many of the largest files, and as many from all over the rest.
-const LOOKED_AT: usize = 6;
+const PROBED: usize = 6;
 /// What fewer launches than this share use may be missing for good.
 const LEAST_WEIGHT: f32 = 0.5;
 /// Of each file so many spans, and of each of these so many pages; of the file system's own more, since these are few pages each.
@@ -17,7 +17,7 @@ const SPANS: usize = 3;
 const SPANS_OF_DEVICE: usize = 12;
 const PAGES_OF_SPAN: u64 = 64;
 
-/// The file system's own pages first: a look at them takes no path that is looked up on a disk. Only what launches use: holes that are read
+/// The file system's own pages first: probing them needs no path lookup on a disk. Only what launches use: holes that are read
 /// besides are missing again soon. Of directories it cannot be told.
 pub(crate) fn sample(set: &FileSet, requests: &[ReadRequest]) -> Vec<ReadRequest> {
     let wanted: BTreeMap<(&Path, Kind), &ReadRequest> =
@@ -33,13 +33,13 @@ pub(crate) fn sample(set: &FileSet, requests: &[ReadRequest]) -> Vec<ReadRequest
 }
 
 fn few<'a>(mut files: Vec<(&'a ReadRequest, &'a Touched)>) -> Vec<(&'a ReadRequest, &'a Touched)> {
-    if files.len() <= 2 * LOOKED_AT {
+    if files.len() <= 2 * PROBED {
         return files;
     }
     // A stable sort: of one size they stay in order of first use.
     files.sort_by_key(|(_, file)| Reverse(file.pages.count()));
-    let rest = files.split_off(LOOKED_AT);
-    files.extend(rest.iter().step_by(rest.len().div_ceil(LOOKED_AT)));
+    let rest = files.split_off(PROBED);
+    files.extend(rest.iter().step_by(rest.len().div_ceil(PROBED)));
     files
 }
 
@@ -86,8 +86,8 @@ mod tests {
         let set = FileSet { files };
         let sample = sample(&set, &requests(&set));
         let inodes: Vec<u64> = sample.iter().map(|request| request.stamp.ino).collect();
-        assert_eq!((inodes.len(), inodes[0], inodes[1]), (1 + 2 * LOOKED_AT, 600, 399), "{inodes:?}");
-        assert!(inodes[2 * LOOKED_AT] < 100, "{inodes:?}");
+        assert_eq!((inodes.len(), inodes[0], inodes[1]), (1 + 2 * PROBED, 600, 399), "{inodes:?}");
+        assert!(inodes[2 * PROBED] < 100, "{inodes:?}");
         for request in &sample {
             let used = &set.files.iter().find(|f| f.stamp == request.stamp).unwrap().pages;
             assert!(

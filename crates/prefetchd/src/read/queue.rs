@@ -151,7 +151,8 @@ impl JobQueue {
                 if let Some(job) = state.next() {
                     let now = Instant::now();
                     state.busy.insert(worker, (job, now));
-                    state.submitting = matches!(job, Job::Read(_)).then_some((worker, now)).or(state.submitting);
+                    state.submitting =
+                        matches!(job, Job::Read(_)).then_some((worker, now)).or(state.submitting);
                     return Some(job);
                 }
                 if state.last {
@@ -245,7 +246,7 @@ impl JobQueue {
         self.device.requests[request].request.path.clone()
     }
 
-    /// What the driver looks at.
+    /// The state, for the driver.
     pub(crate) fn standing(&self) -> Standing {
         let state = self.state();
         Standing {

@@ -1,4 +1,4 @@
-//! Which requests are on which disk. Only paths and numbers are looked at: to open a file is to risk that it hangs.
+//! Which requests are on which disk. Only paths and numbers are compared: open(2) may hang.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 
-use super::give_way::{Cause, GiveWay, Look, Verdict};
+use super::give_way::{Cause, GiveWay, Sample, Verdict};
 use super::limits::Limits;
 use super::others_io::{Did, Others, Own};
 use super::{jobs, machine};
@@ -22,7 +22,7 @@ const REQUESTS_OF_A_READ: u64 = 8;
 const BESIDE_A_READ_BYTES: u64 = 256 << 10;
 /// On disks, patience is this many times as long: the idle class may wait for others.
 const DISKS_PATIENCE: u32 = 3;
-/// For a look, reads are waited for no longer than this; a piece takes a quarter of it.
+/// For a sample, reads are waited for no longer than this; a piece takes a quarter of it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long others are listened for where we may be in their way.
 const LISTEN: Duration = Duration::from_millis(5);
@@ -42,9 +42,9 @@ pub(super) struct Common {
     pub(super) stuck: Arc<StuckWorkers>,
 }
 
-/// What the driver saw of memory since the look before.
+/// What the driver saw of memory since the sample before.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct MemoryLook {
+pub(super) struct MemorySample {
     pub(super) available_bytes: u64,
     pub(super) refaulted_bytes: u64,
     pub(super) reclaimed_bytes: u64,
@@ -64,7 +64,7 @@ pub(super) struct DeviceRun {
     way: GiveWay,
     /// Does the kernel count what threads read? Some file systems have others read for them.
     kernel_counts: bool,
-    /// What our threads had read by the last look.
+    /// What our threads had read by the last sample.
     read: BTreeMap<i32, u64>,
     /// All of it, at least.
     own_bytes: u64,
@@ -72,7 +72,7 @@ pub(super) struct DeviceRun {
 }
 
 impl DeviceRun {
-    /// With its first jobs; `at` is the time of the looks.
+    /// With its first jobs; `at` is the time of the samples.
     pub(super) fn start(device: DeviceQueue, common: Common, at: Duration) -> Self {
         let first = jobs::first(&device);
         // Ahead, nobody reads until it was seen that nobody else does.
@@ -102,7 +102,7 @@ impl DeviceRun {
             waiting: None,
         };
         run.queue.add(first, !run.by_place());
-        run.look_at_disk();
+        run.sample_disk();
         // One thread is enough until a server has answered, which may hang.
         run.hire(if run.queue.device.is_network() { 1 } else { run.streams() });
         run
@@ -163,8 +163,8 @@ impl DeviceRun {
         self.queue.end(ended);
     }
 
-    /// Looks after it; to be called every [`super::driver::STEP`].
-    pub(super) fn step(&mut self, at: Duration, now: Instant, memory: MemoryLook) {
+    /// Supervises it; to be called every [`super::driver::STEP`].
+    pub(super) fn step(&mut self, at: Duration, now: Instant, memory: MemorySample) {
         self.leave_who_hangs(now);
         let standing = self.queue.standing();
         self.advance(&standing);
@@ -173,29 +173,29 @@ impl DeviceRun {
         }
     }
 
-    /// Looks at others, and goes on, waits or ends.
-    fn give_way(&mut self, at: Duration, memory: MemoryLook) {
+    /// Samples others' I/O and memory, and goes on, waits or ends.
+    fn give_way(&mut self, at: Duration, memory: MemorySample) {
         if !self.disks.is_empty() {
             // What others do is exact only while none of ours is under way.
             self.queue.pause(LONGEST_PAUSE);
         }
-        let look = Look {
+        let sample = Sample {
             at,
-            others: self.look_at_disk(),
+            others: self.sample_disk(),
             available_bytes: memory.available_bytes,
             refaulted_bytes: memory.refaulted_bytes,
             reclaimed_bytes: memory.reclaimed_bytes,
         };
-        let mut verdict = self.way.look(look);
+        let mut verdict = self.way.sample(sample);
         if verdict == Verdict::Go && self.way.is_unsure() {
             self.common.root.sleep(LISTEN);
-            let others = self.look_at_disk();
-            verdict = self.way.listened(Look {
+            let others = self.sample_disk();
+            verdict = self.way.listened(Sample {
                 at: at + LISTEN,
                 others,
                 refaulted_bytes: 0,
                 reclaimed_bytes: 0,
-                ..look
+                ..sample
             });
         }
         self.follow(verdict);
@@ -248,8 +248,8 @@ impl DeviceRun {
         }
     }
 
-    /// What others did on the disk since the look before.
-    fn look_at_disk(&mut self) -> Did {
+    /// What others did on the disk since the sample before.
+    fn sample_disk(&mut self) -> Did {
         let own = self.own();
         if self.disks.is_empty() {
             return Did::default();
@@ -258,7 +258,7 @@ impl DeviceRun {
         let now = counters::sum(&text, &self.disks);
         let between = self.queue.device.profile.below.cached_between;
         match &mut self.others {
-            Some(others) => others.look(now, own),
+            Some(others) => others.sample(now, own),
             None => {
                 self.others = Some(Others::new(now, own, between));
                 Did::default()

@@ -1,4 +1,4 @@
-//! The thread that looks after one fetch. It reads `/proc` and `/sys` and no other file, so it never hangs.
+//! The thread that supervises one fetch. It reads `/proc` and `/sys` and no other file, so it never hangs.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -9,16 +9,16 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::Mount;
 
 use super::device_queue::device_queues;
-use super::device_run::{Common, DeviceRun, MemoryLook};
+use super::device_run::{Common, DeviceRun, MemorySample};
 use super::machine::{self, Memory};
 use crate::disk::{DiskProfile, below, decide};
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, Ended, Report};
 use crate::request::{Priority, ReadRequest};
 
-/// How often it looks whether others need the disk.
+/// The sampling interval of others' I/O and of memory.
 pub(super) const STEP: Duration = Duration::from_millis(20);
-/// How often it looks where nobody is given way to: for the end, and for who hangs.
+/// The interval of checks at exec, where it gives way to nobody: for the end, and for workers that hang.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
 
 /// DiskProfile by the disks that they are of, or, without any, by the mount.
@@ -108,8 +108,8 @@ impl Driver {
             if runs.iter().all(DeviceRun::is_over) {
                 break;
             }
-            let look = memory.look(self.memory(), runs.iter().map(DeviceRun::own_bytes).sum());
-            runs.iter_mut().for_each(|run| run.step(began.elapsed(), Instant::now(), look));
+            let sample = memory.sample(self.memory(), runs.iter().map(DeviceRun::own_bytes).sum());
+            runs.iter_mut().for_each(|run| run.step(began.elapsed(), Instant::now(), sample));
             self.pause_if_stopping();
             // It ends when everything is closed.
             self.shared.publish(Report { ended: None, ..sum(&runs) });
@@ -117,7 +117,7 @@ impl Driver {
         sum(&runs)
     }
 
-    /// A fetch that ends waits for its last reads, and looks no more often for that.
+    /// A fetch that ends waits for its last reads, and samples no more often for that.
     fn pause_if_stopping(&self) {
         if self.shared.wait(Duration::ZERO) {
             std::thread::sleep(STEP_AT_EXEC);
@@ -163,7 +163,7 @@ impl Driver {
     }
 }
 
-/// Counters of memory, look by look.
+/// Counters of memory, sample by sample.
 struct Watched {
     before: Memory,
     own_before: u64,
@@ -174,10 +174,10 @@ impl Watched {
         Self { before, own_before: 0 }
     }
 
-    /// What was since the look before, without what our own reads may have been.
-    fn look(&mut self, now: Memory, own_bytes: u64) -> MemoryLook {
+    /// What was since the sample before, without what our own reads may have been.
+    fn sample(&mut self, now: Memory, own_bytes: u64) -> MemorySample {
         let own = own_bytes.saturating_sub(self.own_before);
-        let look = MemoryLook {
+        let sample = MemorySample {
             available_bytes: now.available_bytes,
             refaulted_bytes: now
                 .refaulted_bytes
@@ -187,7 +187,7 @@ impl Watched {
         };
         self.before = now;
         self.own_before = own_bytes;
-        look
+        sample
     }
 }
 
@@ -203,9 +203,9 @@ mod tests {
             refaulted_bytes,
             reclaimed_bytes,
         };
-        let look = watched.look(counters(300, 10), 256);
-        assert_eq!((look.refaulted_bytes, look.reclaimed_bytes, look.available_bytes), (44, 10, 9));
-        assert_eq!(watched.look(counters(310, 10), 300).refaulted_bytes, 0);
-        assert_eq!(watched.look(counters(320, 10), 300).refaulted_bytes, 10);
+        let sample = watched.sample(counters(300, 10), 256);
+        assert_eq!((sample.refaulted_bytes, sample.reclaimed_bytes, sample.available_bytes), (44, 10, 9));
+        assert_eq!(watched.sample(counters(310, 10), 300).refaulted_bytes, 0);
+        assert_eq!(watched.sample(counters(320, 10), 300).refaulted_bytes, 10);
     }
 }

@@ -11,7 +11,7 @@ use super::others_io::Did;
 use crate::read::Ended;
 use eke_prefetch_model::cost::DiskCost;
 
-/// Looks are weighed together for this long: one request of somebody's is not yet a need; two are, or one with another under way.
+/// Samples of this window count together: one request of others is not yet a need; two are, or one with another under way.
 const WINDOW: Duration = Duration::from_millis(100);
 /// Others who take this share of the disk's time need it.
 const NEED: f64 = 0.1;
@@ -19,19 +19,19 @@ const NEED_REQUESTS: u64 = 2;
 /// What others bring back within the window while the kernel takes file pages away: what we bring in pushes out what they use.
 const HARM_BYTES: u64 = 256 << 10;
 
-/// One look.
+/// One sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Look {
+pub struct Sample {
     /// When, since any fixed time.
     pub at: Duration,
-    /// What others did on the disk since the look before.
+    /// What others did on the disk since the sample before.
     pub others: Did,
     /// Available memory.
     pub available_bytes: u64,
-    /// Of files' pages, what others brought back since the look before, soon after it was taken away (workingset_refault_file
+    /// Of files' pages, what others brought back since the sample before, soon after it was taken away (workingset_refault_file
     /// without ours).
     pub refaulted_bytes: u64,
-    /// What the kernel took away since the look before (pgsteal).
+    /// What the kernel took away since the sample before (pgsteal).
     pub reclaimed_bytes: u64,
 }
 
@@ -68,12 +68,12 @@ pub enum Verdict {
     Stop(Cause),
 }
 
-/// Decides look by look.
+/// Decides sample by sample.
 #[derive(Debug, Clone)]
 pub struct GiveWay {
     limits: Limits,
     cost: DiskCost,
-    recent: VecDeque<Look>,
+    recent: VecDeque<Sample>,
     /// Since when nothing was in the way; `None` while something is.
     quiet_since: Option<Duration>,
     waiting: Option<Cause>,
@@ -95,36 +95,36 @@ impl GiveWay {
         }
     }
 
-    /// What to do after this look.
-    pub fn look(&mut self, look: Look) -> Verdict {
-        self.after(look, false)
+    /// What to do after this sample.
+    pub fn sample(&mut self, sample: Sample) -> Verdict {
+        self.after(sample, false)
     }
 
     /// Others did something of late, and yet too little: is it little because we are in their way? Then it is to be listened for a
     /// moment, with nothing of ours under way.
     pub fn is_unsure(&self) -> bool {
-        self.waiting.is_none() && self.recent.iter().any(|look| look.others.requests > 0)
+        self.waiting.is_none() && self.recent.iter().any(|sample| sample.others.requests > 0)
     }
 
-    /// What to do after a look that ends such a moment.
-    pub fn listened(&mut self, look: Look) -> Verdict {
-        self.after(look, true)
+    /// What to do after a sample that ends such a moment.
+    pub fn listened(&mut self, sample: Sample) -> Verdict {
+        self.after(sample, true)
     }
 
-    fn after(&mut self, look: Look, alone: bool) -> Verdict {
-        let since = look.at.saturating_sub(self.before);
-        self.before = look.at;
-        self.recent.push_back(look);
-        self.recent.retain(|old| look.at.saturating_sub(old.at) < WINDOW);
+    fn after(&mut self, sample: Sample, alone: bool) -> Verdict {
+        let since = sample.at.saturating_sub(self.before);
+        self.before = sample.at;
+        self.recent.push_back(sample);
+        self.recent.retain(|old| sample.at.saturating_sub(old.at) < WINDOW);
         if self.waiting.is_some() {
             self.waited += since;
         }
         if self.harms() {
             return Verdict::Stop(Cause::Harm);
         }
-        match self.in_the_way(&look, since, alone) {
+        match self.in_the_way(&sample, since, alone) {
             Some(cause) => self.wait(cause),
-            None => self.go_on(look.at),
+            None => self.go_on(sample.at),
         }
     }
 
@@ -155,35 +155,37 @@ impl GiveWay {
         }
     }
 
-    fn in_the_way(&self, look: &Look, since: Duration, alone: bool) -> Option<Cause> {
-        if look.available_bytes < self.limits.reserve_bytes {
+    fn in_the_way(&self, sample: &Sample, since: Duration, alone: bool) -> Option<Cause> {
+        if sample.available_bytes < self.limits.reserve_bytes {
             return Some(Cause::Memory);
         }
         let share = |requests, bytes, span: Duration| {
             self.cost.seconds(requests, bytes) / span.as_secs_f64().max(1e-3)
         };
-        if alone && look.others.requests > 0 && share(look.others.requests, look.others.bytes, since) >= NEED
+        if alone
+            && sample.others.requests > 0
+            && share(sample.others.requests, sample.others.bytes, since) >= NEED
         {
             return Some(Cause::Disk);
         }
-        let all = self.recent.iter().map(|look| look.others);
+        let all = self.recent.iter().map(|sample| sample.others);
         let (requests, bytes) = all.fold((0, 0), |(r, b), did| (r + did.requests, b + did.bytes));
         let share = share(requests, bytes, self.span().max(since));
-        let waits = look.others.in_flight > 0 && (requests > 0 || self.waiting.is_some());
+        let waits = sample.others.in_flight > 0 && (requests > 0 || self.waiting.is_some());
         (requests >= NEED_REQUESTS && share >= NEED || waits).then_some(Cause::Disk)
     }
 
-    /// What the looks in the window stand for: from the look before the first.
+    /// What the samples in the window stand for: from the sample before the first.
     fn span(&self) -> Duration {
-        let first = self.recent.front().map_or(self.before, |look| look.at);
+        let first = self.recent.front().map_or(self.before, |sample| sample.at);
         let steps = self.recent.len().saturating_sub(1).max(1) as u32;
         let between = self.before.saturating_sub(first);
         between + between / steps
     }
 
     fn harms(&self) -> bool {
-        let refaulted: u64 = self.recent.iter().map(|look| look.refaulted_bytes).sum();
-        let reclaimed: u64 = self.recent.iter().map(|look| look.reclaimed_bytes).sum();
+        let refaulted: u64 = self.recent.iter().map(|sample| sample.refaulted_bytes).sum();
+        let reclaimed: u64 = self.recent.iter().map(|sample| sample.reclaimed_bytes).sum();
         reclaimed > 0 && refaulted >= HARM_BYTES
     }
 }

@@ -15,18 +15,18 @@ fn limits() -> Limits {
     }
 }
 
-fn quiet(ms: u64) -> Look {
-    Look { at: Duration::from_millis(ms), available_bytes: 1000, ..Look::default() }
+fn quiet(ms: u64) -> Sample {
+    Sample { at: Duration::from_millis(ms), available_bytes: 1000, ..Sample::default() }
 }
 
-fn reader(ms: u64, requests: u64, bytes: u64) -> Look {
-    Look { others: Did { requests, bytes, in_flight: 0 }, ..quiet(ms) }
+fn reader(ms: u64, requests: u64, bytes: u64) -> Sample {
+    Sample { others: Did { requests, bytes, in_flight: 0 }, ..quiet(ms) }
 }
 
-/// Verdicts of looks every 20 ms.
-fn verdicts(cost: DiskCost, looks: impl IntoIterator<Item = Look>) -> Vec<Verdict> {
+/// Verdicts of samples every 20 ms.
+fn verdicts(cost: DiskCost, samples: impl IntoIterator<Item = Sample>) -> Vec<Verdict> {
     let mut way = GiveWay::new(limits(), cost, Duration::ZERO);
-    looks.into_iter().map(|look| way.look(look)).collect()
+    samples.into_iter().map(|sample| way.sample(sample)).collect()
 }
 
 #[test]
@@ -60,9 +60,9 @@ fn what_a_quick_disk_does_not_notice_is_no_need() {
 #[test]
 fn it_goes_on_after_a_second_of_quiet_and_not_before() {
     let mut way = GiveWay::new(limits(), LAPTOP, Duration::ZERO);
-    way.look(quiet(20));
-    assert_eq!(way.look(reader(40, 3, 12_288)), Verdict::Wait(Cause::Disk));
-    let first_go = (3..200u64).map(|n| n * STEP).find(|ms| way.look(quiet(*ms)) == Verdict::Go);
+    way.sample(quiet(20));
+    assert_eq!(way.sample(reader(40, 3, 12_288)), Verdict::Wait(Cause::Disk));
+    let first_go = (3..200u64).map(|n| n * STEP).find(|ms| way.sample(quiet(*ms)) == Verdict::Go);
     // Out of the window at 140 ms, and a second from there.
     assert_eq!(first_go, Some(1140));
 }
@@ -72,8 +72,8 @@ fn who_is_quick_once_we_are_out_of_the_way_is_busy() {
     const CARD: DiskCost = DiskCost { request_s: 0.000_5, near_request_s: 0.000_5, byte_s: 1.0 / 40e6 };
     let listened = |cost, requests| {
         let mut way = GiveWay::new(limits(), cost, Duration::ZERO);
-        assert_eq!((way.look(quiet(20)), way.is_unsure()), (Verdict::Go, false));
-        assert_eq!((way.look(reader(40, 1, 4096)), way.is_unsure()), (Verdict::Go, true));
+        assert_eq!((way.sample(quiet(20)), way.is_unsure()), (Verdict::Go, false));
+        assert_eq!((way.sample(reader(40, 1, 4096)), way.is_unsure()), (Verdict::Go, true));
         way.listened(reader(45, requests, requests * 4096))
     };
     assert_eq!(listened(CARD, 0), Verdict::Go);
@@ -84,14 +84,14 @@ fn who_is_quick_once_we_are_out_of_the_way_is_busy() {
 
 #[test]
 fn what_waits_in_the_queue_while_we_read_nothing_keeps_it_waiting() {
-    let stuck = |ms| Look { others: Did { requests: 0, bytes: 0, in_flight: 1 }, ..quiet(ms) };
-    let looks = [reader(20, 9, 36_864)].into_iter().chain((2..200).map(|n| stuck(n * STEP)));
-    assert!(verdicts(LAPTOP, looks).iter().all(|v| *v == Verdict::Wait(Cause::Disk)));
+    let stuck = |ms| Sample { others: Did { requests: 0, bytes: 0, in_flight: 1 }, ..quiet(ms) };
+    let samples = [reader(20, 9, 36_864)].into_iter().chain((2..200).map(|n| stuck(n * STEP)));
+    assert!(verdicts(LAPTOP, samples).iter().all(|v| *v == Verdict::Wait(Cause::Disk)));
 }
 
 #[test]
 fn short_memory_is_waited_for_and_stays_the_cause() {
-    let short = |ms| Look { available_bytes: 99, ..quiet(ms) };
+    let short = |ms| Sample { available_bytes: 99, ..quiet(ms) };
     let all = verdicts(FLASH, [quiet(20), short(40), reader(60, 900, 900 * 4096), quiet(80)]);
     assert_eq!(all[0], Verdict::Go);
     assert!(all[1..].iter().all(|v| *v == Verdict::Wait(Cause::Memory)), "{all:?}");
@@ -99,9 +99,9 @@ fn short_memory_is_waited_for_and_stays_the_cause() {
 
 #[test]
 fn what_pushes_out_what_others_use_stops() {
-    let look = |refaulted_bytes, reclaimed_bytes| Look { refaulted_bytes, reclaimed_bytes, ..quiet(20) };
+    let sample = |refaulted_bytes, reclaimed_bytes| Sample { refaulted_bytes, reclaimed_bytes, ..quiet(20) };
     let refaults = |refaulted_kib: u64, reclaimed_kib: u64| {
-        verdicts(FLASH, [look(refaulted_kib << 10, reclaimed_kib << 10)])[0]
+        verdicts(FLASH, [sample(refaulted_kib << 10, reclaimed_kib << 10)])[0]
     };
     assert_eq!(refaults(256, 4), Verdict::Stop(Cause::Harm));
     assert_eq!(refaults(1000, 0), Verdict::Go, "nothing is taken away, so we push nothing out");
@@ -119,8 +119,8 @@ proptest! {
     #[test]
     fn a_busy_reader_is_given_way_within_four_looks(requests in 2u64..50, before in 0u64..50) {
         let mut way = GiveWay::new(limits(), LAPTOP, Duration::ZERO);
-        (1..=before).for_each(|n| { way.look(quiet(n * STEP)); });
-        let verdicts: Vec<Verdict> = (1..=4).map(|n| way.look(reader((before + n) * STEP, requests, requests * 4096))).collect();
+        (1..=before).for_each(|n| { way.sample(quiet(n * STEP)); });
+        let verdicts: Vec<Verdict> = (1..=4).map(|n| way.sample(reader((before + n) * STEP, requests, requests * 4096))).collect();
         prop_assert_eq!(verdicts[3], Verdict::Wait(Cause::Disk));
     }
 }

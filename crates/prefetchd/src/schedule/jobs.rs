@@ -66,11 +66,11 @@ fn metadata(device: &DeviceQueue) -> Vec<Job> {
     rest.sort_by_key(|request| {
         (device.requests[*request].mount, device.requests[*request].request.stamp.ino)
     });
-    let looks = rest.into_iter().map(|request| match device.requests[request].request.kind {
+    let samples = rest.into_iter().map(|request| match device.requests[request].request.kind {
         Kind::Directory => Job::List(request),
         _ => Job::Locate(request),
     });
-    pieces.chain(looks).collect()
+    pieces.chain(samples).collect()
 }
 
 fn as_wanted(device: &DeviceQueue) -> Vec<Job> {

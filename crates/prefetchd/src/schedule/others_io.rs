@@ -1,7 +1,7 @@
 //! What others did on a disk: what its counters say without what our own reads caused.
 //!
 //! The kernel counts a thread's reads when it submits them (`read_bytes` in `/proc/PID/task/TID/io`, CONFIG_TASK_IO_ACCOUNTING),
-//! the disk's when they are done. So a look is exact while none of ours is under way, and it is taken then. Where that cannot be
+//! the disk's when they are done. So a sample is exact while none of ours is under way, and it is taken then. Where that cannot be
 //! waited for, and for what the kernel reads ahead of metadata in our name, others' is only what goes beyond all that was seen before.
 
 use crate::disk::counters::Counters;
@@ -10,10 +10,10 @@ use crate::disk::counters::Counters;
 const LEAST_REQUEST_BYTES: u64 = 4096;
 /// Through a page cache in between, the disk may read this many times as much as was asked for: it reads ahead.
 const READ_AHEAD: u64 = 4;
-/// What was asked for and is still not done after so many looks is not under way.
+/// What was asked for and is still not done after so many samples is not under way.
 const FORGIVEN: u32 = 3;
 
-/// What others did between two looks.
+/// What others did between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Did {
     /// Requests that are done, at most: a request is taken for the smallest that it can be.
@@ -35,7 +35,7 @@ pub struct Own {
     pub most_in_flight_bytes: u64,
 }
 
-/// Tells others' reads from ours, look by look.
+/// Tells others' reads from ours, sample by sample.
 #[derive(Debug, Clone)]
 pub struct Others {
     before: Counters,
@@ -43,7 +43,7 @@ pub struct Others {
     /// The disk's bytes without ours, and the most that this was.
     surplus: i128,
     most: i128,
-    /// Exact looks in a row at which it was less.
+    /// Exact samples in a row at which it was less.
     behind: u32,
     weight: u64,
 }
@@ -55,8 +55,8 @@ impl Others {
         Self { before: now, own_before: own.read_bytes, surplus: 0, most: 0, behind: 0, weight }
     }
 
-    /// What others did since the last look.
-    pub fn look(&mut self, now: Counters, own: Own) -> Did {
+    /// What others did since the last sample.
+    pub fn sample(&mut self, now: Counters, own: Own) -> Did {
         let did = now.since(self.before);
         let own_bytes = own.read_bytes.saturating_sub(self.own_before).saturating_mul(self.weight);
         self.surplus += i128::from(did.read_bytes) - i128::from(own_bytes);
@@ -115,23 +115,23 @@ mod tests {
         for nth in 1..50u64 {
             // Submitted, done half, done.
             let half = disk(2 * nth - 1, nth * MIB - MIB / 2, 0, 1);
-            assert_eq!(others.look(half, busy(nth * MIB)), Did::default());
-            assert_eq!(others.look(disk(2 * nth, nth * MIB, 0, 0), busy(nth * MIB)), Did::default());
+            assert_eq!(others.sample(half, busy(nth * MIB)), Did::default());
+            assert_eq!(others.sample(disk(2 * nth, nth * MIB, 0, 0), busy(nth * MIB)), Did::default());
         }
     }
 
     #[test]
     fn a_small_reader_beside_us_is_seen() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
-        others.look(disk(1, MIB, 0, 0), busy(MIB));
-        let did = others.look(disk(2 + 5, 2 * MIB + 5 * 4096, 0, 1), busy(2 * MIB));
+        others.sample(disk(1, MIB, 0, 0), busy(MIB));
+        let did = others.sample(disk(2 + 5, 2 * MIB + 5 * 4096, 0, 1), busy(2 * MIB));
         assert_eq!(did, Did { requests: 5, bytes: 5 * 4096, in_flight: 0 });
     }
 
     #[test]
     fn all_is_others_while_we_read_nothing() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
-        let did = others.look(disk(3, 3 * MIB, 2, 4), idle(0));
+        let did = others.sample(disk(3, 3 * MIB, 2, 4), idle(0));
         assert_eq!(did, Did { requests: 5, bytes: 3 * MIB + 8192, in_flight: 4 });
     }
 
@@ -139,24 +139,24 @@ mod tests {
     fn others_do_not_hide_for_ever_behind_reads_that_were_not_ours() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
         // Of 100 MiB that we asked for nothing came from this disk.
-        others.look(disk(0, 0, 0, 0), busy(100 * MIB));
-        others.look(disk(10, 2 * MIB, 0, 0), busy(100 * MIB));
+        others.sample(disk(0, 0, 0, 0), busy(100 * MIB));
+        others.sample(disk(10, 2 * MIB, 0, 0), busy(100 * MIB));
         assert!(
-            others.look(disk(20, 4 * MIB, 0, 0), busy(100 * MIB)).bytes >= MIB,
+            others.sample(disk(20, 4 * MIB, 0, 0), busy(100 * MIB)).bytes >= MIB,
             "at most what is under way hides"
         );
-        // Nothing of ours is under way: after three looks nothing hides.
+        // Nothing of ours is under way: after three samples nothing hides.
         for _ in 0..3 {
-            others.look(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
+            others.sample(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
         }
-        assert_eq!(others.look(disk(21, 4 * MIB + 4096, 0, 0), idle(100 * MIB)).bytes, 4096);
+        assert_eq!(others.sample(disk(21, 4 * MIB + 4096, 0, 0), idle(100 * MIB)).bytes, 4096);
     }
 
     #[test]
     fn between_our_reads_a_look_is_exact() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
         for nth in 1..50u64 {
-            let did = others.look(disk(2 * nth, nth * (MIB + 4096), 0, 1), idle(nth * MIB));
+            let did = others.sample(disk(2 * nth, nth * (MIB + 4096), 0, 1), idle(nth * MIB));
             assert_eq!(did, Did { requests: 1, bytes: 4096, in_flight: 1 });
         }
     }
@@ -164,16 +164,16 @@ mod tests {
     #[test]
     fn metadata_that_comes_a_little_later_is_nobody_elses() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
-        assert_eq!(others.look(disk(1, MIB, 0, 1), idle(MIB + 65_536)).bytes, 0);
-        assert_eq!(others.look(disk(2, MIB + 65_536, 0, 0), idle(MIB + 65_536)).bytes, 0);
-        assert_eq!(others.look(disk(3, MIB + 65_536 + 4096, 0, 0), idle(MIB + 65_536)).bytes, 4096);
+        assert_eq!(others.sample(disk(1, MIB, 0, 1), idle(MIB + 65_536)).bytes, 0);
+        assert_eq!(others.sample(disk(2, MIB + 65_536, 0, 0), idle(MIB + 65_536)).bytes, 0);
+        assert_eq!(others.sample(disk(3, MIB + 65_536 + 4096, 0, 0), idle(MIB + 65_536)).bytes, 4096);
     }
 
     #[test]
     fn what_is_read_ahead_below_a_page_cache_is_ours() {
         let mut others = Others::new(disk(0, 0, 0, 0), idle(0), true);
-        assert_eq!(others.look(disk(3, 3 * MIB, 0, 0), busy(MIB)), Did::default());
-        assert_eq!(others.look(disk(30, 9 * MIB, 0, 0), busy(MIB)).bytes, 5 * MIB);
+        assert_eq!(others.sample(disk(3, 3 * MIB, 0, 0), busy(MIB)), Did::default());
+        assert_eq!(others.sample(disk(30, 9 * MIB, 0, 0), busy(MIB)).bytes, 5 * MIB);
     }
 
     proptest::proptest! {
@@ -187,10 +187,10 @@ mod tests {
                 submitted = (submitted + submit * MIB / 4).min(done + MIB);
                 done = (done + finish * MIB / 4).min(submitted);
                 theirs += their * 4096;
-                seen += others.look(disk(1000, done + theirs, 0, 0), busy(submitted)).bytes;
+                seen += others.sample(disk(1000, done + theirs, 0, 0), busy(submitted)).bytes;
                 proptest::prop_assert!(seen <= theirs, "{seen} of {theirs}");
             }
-            seen += others.look(disk(1000, submitted + theirs, 0, 0), idle(submitted)).bytes;
+            seen += others.sample(disk(1000, submitted + theirs, 0, 0), idle(submitted)).bytes;
             proptest::prop_assert!(seen <= theirs && theirs - seen <= MIB);
         }
     }

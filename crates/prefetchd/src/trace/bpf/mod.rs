@@ -8,8 +8,8 @@
 //! let go with the last.
 
 mod buffer;
-mod load;
 mod decode;
+mod load;
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
