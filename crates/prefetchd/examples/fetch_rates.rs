@@ -145,7 +145,7 @@ fn cpu_ms() -> f64 {
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
-fn profile(path: &Path, request_s: f64, mb_per_s: f64) -> DiskProfile {
+fn disk_profile(path: &Path, request_s: f64, mb_per_s: f64) -> DiskProfile {
     figures_with(path, request_s, mb_per_s, 1.0)
 }
 
@@ -172,7 +172,7 @@ fn way() {
         let path = stage.file("file", 200 * MIB);
         let wanted = whole(&path);
         let scheduler = Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-        scheduler.know(vec![profile(&path, request_s, mb_per_s)]);
+        scheduler.know(vec![disk_profile(&path, request_s, mb_per_s)]);
         let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&stage, &scheduler, &wanted)).collect();
         let prompt = all.iter().filter(|(_, late)| *late < 20.0);
         println!("{name}, all trials: {}", spread(all.iter().map(|(took, _)| *took)));
@@ -260,7 +260,7 @@ fn order() {
         requests.iter().map(|path| request(path, pages(&[(0, 50)]))).collect();
     requests.sort_by_key(|w| w.stamp.ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
     run("sync", &[]);
-    let known = profile(&stage.top(), 0.0083, 60.0);
+    let known = disk_profile(&stage.top(), 0.0083, 60.0);
     for round in 0..3 {
         for by_place in [false, true] {
             stage.cool();

@@ -11,17 +11,24 @@ use eke_linux::{Root, settings};
 use eke_model::text::harmless;
 use eke_prefetchd::live::{Error, Notice, Options, SystemClock, ahead_once, run};
 use eke_prefetchd::trace::Tracer;
+use lexopt::prelude::{Long, Short, Value, ValueExt};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before.
+const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before the next one.
 
     eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
 
-run: until SIGTERM; a line of JSON for each thing worth one. `eke up` has the agent start it. --store: instead of /var/lib/eke;
---now-only: without telling the agent's status; --end-with: SIGTERM when this process, its parent, ends. ahead: reads the files of these programs (paths as `eke prefetch list` shows
-them) now. source: how launches are seen here, and why not better.";
+run       runs until SIGTERM, and writes its events as lines of JSON. `eke up` has the agent start it.
+ahead     reads the files of these programs now. `eke prefetch list` shows the paths.
+source    says how launches are seen on this machine, and why not better.
+
+--store DIR      keeps what was learned there, not in /var/lib/eke
+--no-ahead       reads nothing before a program starts
+--no-exec        reads nothing when a program starts
+--now-only       publishes no state for `eke status`
+--end-with PID   ends when this process, its parent, ends";
 
 #[derive(Default)]
 struct Arguments {
@@ -36,14 +43,14 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments(std::env::args().skip(1)) {
+    let arguments = match arguments(lexopt::Parser::from_env()) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            eprintln!("eke-prefetch: {}\n\n{USAGE}", harmless(&wrong));
+            eprintln!("eke-prefetch: {}\n\n{USAGE}", harmless(&wrong.to_string()));
             return ExitCode::from(2);
         }
     };
@@ -56,37 +63,34 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None`: help was asked for.
-fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
-    match arguments.verb.as_str() {
-        "run" | "ahead" | "source" => {}
-        "-h" | "--help" => return Ok(None),
-        other => return Err(format!("\"{other}\" is none of run, ahead and source")),
-    }
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--config" => arguments.config = Some(value()?),
-            "--store" => arguments.store = Some(value()?.into()),
-            "--no-ahead" => arguments.no_ahead = true,
-            "--no-exec" => arguments.no_exec = true,
-            "--now-only" => arguments.now_only = true,
-            "--end-with" => arguments.end_with = Some(value()?),
-            "-h" | "--help" => return Ok(None),
-            _ if arguments.verb == "ahead" && !word.starts_with("--") => arguments.programs.push(word),
-            _ => return Err(format!("\"{word}\" is not an option")),
+/// `None`: the help was requested.
+fn arguments(mut parser: lexopt::Parser) -> Result<Option<Arguments>, lexopt::Error> {
+    let mut all = Arguments::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("config") => all.config = Some(parser.value()?.string()?),
+            Long("store") => all.store = Some(parser.value()?.into()),
+            Long("no-ahead") => all.no_ahead = true,
+            Long("no-exec") => all.no_exec = true,
+            Long("now-only") => all.now_only = true,
+            Long("end-with") => all.end_with = Some(parser.value()?.string()?),
+            Short('h') | Long("help") => return Ok(None),
+            Value(verb) if all.verb.is_empty() => all.verb = verb.string()?,
+            Value(program) if all.verb == "ahead" => all.programs.push(program.string()?),
+            other => return Err(other.unexpected()),
         }
     }
-    if arguments.verb == "ahead" && arguments.programs.is_empty() {
-        return Err("which programs?".to_owned());
+    match all.verb.as_str() {
+        "ahead" if all.programs.is_empty() => Err("ahead needs a program".into()),
+        "run" | "ahead" | "source" => Ok(Some(all)),
+        "" => Err("a verb is missing: run, ahead or source".into()),
+        other => Err(format!("\"{other}\" is not a verb: run, ahead or source").into()),
     }
-    Ok(Some(arguments))
 }
 
 fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     if !rustix::process::geteuid().is_root() {
-        return Err((4, "only root may see what programs read; `sudo eke-prefetch` does".to_owned()));
+        return Err((4, "only root may see what programs read: run it with sudo".to_owned()));
     }
     let root = Root::host();
     if arguments.verb == "source" {

@@ -50,7 +50,7 @@ pub(super) struct Over {
     pub program: ProgramId,
     pub report: Report,
     /// The notice, if something was read.
-    pub notices: Option<Notice>,
+    pub notice: Option<Notice>,
 }
 
 impl Launches {

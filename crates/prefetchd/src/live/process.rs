@@ -81,7 +81,7 @@ pub fn run(
 }
 
 /// One process a store. Where no lock can be had the store cannot be written either, and something else is done instead.
-fn lock(root: &Root, options: &Options, notices: &mut Option<Notice>) -> Result<Option<Lock>, Error> {
+fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<Option<Lock>, Error> {
     match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
         Ok(lock) => Ok(Some(lock)),
         Err(Refused::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),

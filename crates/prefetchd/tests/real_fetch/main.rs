@@ -32,7 +32,7 @@ fn scheduler() -> Scheduler {
     Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() })
 }
 
-/// What is known of the disk of a path once these profile were measured.
+/// The profile of the disk of a path, once it was measured.
 fn profile(path: &Path, measured: Option<Measured>) -> DiskProfile {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
     decide(below(&Root::host(), mount_of(path, &mounts).unwrap(), &mounts), measured)
