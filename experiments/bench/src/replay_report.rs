@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_curves_over_budgets_and_reliability_is_one_over_what_was_foretold() {
+    fn hits_are_curves_over_budgets_and_reliability_is_one_over_what_was_predicted() {
         let report = report(&FakeKernel::new().root(), "mine.csv", &replayed(), String::new());
         let groups = groups(&report);
         let sweeps: Vec<_> = groups.iter().map(|g| g.sweep.as_ref().map(|s| s.key.as_str())).collect();

@@ -45,7 +45,7 @@ fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(ran.stdout.contains(&format!("Written: {page}")), "{}", ran.shown());
     let page_text = std::fs::read_to_string(&page).unwrap();
-    assert!(page_text.contains("class=\"curve") && page_text.contains("as foretold"), "{page_text}");
+    assert!(page_text.contains("class=\"curve") && page_text.contains("as predicted"), "{page_text}");
     let shown = bench(&["show", &json]);
     assert!(
         shown.stdout.contains("came about") && shown.stdout.contains("--days 3 --seed 1"),
