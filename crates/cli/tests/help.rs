@@ -1,6 +1,6 @@
 //! Every sentence of the help as one list, to be read and reviewed as one; and the man pages, which have the same source.
 
-#![allow(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "functions of tests, which fail by it")]
 
 mod common;
 

@@ -31,7 +31,7 @@ pub fn dash_guard(data: &[u8]) {
     let may_be = name.starts_with("localhost")
         || name.starts_with("127.")
         || name.starts_with('[')
-        || name.starts_with(':');
+        || name.parse::<std::net::Ipv6Addr>().is_ok_and(|ip| ip.is_loopback());
     assert!(may_be || !is_this_machine(&host), "{host:?} is taken for this machine");
 }
 

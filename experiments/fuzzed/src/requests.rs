@@ -1,5 +1,5 @@
 //! FUSE requests on a worker's session, over a pair of sockets in the place of the device. What the kernel promises holds: names
-//! have no slash and are not `..`, devices are not made, a write has as many bytes as it says, and no request is shorter than its
+//! have no slash and are not `..`, devices are not made, writes and extended attributes have as many bytes as they say, and no request is shorter than its
 //! header. All else is foreign: opcodes, nodes, lengths, flags, users.
 
 use std::io;
@@ -26,6 +26,9 @@ const WRITE: u32 = 16;
 /// `fuse_write_in`, and where its size is.
 const WRITE_BYTES: usize = 40;
 const WRITE_SIZE: usize = 16;
+const SETXATTR: u32 = 21;
+/// `fuse_setxattr_in`, which begins with the value's size; then the name, and the value.
+const SETXATTR_BYTES: usize = 8;
 
 /// First what an earlier worker noted: how many, then node, parent and name of each. Then requests: opcode, node, user, length of
 /// what follows the header, and that. The session must answer or leave each out, and end when the device does.
@@ -102,6 +105,19 @@ fn request(unique: u64, opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Where a request says how many bytes its value has, and how many there are.
+fn value(opcode: u32, body: &[u8]) -> Option<(usize, usize)> {
+    match opcode {
+        WRITE => body.len().checked_sub(WRITE_BYTES).map(|size| (WRITE_SIZE, size)),
+        SETXATTR => {
+            let after = body.get(SETXATTR_BYTES..)?;
+            let name = after.iter().position(|b| *b == 0)?;
+            Some((0, after.len() - name - 1))
+        }
+        _ => None,
+    }
+}
+
 fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
     let opcode = u32::from(input.u8() % 56);
     let node = match input.u8() {
@@ -121,14 +137,14 @@ fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
         body.splice(..body.len().min(8), [(mode & 0o7777 | kind).to_ne_bytes(), [0; 4]].concat());
     }
     // fuser ends its process where these differ
-    let written = body.len().checked_sub(WRITE_BYTES).filter(|_| opcode == WRITE);
-    if let Some(size) = written {
-        body[WRITE_SIZE..WRITE_SIZE + 4].copy_from_slice(&(size as u32).to_ne_bytes());
+    let sized = value(opcode, &body);
+    if let Some((at, size)) = sized {
+        body[at..at + 4].copy_from_slice(&(size as u32).to_ne_bytes());
     }
     let mut bytes = request(unique, opcode, node, &body);
     bytes[24..28].copy_from_slice(&user.to_ne_bytes());
     bytes[28..32].copy_from_slice(&user.to_ne_bytes());
-    if is_odd == 1 && written.is_none() {
+    if is_odd == 1 && sized.is_none() {
         bytes[..4].copy_from_slice(&u32::from(input.u16()).max(HEADER as u32).to_ne_bytes());
     }
     bytes

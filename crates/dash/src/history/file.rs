@@ -221,7 +221,10 @@ impl HistoryFile {
             let most = stored(span.keep_s / span.step_s + 1);
             let mut statement = self.connection.prepare(&select)?;
             let points = statement.query_map((level as i64, from, stored(now_s), most), point)?;
-            history.restore(level, points.collect::<rusqlite::Result<_>>()?);
+            let mut points = points.collect::<rusqlite::Result<Vec<_>>>()?;
+            // SQLite reads them in the order of an index, which a damaged file may have wrong
+            points.sort_by_key(|point| point.at_s);
+            history.restore(level, points);
         }
         Ok(history)
     }

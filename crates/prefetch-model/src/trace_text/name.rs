@@ -30,13 +30,16 @@ impl Names {
 }
 
 /// Bytes as a field: what would end the field or the line, per cent, control characters and what is not ASCII are per cent and two
-/// hexadecimal digits; so are `#`, which begins a remark, and a tilde, which begins a hash, at the beginning.
+/// hexadecimal digits; so are `#`, which begins a remark, and a tilde, which begins a hash, at the beginning, and a space at either end.
 pub fn escaped(name: &[u8]) -> String {
     let mut field = String::with_capacity(name.len());
     for (at, byte) in name.iter().enumerate() {
         let begins = at == 0 && matches!(byte, b'#' | b'~' | b' ');
-        let plain =
-            (byte.is_ascii_graphic() || *byte == b' ') && !matches!(byte, b',' | b'%' | b'"') && !begins;
+        let ends = at + 1 == name.len() && *byte == b' ';
+        let plain = (byte.is_ascii_graphic() || *byte == b' ')
+            && !matches!(byte, b',' | b'%' | b'"')
+            && !begins
+            && !ends;
         if plain {
             field.push(char::from(*byte));
         } else {
