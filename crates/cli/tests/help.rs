@@ -6,12 +6,18 @@ mod common;
 
 use common::eke;
 
+/// Verbs that another program has, `eke-bench`: their help is its own.
+const ELSEWHERE: [&str; 2] = ["bench", "replay"];
+
 /// The verbs that the help of a verb lists.
 fn verbs(help: &str) -> Vec<&str> {
     let Some((_, list)) = help.split_once("Commands:\n") else { return Vec::new() };
     let list = list.split("\n\n").next().unwrap_or_default();
     let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+    names
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help" && !ELSEWHERE.contains(name))
+        .collect()
 }
 
 /// The help of `path` and of all verbs below it.

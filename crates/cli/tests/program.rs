@@ -160,7 +160,7 @@ fn what_is_generated_is_up_to_date() {
 fn boot_config_writes_to_an_image_and_undoes_it() {
     let case = std::path::Path::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../kernel/tests/cases/01-grub-drop-in-initramfs-tools/root"
+        "/../apply/tests/cases/01-grub-drop-in-initramfs-tools/root"
     ));
     let root = tempfile::tempdir().unwrap();
     assert!(
