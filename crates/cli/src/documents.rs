@@ -103,7 +103,7 @@ pub struct Cache {
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub place: PathBuf,
-    /// The directory below.
+    /// The backing directory.
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
@@ -127,7 +127,7 @@ pub struct Cache {
 pub enum CacheState {
     /// Its supervisor answers.
     Serving,
-    /// Its supervisor is gone; `eke cache umount` makes the directory below visible again.
+    /// Its supervisor is gone; `eke cache umount` makes the backing directory visible again.
     Dead,
     /// Its supervisor is there but does not answer as it should.
     Silent,
@@ -142,7 +142,7 @@ pub struct CacheUmount {
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub place: PathBuf,
-    /// The directory below.
+    /// The backing directory.
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
