@@ -45,12 +45,12 @@ test: setup-test check test-host test-vm ## every test that this machine can run
 
 test-host: setup-test ## without the small machine
 	@mkdir -p target
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace $$(./scripts/features) -- --nocapture --test-threads=2
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) -- --nocapture --test-threads=2
 
 test-vm: setup ## in the small machine: 124 MB, another kernel
 	@mkdir -p target
 	@# all of the workspace, as above: with the features of eke-cli alone most of what is built would be built again
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace $$(./scripts/features) --features eke-cli/vm --test vm -- --nocapture --test-threads=1
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) --features eke-cli/vm --test vm -- --nocapture --test-threads=1
 
 fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), or TARGET=name alone; what breaks is kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
