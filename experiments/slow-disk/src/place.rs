@@ -114,7 +114,7 @@ mod tests {
         let (dir, root) = root_with(&["slowdisk0-1-2", "slowdisk1-7-8", "other-1-2", "slowdisk"]);
         let alive = dir.path().join("proc/7");
         std::fs::create_dir_all(&alive).unwrap();
-        let stat = format!("7 (x) S{} 8 0", " 0".repeat(18));
+        let stat = format!("7 (x) S{} 8 0 0", " 0".repeat(18));
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.write(true).create_new(true).open(alive.join("stat")).unwrap();
         std::io::Write::write_all(&mut file, stat.as_bytes()).unwrap();

@@ -156,7 +156,7 @@ mod tests {
     fn machine(v1: bool) -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         let pid = std::process::id();
-        put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (x) S {}77 1", "1 ".repeat(18)));
+        put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (x) S {}77 1 1", "1 ".repeat(18)));
         if v1 {
             put(dir.path(), "sys/fs/cgroup/cpu/cgroup.procs", "");
         } else {
@@ -191,7 +191,7 @@ mod tests {
     fn without_a_controller_it_says_where_it_looked() {
         let dir = tempfile::tempdir().unwrap();
         let pid = std::process::id();
-        put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (x) S {}77 1", "1 ".repeat(18)));
+        put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (x) S {}77 1 1", "1 ".repeat(18)));
         let error = Quota::make(&Root::at(dir.path()), "x").unwrap_err().to_string();
         assert!(error.contains("sys/fs/cgroup/cpu"), "{error}");
     }
@@ -200,7 +200,7 @@ mod tests {
     fn what_a_dead_owner_left_is_swept() {
         let (dir, root) = machine(true);
         std::fs::create_dir_all(dir.path().join("sys/fs/cgroup/cpu/eke/x-1-99")).unwrap();
-        put(dir.path(), "proc/1/stat", &format!("1 (x) S {}77 1", "1 ".repeat(18)));
+        put(dir.path(), "proc/1/stat", &format!("1 (x) S {}77 1 1", "1 ".repeat(18)));
         sweep(&root).unwrap();
         assert!(!dir.path().join("sys/fs/cgroup/cpu/eke").exists());
     }
