@@ -105,7 +105,7 @@ fn the_disk_below_each_area_is_found() {
     fake.swaps(
         "/swapfile file 1024 0 -2\n/dev/dm-0 partition 1024 0 -3\n/dev/mmcblk0p2 partition 1024 0 -4\n/net/swap file 1024 0 -5\n/dev/vda2 partition 1024 0 -6\n/dev/zram0 partition 1024 0 100\n",
     );
-    fake.link("dev/mapper/swap", "../dm-0");
+    fake.link("dev/mapper/swap", "../dm-0").file("sys/block/zram0/size", "2056\n");
     let facts = fake.facts();
     let kinds: Vec<(Option<&str>, DiskKind)> =
         facts.disk_areas.iter().map(|a| (a.device.as_deref(), a.kind)).collect();
