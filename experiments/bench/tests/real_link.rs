@@ -27,10 +27,8 @@ fn lacks() -> Option<String> {
 }
 
 fn bench(more: &[&str]) -> Command {
-    let base = [
-        "bench", "link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--no-x11",
-        "--json",
-    ];
+    let base =
+        ["link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--no-x11", "--json"];
     command(&[&base[..], more].concat())
 }
 

@@ -122,7 +122,7 @@ fn an_experiment_has_every_page_of_every_variant_and_leaves_nothing() {
     for variant in ["nothing", "eke"] {
         let pages = samples(&report, "one page", variant);
         // Forth and back: A alone, then B and A with both open.
-        assert_eq!(pages.len(), 3 * 2 * 49, "{variant}");
+        assert_eq!(pages.len(), 3 * 2 * 49, "{variant}: {}", ran.shown());
         assert!(pages.iter().all(|seconds| *seconds > 0.0), "{pages:?}");
         assert_eq!(samples(&report, "pages 1 to 50 and back", variant).len(), 3);
         assert_eq!(samples(&report, "finished", variant), [1.0]);
