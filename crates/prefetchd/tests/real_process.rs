@@ -170,17 +170,22 @@ fn missing_of(path: &Path) -> u64 {
 fn what_is_learned_is_read_again_also_after_a_kill() {
     let Some(place) = Place::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
     let (running, ready) = Running::ready(&place, &[]);
-    place.stage.cool();
-    place.launch(READS);
-    let learned = running.wait("learned", |said| is_of(said, "learned", &place.program()));
-    assert!(learned["cold_bytes"].as_u64().unwrap() > 64 << 10, "{learned}");
+    let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
+    let least = if sees_reads { DATA } else { 64 << 10 };
+    // On a busy machine the program may read nothing for so long that its launch ends: then it is launched again, and both are united.
+    let learn = || {
+        place.stage.cool();
+        place.launch(READS);
+        running.wait("learned", |said| is_of(said, "learned", &place.program()))
+    };
+    let learned = (0..5).map(|_| learn()).find(|learned| learned["cold_bytes"].as_u64().unwrap() >= least);
+    let learned = learned.unwrap_or_else(|| panic!("five launches, and it read less in each"));
     // kill -9: what was said is kept.
     drop(running);
 
     place.stage.cool();
     let (output, said) = place.ahead();
     let said = said.unwrap_or_else(|| panic!("{output:?}"));
-    let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
     let at_least = if sees_reads { DATA } else { 256 << 10 };
     assert!(said["bytes"].as_u64().unwrap() >= at_least, "{said} of {learned}");
     assert!(!sees_reads || missing_of(&place.data()) == 0, "{said}");

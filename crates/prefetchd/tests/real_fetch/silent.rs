@@ -99,7 +99,7 @@ impl Silent {
         let dir = tempfile::tempdir().unwrap();
         let held: Held = Arc::new(Mutex::new(Some(Vec::new())));
         let mut config = Config::default();
-        config.mount_options = vec![MountOption::FSName("slow-to-answer".to_owned())];
+        config.mount_options = vec![MountOption::FSName("answers-late".to_owned())];
         let server = Server { silence, held: Arc::clone(&held) };
         let session = Session::new(server, dir.path(), &config).unwrap().spawn().unwrap();
         Self { session: Some(session), held, dir }
