@@ -1,5 +1,7 @@
 //! Steps to effects, each written down before it is done.
 
+use std::path::Path;
+
 use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
 use crate::journal::Journal;
@@ -15,6 +17,9 @@ use eke_linux::error::{Error, Result};
 use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::{devices, next_name};
+
+/// Where control groups are mounted, relative to the root.
+const CGROUPS: &str = "sys/fs/cgroup/";
 
 /// The right to change the machine: the open journal and in whose name.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub enum Applied {
     },
     /// It was so already; nothing was changed and nothing will be undone.
     AlreadySo,
+    /// Its control group ended after the plan was made, so nothing is left to set. Groups of sessions and services end at any time.
+    GroupEnded,
 }
 
 impl Session {
@@ -92,6 +99,13 @@ impl Session {
     /// # Errors
     /// The kernel's answer. The step then left nothing behind, or stands in the journal for `down`.
     pub fn apply(&mut self, planned: &PlannedStep) -> Result<Applied> {
+        match self.apply_to_present(planned) {
+            Err(e) if e.is_absent() && group_ended(&self.root, &planned.step) => Ok(Applied::GroupEnded),
+            applied => applied,
+        }
+    }
+
+    fn apply_to_present(&mut self, planned: &PlannedStep) -> Result<Applied> {
         let Some(undo) = self.inverse(&planned.step)? else {
             return Ok(Applied::AlreadySo);
         };
@@ -265,6 +279,13 @@ impl Session {
         let entry = entries.iter().find(|e| e.seq == seq);
         entry.map_or(Ok(Outcome::AsBefore), |entry| revert::effect(&self.root, entry))
     }
+}
+
+/// Is the step a setting of a control group that does not exist any more?
+fn group_ended(root: &Root, step: &Step) -> bool {
+    let Step::Set { knob, target, .. } = step else { return false };
+    let Ok((knob, path)) = locate(root, knob, target) else { return false };
+    knob.path.starts_with(CGROUPS) && !path.parent().is_some_and(Path::exists)
 }
 
 fn still_in_force(error: &Error, why: &str) -> Error {

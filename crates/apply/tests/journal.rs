@@ -346,6 +346,23 @@ fn swapoff_without_room_in_a_group_is_blocked() {
 }
 
 #[test]
+fn a_group_that_ended_since_the_plan_is_passed_over() {
+    let machine = FakeKernel::new();
+    machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
+    let before = machine.tree();
+    let steps =
+        plan([Step::set_at("memory.swappiness", "ended", 180), Step::set_at("memory.swappiness", "a", 180)]);
+    let applied = Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    assert!(matches!(applied[..], [Applied::GroupEnded, Applied::Made { .. }]), "{applied:?}");
+    down(&machine);
+    assert_eq!(machine.tree(), before);
+    // a setting that the kernel lacks in a group that is there is an error as before
+    machine.put("sys/fs/cgroup/memory/b/tasks", "");
+    let lacking = plan([Step::set_at("memory.swappiness", "b", 180)]);
+    assert!(Session::open(&machine.root(), "swap").unwrap().apply_plan(&lacking).is_err());
+}
+
+#[test]
 fn a_group_made_meanwhile_gives_back_what_it_inherited() {
     let machine = FakeKernel::new();
     machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
