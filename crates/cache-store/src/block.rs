@@ -1,32 +1,32 @@
-//! What is held of a block.
+//! The form in which a block is stored, and its checksum.
 
 use twox_hash::XxHash3_64;
 
 use crate::Key;
 
-/// How a block's bytes are kept.
+/// How a block's bytes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// All zero: nothing is kept.
+    /// All zero: no bytes are stored.
     Zero,
-    /// As they are: they do not compress.
+    /// Uncompressed, because it does not compress.
     Raw,
-    /// By the fast codec, as they came in.
+    /// Compressed by the fast codec when it was admitted.
     Fast,
-    /// By the dense codec: the block stays.
-    Dense,
+    /// Recompressed by the high-ratio codec, because it stays.
+    Recompressed,
 }
 
-/// The checksum of a block's compressed bytes; other for another key, length or form, so that a slip in bookkeeping is found
-/// like a flipped bit. Over the compressed bytes: fewer of them, and no decoder sees bad ones.
+/// The checksum of a block's stored bytes. Key, length and form are part of it, so a wrong table entry is found like a
+/// flipped bit. It covers the compressed bytes because they are fewer, and no decoder gets corrupted ones.
 pub(crate) fn checksum(key: Key, form: Form, raw_len: usize, compressed: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(key.hash() ^ (raw_len as u64) ^ ((form as u64) << 56), compressed)
 }
 
-/// Is it nothing but zeros?
+/// True if the block is all zeros.
 pub(crate) fn is_zero(block: &[u8]) -> bool {
     let mut lines = block.chunks_exact(64);
-    // A line at a time: the compiler makes a few vector instructions of it, and most blocks end at the first.
+    // 64 bytes at a time: the compiler makes a few vector instructions of it, and most blocks differ in the first 64.
     let zero = |line: &[u8]| line.iter().fold(0, |all, byte| all | byte) == 0;
     lines.all(zero) && zero(block.chunks_exact(64).remainder())
 }
@@ -52,7 +52,7 @@ mod tests {
         let sum = checksum(key(1), Form::Fast, 4096, b"compressed");
         assert_eq!(sum, checksum(key(1), Form::Fast, 4096, b"compressed"));
         assert_ne!(sum, checksum(key(2), Form::Fast, 4096, b"compressed"));
-        assert_ne!(sum, checksum(key(1), Form::Dense, 4096, b"compressed"));
+        assert_ne!(sum, checksum(key(1), Form::Recompressed, 4096, b"compressed"));
         assert_ne!(sum, checksum(key(1), Form::Fast, 4095, b"compressed"));
         assert_ne!(sum, checksum(key(1), Form::Fast, 4096, b"Compressed"));
     }

@@ -1,21 +1,24 @@
-//! How a block that changed while it was being read or compressed is kept out.
+//! Tickets keep out a block that changed while it was read or compressed.
 //!
-//! Between the moment a reader finds a block missing and the moment the store could take it lie a disk read and a
-//! compression. Whoever changes the file meanwhile drops the block, finds nothing to drop, and the old content would come
-//! in after it. So a miss gives out a *ticket* with the epochs of the block and of its file; a drop raises one of them
-//! before it looks for the block; and the shard takes a block, under its lock, only by a ticket whose epochs are still
-//! current. Either the drop's turn at the lock comes after the insertion, and it finds the block; or it comes before, and
-//! the insertion sees the new epoch. The lock orders the two; the counters need no ordering of their own.
+//! Between a miss and the admission lie a disk read and a compression. If the file changes meanwhile, the drop finds no
+//! block, and the old content would be admitted after it. So:
 //!
-//! Epochs are striped: blocks share counters by hash. A neighbour's drop can void a ticket in vain, which costs a later miss
-//! and nothing else. 64 bits do not wrap.
+//! 1. A miss returns a *ticket* with the epochs of the block and of its file.
+//! 2. A drop raises one of the epochs before it searches for the block.
+//! 3. The shard admits a block, under its lock, only by a ticket whose epochs are current.
+//!
+//! If the drop gets the lock after the admission, it finds the block. If it gets the lock before, the admission sees the new
+//! epoch. The lock orders the two; the counters need no memory ordering of their own.
+//!
+//! Epochs are striped: blocks share counters by hash. A drop of another block can void a ticket, which costs one later miss.
+//! A counter has 64 bits and does not wrap.
 
 use crate::Key;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The leave to bring in one block with the content that the file has *after* the ticket was given.
+/// Permission to admit one block, with content that was read *after* the ticket was issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the block comes in by it"]
 pub struct Ticket {
@@ -25,13 +28,13 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The block it is for.
+    /// The block's key.
     pub const fn key(&self) -> Key {
         self.key
     }
 }
 
-/// The counters.
+/// All epoch counters.
 #[derive(Debug)]
 pub(crate) struct Epochs {
     blocks: Box<[AtomicU64]>,
@@ -39,7 +42,7 @@ pub(crate) struct Epochs {
 }
 
 impl Epochs {
-    /// `stripes` counters for blocks and as many for files; at least one.
+    /// `stripes` counters for blocks and as many for files; at least one of each.
     pub fn new(stripes: usize) -> Result<Self, OutOfMemory> {
         Ok(Self { blocks: counters(stripes)?, files: counters(stripes)? })
     }
@@ -52,21 +55,22 @@ impl Epochs {
         }
     }
 
-    /// Nothing was dropped since that could be this block. Asked under the block's shard's lock before it is put in.
+    /// True if no drop since then could have been for this block. Checked under the shard's lock before the block is
+    /// inserted.
     pub fn is_current(&self, ticket: &Ticket) -> bool {
         self.ticket(ticket.key) == *ticket
     }
 
-    /// Voids the tickets of a block, and gives out one that the next call voids. Called before the block is looked for.
+    /// Voids the tickets of a block and issues one that the next call voids. Called before the block is searched for.
     ///
-    /// The new epoch is the one that this call made, not one that is read after it: else two writers at once would both hold
-    /// a current ticket, and the one whose write came first below could be the last to bring its block in.
+    /// The new epoch is the one that this call made, not one read later. Otherwise two concurrent writers would both have a
+    /// current ticket, and the one that wrote the file first could admit its block last.
     pub fn raise_block(&self, key: Key) -> Ticket {
         let block_epoch = self.block(key).fetch_add(1, Ordering::SeqCst) + 1;
         Ticket { key, block_epoch, file_epoch: self.file(key.file).load(Ordering::SeqCst) }
     }
 
-    /// Voids the tickets of a file. Called before its blocks are looked for.
+    /// Voids the tickets of a file. Called before its blocks are searched for.
     pub fn raise_file(&self, file: FileId) {
         self.file(file).fetch_add(1, Ordering::SeqCst);
     }

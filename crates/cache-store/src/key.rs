@@ -1,20 +1,20 @@
-//! What a block is called.
+//! The keys of blocks and files.
 
 use twox_hash::XxHash3_64;
 
-/// A file, by whatever the caller numbers files with (an inode number, a node id). It must not come back for another
-/// file before [`crate::Store::drop_file`] was called for it.
+/// A file's number, chosen by the caller (an inode number, a node id). It must not be reused for another file before
+/// [`crate::Store::drop_file`] was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u64);
 
 impl FileId {
-    /// A well mixed hash of the file's number.
+    /// A well-mixed hash of the file's number.
     pub fn hash(self) -> u64 {
         XxHash3_64::oneshot(&self.0.to_le_bytes())
     }
 }
 
-/// A block: the file and the block's number in it (offset / block size).
+/// A block: the file, and the block's number in it (offset / block size).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The file.
@@ -29,7 +29,8 @@ impl Key {
         Self { file, block }
     }
 
-    /// A well mixed hash: its low half chooses the place in a shard's tables; the shard is chosen by the high half of its stretch's.
+    /// A well-mixed hash. Its low half selects the entry in a shard's tables. The high half of the stretch's hash selects
+    /// the shard.
     pub fn hash(self) -> u64 {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.file.0.to_le_bytes());

@@ -1,20 +1,20 @@
-//! The heart of the compressed page cache: the block store, a library that knows no files, no clock and no threads of its own.
+//! The block store of the compressed page cache. It has no files, no clock and no threads of its own.
 //!
 //! # Layout
-//! - [`store`]: the store: lookups, admissions, drops, resizing; which locks are taken when
-//! - [`work`]: workers that compress what waits, and recompress what stays
-//! - [`epoch`](Ticket): how a block that changed on its way in is kept out
-//! - `shard`: a share of the blocks: plain data under one lock; `pin`: a block that is read without it
+//! - [`store`]: the store: lookups, admissions, drops, resizing; the order of locks
+//! - [`work`]: workers that compress queued blocks, and recompress blocks that stay
+//! - [`epoch`](Ticket): tickets, which keep out blocks that changed on their way in
+//! - `shard`: a share of the blocks, plain data under one lock; `pin`: a block that is read without the lock
 //! - `arena`: memory from the kernel, and back to it
-//! - [`policy`]: which block goes
+//! - [`policy`]: the eviction policy
 //! - [`codec`]: compression in batches
-//! - `queue`: blocks that wait; `verdict`: files that do not compress; `sync`: the locks, or shuttle's
+//! - `queue`: blocks that wait for compression; `compressibility`: files that do not compress; `sync`: the locks, or shuttle's
 //!
 //! # Invariants
-//! - A hit is, to the byte, what was admitted last for the key by a ticket that no drop has voided since.
+//! - A hit is byte for byte the content that was last admitted for the key by a ticket that no drop has voided since.
 //! - No lock is held while bytes are compressed, decompressed, summed or copied into a queue.
-//! - Memory held never exceeds the limit once a call has returned, but for what is being read at that moment.
-//! - Lack of memory drops blocks. Nothing here aborts the process or fails a read for it.
+//! - After a call has returned, memory does not exceed the limit, except for blocks that are being read.
+//! - Lack of memory drops blocks. It neither aborts the process nor fails a read.
 //!
 //! # Example
 //! ```
@@ -34,22 +34,35 @@
 //! # }
 //! ```
 //!
+//! # The way of a block
+//! ```text
+//! get ── miss: ticket ── caller reads the file ──┬─ admit ──────────────────────┬─ LZ4 ─┐
+//!                                                └─ submit ── queue ── worker ──┘       │
+//!                                                                                       ▼
+//!     evicted ◄── S3-FIFO over clusters ◄──────────── shard: index, slots, arena ◄── is the ticket current?
+//!                                                          │         ▲
+//!                                       stays: worker ── zstd ── same address, fewer bytes
+//! ```
+//!
 //! # Design
-//! - *Shards* by the hash of file and stretch of 16 blocks, one lock each. Compression, decompression, checksums and copies run without a lock. A reader
-//!   pins the bytes under the lock and reads them outside; pinned bytes are not moved, overwritten or released.
-//! - *Tickets.* A miss returns a ticket with the epochs of block and file. A drop raises an epoch before it looks for the block. A block enters, under the
-//!   lock, only by a current ticket. So a block that changed while it was read or compressed stays out.
-//! - *Memory* is slabs of 512 KiB from mmap, filled first-fit. Blocks can be moved, so a smaller limit drains slabs, and the kernel has them back before
-//!   `resize` returns. The limit covers slabs and tables as the kernel counts them.
-//! - *Eviction* is S3-FIFO, weighed in compressed bytes. It orders clusters: blocks of one stretch of a file that entered together stay and leave
-//!   together, and one pass over them is one request. Block by block, a second request is chance behind a page cache, and every hole costs the next
-//!   reader a seek.
-//! - *Codecs* take batches: LZ4 first; later zstd, in rounds that the caller starts, for blocks that stay.
-//! - The unit tests' locks are shuttle's, so whole stores run under random schedules. Real threads are in `tests/`.
+//! - *Shards* are selected by the hash of file and stretch (16 blocks), with one lock each. Compression, decompression,
+//!   checksums and copies run without a lock. A reader pins the bytes under the lock and reads them outside; pinned bytes are
+//!   not moved, overwritten or released.
+//! - *Tickets.* A miss returns a ticket with the epochs of block and file. A drop raises an epoch before it searches for the
+//!   block. A block is admitted, under the lock, only by a current ticket. So a block that changed while it was read or
+//!   compressed stays out.
+//! - *Memory* is slabs of 512 KiB from mmap(2), filled first-fit. Blocks can be moved, so a smaller limit drains slabs, and the
+//!   kernel has them back before `resize` returns. The limit covers slabs and tables as the kernel counts them.
+//! - *Eviction* is S3-FIFO, weighted in compressed bytes. It orders clusters: blocks of one stretch that were admitted together
+//!   stay and leave together, and one pass over them is one request. For single blocks, a second request is chance behind a
+//!   page cache, and every hole costs the next reader a seek.
+//! - *Codecs* take batches: first LZ4; later zstd, in rounds that the caller starts, for blocks that stay.
+//! - The unit tests' locks are shuttle's, so whole stores run under random schedules. Tests with real threads are in `tests/`.
 
 mod arena;
 mod block;
 pub mod codec;
+mod compressibility;
 mod epoch;
 mod error;
 mod key;
@@ -62,7 +75,6 @@ mod spec;
 mod stats;
 pub mod store;
 mod sync;
-mod verdict;
 pub mod work;
 
 pub use epoch::Ticket;

@@ -1,21 +1,21 @@
-//! A block that is being read without its shard's lock.
+//! A block that is read without its shard's lock.
 
 use crate::block::checksum;
 use crate::scratch::Scratch;
-use crate::shard::{Found, Shard};
+use crate::shard::{FoundBlock, Shard};
 use crate::sync::{Mutex, lock};
 
-/// A block that was found once: its bytes stay in place until this is dropped.
+/// A block that was found; its bytes stay in place until this is dropped.
 pub struct Resident<'a>(pub(crate) Pin<'a>);
 
 impl Resident<'_> {
-    /// The block's length in bytes, decompressed.
+    /// The block's decompressed length in bytes.
     pub fn block_len(&self) -> usize {
         self.0.found.raw_len
     }
 
-    /// Requests the block: decompresses it into `out`, which has its length. False: its bytes had changed in memory, or there was no
-    /// memory to decompress it; it is dropped from the store.
+    /// Requests the block: decompresses it into `out`, which has its length. False: its bytes had changed in memory, or
+    /// there was no memory to decompress it. The store has dropped it then.
     pub fn read_into(self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
         let is_whole = self.0.read_into(scratch, out);
         self.0.request(is_whole);
@@ -29,29 +29,29 @@ impl std::fmt::Debug for Resident<'_> {
     }
 }
 
-/// Holds a block's bytes in place until it is dropped.
+/// Keeps a block's bytes in place until it is dropped.
 pub(crate) struct Pin<'a> {
     shard: &'a Mutex<Shard>,
-    found: Found,
+    found: FoundBlock,
 }
 
 impl<'a> Pin<'a> {
-    /// Finds and pins a block; `None`: it is not held.
+    /// Finds and pins a block; `None`: it is not stored.
     pub fn find(shard: &'a Mutex<Shard>, key: crate::Key) -> Option<Self> {
         let found = lock(shard).find(key)?;
         Some(Self { shard, found })
     }
 
     /// Takes over a block that the shard has pinned.
-    pub fn of(shard: &'a Mutex<Shard>, found: Found) -> Self {
+    pub fn of(shard: &'a Mutex<Shard>, found: FoundBlock) -> Self {
         Self { shard, found }
     }
 
-    pub fn block(&self) -> &Found {
+    pub fn block(&self) -> &FoundBlock {
         &self.found
     }
 
-    /// Ends a request under one lock. A block that is not whole is taken out of the store.
+    /// Ends a request under one lock. A corrupted block is removed from the store.
     fn request(self, is_whole: bool) {
         let mut shard = lock(self.shard);
         shard.request(&self.found);
@@ -63,11 +63,11 @@ impl<'a> Pin<'a> {
             shard.unpin(self.found.slot);
         }
         drop(shard);
-        // It is unpinned.
+        // `request` has unpinned it.
         std::mem::forget(self);
     }
 
-    /// Takes the block out of the store.
+    /// Removes the block from the store.
     pub fn drop_corrupted(self) {
         let mut shard = lock(self.shard);
         if self.found.compressed.is_some() && shard.remove_slot(self.found.slot) {
@@ -75,14 +75,14 @@ impl<'a> Pin<'a> {
         }
     }
 
-    /// Decompresses the block into `out`, which has its length; false: its bytes are not what was put in, or cannot be decompressed.
+    /// Decompresses the block into `out`, which has its length. False: the bytes have changed, or cannot be decompressed.
     pub fn read_into(&self, scratch: &mut Scratch, out: &mut [u8]) -> bool {
-        let Found { key, form, raw_len, sum, .. } = self.found;
+        let FoundBlock { key, form, raw_len, sum, .. } = self.found;
         let compressed = self.compressed();
         checksum(key, form, raw_len, compressed) == sum && scratch.decompress(form, compressed, out).is_ok()
     }
 
-    /// Puts denser bytes in the block's place, if they are dense enough; see [`Shard::replace`].
+    /// Replaces the block's bytes by recompressed ones, if they save enough; see [`Shard::replace`].
     pub fn replace(self, compressed: Option<(&[u8], u64)>) -> bool {
         let replaced = lock(self.shard).replace(&self.found, compressed);
         // `replace` has unpinned it.
@@ -92,8 +92,8 @@ impl<'a> Pin<'a> {
 
     #[expect(unsafe_code, reason = "the bytes are read without the lock")]
     fn compressed(&self) -> &[u8] {
-        // SAFETY: the block is pinned as long as `self` is: the arena neither writes, moves nor releases its bytes; and the
-        // shard, which owns the mapping, outlives the borrow.
+        // SAFETY: the block is pinned as long as `self` lives, so the arena neither writes, moves nor releases its bytes.
+        // The shard, which owns the mapping, outlives the borrow.
         self.found.compressed.map_or(&[], |bytes| unsafe { bytes.get() })
     }
 }

@@ -1,5 +1,5 @@
-//! Blocks that wait to be compressed after the reply went out: one bounded queue per CPU, with its own buffers. A full queue
-//! refuses: a cache may always say no, and a reader never waits for it.
+//! Blocks that wait for compression after the reply was sent: one bounded queue per CPU, with its own buffers. A full queue
+//! refuses, so a reader never waits for it.
 
 use std::collections::VecDeque;
 
@@ -17,9 +17,9 @@ pub(crate) struct Job {
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
-    /// Buffers that wait for blocks.
+    /// Buffers that are free.
     spare: Vec<Vec<u8>>,
-    /// Buffers in all: spare, lent to a submitter, with a job, lent to a worker.
+    /// All buffers: free, being filled, queued, or with a worker.
     buffers: usize,
     overrun: u64,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A queue of at most `depth` blocks, those in work included.
+    /// A queue of at most `depth` blocks, including those that workers have.
     pub fn new(depth: usize) -> Result<Self, OutOfMemory> {
         let mut waiting = Waiting::default();
         waiting.jobs.try_reserve_exact(depth)?;
@@ -72,7 +72,7 @@ impl Queue {
         waiting.overrun += 1;
     }
 
-    /// Takes the oldest jobs out, as many as `jobs` has room for.
+    /// Moves the oldest jobs into `jobs`, up to its capacity.
     pub fn pop_into(&self, jobs: &mut Vec<Job>) {
         let room = jobs.capacity() - jobs.len();
         let mut waiting = lock(&self.waiting);
@@ -80,7 +80,7 @@ impl Queue {
         jobs.extend(waiting.jobs.drain(..count));
     }
 
-    /// Takes buffers back from jobs that are done.
+    /// Takes back the buffers of finished jobs.
     pub fn give_back(&self, jobs: &mut Vec<Job>) {
         let mut waiting = lock(&self.waiting);
         for mut job in jobs.drain(..) {
@@ -89,59 +89,59 @@ impl Queue {
         }
     }
 
-    /// Frees the buffers that nobody uses.
+    /// Frees the unused buffers.
     pub fn trim(&self) {
         let mut waiting = lock(&self.waiting);
         waiting.buffers -= waiting.spare.len();
         waiting.spare.clear();
     }
 
-    /// Buffers in all, and blocks refused so far.
+    /// The number of buffers, and of blocks refused so far.
     pub fn counts(&self) -> (usize, u64) {
         let waiting = lock(&self.waiting);
         (waiting.buffers, waiting.overrun)
     }
 }
 
-/// Wakes workers: an event count, so that what came between a look and the wait is not slept through.
+/// Wakes workers. It is an event count, so a notification between a worker's check and its wait is not lost.
 #[derive(Debug)]
-pub(crate) struct Bell {
-    state: Mutex<Rung>,
+pub(crate) struct WorkSignal {
+    state: Mutex<SignalState>,
     condition: Condvar,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Rung {
-    times: u64,
+struct SignalState {
+    generation: u64,
     closed: bool,
 }
 
-impl Bell {
+impl WorkSignal {
     pub fn new() -> Self {
-        Self { state: Mutex::new(Rung { times: 0, closed: false }), condition: Condvar::new() }
+        Self { state: Mutex::new(SignalState { generation: 0, closed: false }), condition: Condvar::new() }
     }
 
-    pub fn ring(&self) {
-        lock(&self.state).times += 1;
+    pub fn notify(&self) {
+        lock(&self.state).generation += 1;
         self.condition.notify_one();
     }
 
-    /// For all, for good.
+    /// Wakes all workers, for good.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.condition.notify_all();
     }
 
-    /// To be asked before looking for work; `None`: closed.
-    pub fn times(&self) -> Option<u64> {
+    /// Read it before checking for work. `None`: closed.
+    pub fn generation(&self) -> Option<u64> {
         let state = lock(&self.state);
-        (!state.closed).then_some(state.times)
+        (!state.closed).then_some(state.generation)
     }
 
-    /// Waits until it was rung since `seen`, or is closed.
+    /// Waits until a notification came after `seen`, or until it is closed.
     pub fn wait(&self, seen: u64) {
         let mut state = lock(&self.state);
-        while state.times == seen && !state.closed {
+        while state.generation == seen && !state.closed {
             state = wait(&self.condition, state);
         }
     }

@@ -1,5 +1,5 @@
-//! The lock protocols under shuttle: whole stores, thousands of random schedules. In this build every lock and atomic of
-//! the crate is shuttle's (see `sync`). Tests with real threads are in `tests/work.rs`.
+//! The lock protocols under shuttle: whole stores, thousands of random schedules. In this build every lock and atomic of the
+//! crate is shuttle's (see `sync`). Tests with real threads are in `tests/work.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -15,7 +15,7 @@ use crate::{Admitted, Did, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec};
 const BLOCK: usize = 4096;
 const FILE: FileId = FileId(1);
 
-/// Compresses a block of one repeated byte into so many of it, with a mask.
+/// Compresses a block of one repeated byte into this many of it, with a mask.
 #[derive(Clone, Copy)]
 struct Repeats(usize, u8);
 
@@ -48,7 +48,7 @@ impl Engine for Repeats {
     }
 
     fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable> {
-        // A schedule's chance to do harm while the bytes are being read.
+        // A chance for the schedule to do harm while the bytes are read.
         thread::yield_now();
         out.fill(compressed[0] ^ self.1);
         if compressed.iter().all(|&byte| byte == compressed[0]) { Ok(()) } else { Err(Unreadable) }
@@ -56,7 +56,7 @@ impl Engine for Repeats {
 }
 
 fn store(limit: Bytes) -> Store {
-    let (fast, dense) = (Arc::new(Repeats(2048, 0)), Arc::new(Repeats(512, 0x55)));
+    let (fast, high_ratio) = (Arc::new(Repeats(2048, 0)), Arc::new(Repeats(512, 0x55)));
     let usual = StoreSpec::for_cpus(limit, 1);
     let spec = StoreSpec {
         block_size: BLOCK,
@@ -64,7 +64,7 @@ fn store(limit: Bytes) -> Store {
         queue_depth: 2,
         batch: 2,
         fast,
-        dense: Some(dense),
+        high_ratio: Some(high_ratio),
         ..usual
     };
     Store::new(spec).unwrap()
@@ -75,10 +75,10 @@ fn check(schedules: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(scenario, schedules, 3);
 }
 
-/// A file of one block below: its only byte, repeated.
-struct Below(AtomicU64);
+/// A backing file of one block: its only byte, repeated.
+struct BackingFile(AtomicU64);
 
-impl Below {
+impl BackingFile {
     fn read(&self) -> Vec<u8> {
         vec![self.0.load(Ordering::SeqCst) as u8; BLOCK]
     }
@@ -88,7 +88,7 @@ fn key(block: u64) -> Key {
     Key::new(FILE, block)
 }
 
-/// What a hit is; `None` for a miss.
+/// The byte of a hit; `None` for a miss.
 fn get(store: &Store, key: Key) -> Option<u8> {
     let mut out = vec![0; BLOCK];
     match store.get(&mut store.scratch().unwrap(), key, &mut out) {
@@ -99,10 +99,10 @@ fn get(store: &Store, key: Key) -> Option<u8> {
 }
 
 /// Reads through the cache as the file system does.
-fn read_through(store: &Store, below: &Below, queued: bool) {
+fn read_through(store: &Store, backing: &BackingFile, queued: bool) {
     let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; BLOCK]);
     if let Lookup::Miss(ticket) = store.get(&mut scratch, key(0), &mut out) {
-        let block = below.read();
+        let block = backing.read();
         thread::yield_now();
         if queued {
             store.submit(0, ticket, &block);
@@ -115,15 +115,15 @@ fn read_through(store: &Store, below: &Below, queued: bool) {
 /// Readers, one writer, a worker: once a write is acknowledged, no hit is older.
 fn write_while_others_read(drop_block: fn(&Store)) {
     let store = Arc::new(store(Bytes::mib(2)));
-    let below = Arc::new(Below(AtomicU64::new(1)));
+    let backing = Arc::new(BackingFile(AtomicU64::new(1)));
     let readers = [false, true].map(|queued| {
-        let (store, below) = (store.clone(), below.clone());
+        let (store, backing) = (store.clone(), backing.clone());
         thread::spawn(move || {
-            read_through(&store, &below, queued);
+            read_through(&store, &backing, queued);
             store.worker(0).unwrap().step();
         })
     });
-    below.0.store(2, Ordering::SeqCst);
+    backing.0.store(2, Ordering::SeqCst);
     drop_block(&store);
     assert_ne!(get(&store, key(0)), Some(1), "older than an acknowledged write");
     readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -145,13 +145,13 @@ fn no_hit_is_older_than_a_write_that_dropped_the_file() {
 fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
     check(700, || {
         let store = Arc::new(store(Bytes::mib(2)));
-        let below = Arc::new(Below(AtomicU64::new(1)));
+        let backing = Arc::new(BackingFile(AtomicU64::new(1)));
         let writers = [2, 3].map(|value| {
-            let (store, below) = (store.clone(), below.clone());
+            let (store, backing) = (store.clone(), backing.clone());
             thread::spawn(move || {
                 let mut scratch = store.scratch().unwrap();
                 let ticket = store.drop_block(key(0));
-                below.0.store(value, Ordering::SeqCst);
+                backing.0.store(value, Ordering::SeqCst);
                 if store.admit(&mut scratch, ticket, &[value as u8; BLOCK]) == Admitted::Stale {
                     let _ = store.drop_block(key(0));
                 }
@@ -159,7 +159,7 @@ fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         let hit = get(&store, key(0));
-        assert!(hit.is_none_or(|byte| u64::from(byte) == below.0.load(Ordering::SeqCst)), "{hit:?}");
+        assert!(hit.is_none_or(|byte| u64::from(byte) == backing.0.load(Ordering::SeqCst)), "{hit:?}");
     });
 }
 
@@ -170,7 +170,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
         let mut scratch = store.scratch().unwrap();
         for block in 0..8 {
             store.admit(&mut scratch, store.ticket(key(block)), &[block as u8 + 1; BLOCK]);
-            // Asked for once, it stays, and is recompressed.
+            // Requested once, the block stays and is recompressed.
             let _ = get(&store, key(block));
         }
         let reader = spawn(&store, |store| {
@@ -178,7 +178,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
                 assert!(get(store, key(block)).is_none_or(|byte| u64::from(byte) == block + 1));
             }
         });
-        let denser = spawn(&store, |store| {
+        let recompressor = spawn(&store, |store| {
             store.begin_round();
             let mut worker = store.worker(0).unwrap();
             while worker.step() != Did::Nothing {}
@@ -190,7 +190,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
         });
         store.resize(Bytes(0));
         store.resize(Bytes::mib(3));
-        [reader, denser, dropper].into_iter().for_each(|thread| thread.join().unwrap());
+        [reader, recompressor, dropper].into_iter().for_each(|thread| thread.join().unwrap());
         store.resize(Bytes::mib(2));
         assert_eq!(store.check(), Ok(()));
     });
@@ -202,7 +202,7 @@ fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();
         store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
-        // A block that comes back soon after its eviction stays.
+        // A block that returns soon after its eviction stays.
         store.resize(Bytes(0));
         store.resize(Bytes::mib(3));
         store.admit(&mut scratch, store.ticket(key(0)), &[7; BLOCK]);
@@ -214,12 +214,12 @@ fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
         reader.join().unwrap();
         store.begin_round();
         while worker.step() != Did::Nothing {}
-        assert_eq!((get(&store, key(0)), store.stats().dense), (Some(7), 1));
+        assert_eq!((get(&store, key(0)), store.stats().recompressed), (Some(7), 1));
     });
 }
 
 #[test]
-fn what_is_queued_before_the_last_step_is_packed_and_closing_ends_all_workers() {
+fn queued_blocks_are_compressed_before_the_last_step_and_closing_ends_all_workers() {
     check(300, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let workers = [0, 1].map(|cpu| spawn(&store, move |store| store.worker(cpu).unwrap().run()));
@@ -240,12 +240,12 @@ fn what_is_queued_before_the_last_step_is_packed_and_closing_ends_all_workers() 
 }
 
 #[test]
-fn a_sleeping_worker_hears_every_bell() {
+fn a_sleeping_worker_gets_every_notification() {
     check(300, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let worker = spawn(&store, |store| store.worker(0).unwrap().run());
         let _ = store.submit(0, store.ticket(key(0)), &[1; BLOCK]);
-        // Without a bell that is heard, nobody compresses it and this never ends: shuttle says so.
+        // Without the notification nobody compresses the block and this never ends; shuttle reports that.
         while !store.contains(key(0)) {
             thread::yield_now();
         }

@@ -1,10 +1,10 @@
-//! What a store holds and has done, as numbers.
+//! Counters and statistics of a store.
 
 use eke_model::units::Bytes;
 
 use crate::block::Form;
 
-/// What became of a block on its way in.
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inserted {
     Done,
@@ -16,7 +16,7 @@ pub(crate) enum Inserted {
 /// What one shard counts, under its lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Looks into the index for a read.
+    /// Searches of the index for a read.
     pub lookups: u64,
     pub hits: u64,
     pub corrupted: u64,
@@ -25,10 +25,10 @@ pub(crate) struct Counts {
     pub no_memory: u64,
     pub evictions: u64,
     pub drops: u64,
-    pub denser: u64,
-    /// Blocks held, by form.
+    pub recompressions: u64,
+    /// Stored blocks, by form.
     by_form: [u64; 4],
-    /// Bytes of the files that the blocks held stand for, and what they are compressed to.
+    /// The size of the stored blocks in their files; their compressed size follows.
     pub raw: u64,
     pub compressed: u64,
 }
@@ -60,70 +60,70 @@ impl Counts {
     }
 }
 
-/// A store at one moment; the shards are asked one after another, so that sums may be off by what happened meanwhile.
+/// A store at one moment. Shards are read one after another, so sums may be slightly inconsistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// The most memory to hold.
+    /// The limit of the store's memory.
     pub limit: Bytes,
-    /// Memory held: slabs, lists and tables.
+    /// Memory in use: slabs, lists and tables.
     pub held: Bytes,
-    /// Of that, the tables.
+    /// The tables' share of it.
     pub tables: Bytes,
-    /// Room for blocks that wait for compression; comes on top of the limit and is bounded by the queues.
+    /// Buffers of blocks that wait for compression. They come on top of the limit; the queues bound them.
     pub queued: Bytes,
-    /// What the blocks held are in their files.
+    /// The size of the stored blocks in their files.
     pub raw: Bytes,
-    /// What they are compressed.
+    /// Their compressed size.
     pub compressed: Bytes,
-    /// Blocks held that are all zero.
+    /// Stored blocks that are all zero.
     pub zero: u64,
-    /// Blocks held as they are.
+    /// Blocks stored uncompressed.
     pub uncompressed: u64,
-    /// Blocks held compressed by the fast codec.
+    /// Blocks stored as the fast codec compressed them.
     pub fast: u64,
-    /// Blocks held compressed by the dense codec.
-    pub dense: u64,
-    /// Times that the index was searched for a block to read.
+    /// Blocks stored as the high-ratio codec recompressed them.
+    pub recompressed: u64,
+    /// Searches of the index for a block to read.
     pub lookups: u64,
-    /// Blocks asked for and held.
+    /// Requested blocks that were stored.
     pub hits: u64,
-    /// Blocks asked for and not held.
+    /// Requested blocks that were not stored.
     pub misses: u64,
-    /// Hits whose bytes had changed in memory, or for which there was no memory to decompress them; they were dropped.
+    /// Hits whose bytes had changed in memory, or that could not be decompressed for lack of memory. They were dropped.
     pub corrupted: u64,
-    /// Blocks taken in.
+    /// Blocks admitted.
     pub insertions: u64,
-    /// Blocks not taken in: everything that could make room was being read, or the limit is too small for one.
+    /// Blocks refused: all that could be evicted was being read, or the limit is too small for a block.
     pub no_room: u64,
-    /// Blocks not taken in: the kernel gave no memory.
+    /// Blocks refused: the kernel gave no memory.
     pub no_memory: u64,
-    /// Blocks not taken in: they changed or were dropped on the way.
+    /// Blocks refused: they changed or were dropped meanwhile.
     pub stale: u64,
-    /// Blocks not taken in: they do not compress.
+    /// Blocks refused: they do not compress.
     pub incompressible: u64,
-    /// Of these, those that were not tried, because blocks of the same file before them did not compress.
+    /// Of these, blocks not tried, because earlier blocks of the file did not compress.
     pub not_tried: u64,
-    /// Blocks not taken in: the queue was full.
+    /// Blocks refused: the queue was full.
     pub overrun: u64,
-    /// Blocks that went for others.
+    /// Blocks evicted for others.
     pub evictions: u64,
-    /// Blocks that were dropped by their owner.
+    /// Blocks dropped by their owner.
     pub drops: u64,
-    /// Blocks that were recompressed by the dense codec.
-    pub denser: u64,
+    /// Blocks recompressed by the high-ratio codec so far.
+    pub recompressions: u64,
 }
 
 impl Stats {
-    /// Adds what one shard counted.
+    /// Adds the counters of one shard.
     pub(crate) fn add(&mut self, counts: &Counts) {
         self.raw = self.raw + Bytes(counts.raw);
         self.compressed = self.compressed + Bytes(counts.compressed);
-        let [zero, raw, fast, dense] = counts.by_form;
+        let [zero, raw, fast, recompressed] = counts.by_form;
         let sums = [
             (&mut self.zero, zero),
             (&mut self.uncompressed, raw),
             (&mut self.fast, fast),
-            (&mut self.dense, dense),
+            (&mut self.recompressed, recompressed),
             (&mut self.lookups, counts.lookups),
             (&mut self.hits, counts.hits),
             (&mut self.corrupted, counts.corrupted),
@@ -132,19 +132,19 @@ impl Stats {
             (&mut self.no_memory, counts.no_memory),
             (&mut self.evictions, counts.evictions),
             (&mut self.drops, counts.drops),
-            (&mut self.denser, counts.denser),
+            (&mut self.recompressions, counts.recompressions),
         ];
         for (sum, more) in sums {
             *sum += more;
         }
     }
 
-    /// Bytes of files held for each byte of memory; `None` while nothing is held.
+    /// Bytes of files per byte of memory; `None` while the store is empty.
     pub fn ratio(&self) -> Option<f64> {
         (self.raw.0 > 0).then(|| self.raw.0 as f64 / self.held.0.max(1) as f64)
     }
 
-    /// The share of blocks asked for that were held; `None` before the first.
+    /// The share of requested blocks that were stored; `None` before the first request.
     pub fn hit_rate(&self) -> Option<f64> {
         let asked = self.hits + self.misses;
         (asked > 0).then(|| self.hits as f64 / asked as f64)

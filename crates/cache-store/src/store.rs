@@ -1,7 +1,7 @@
-//! The store: shards, epochs and queues together, and the rules of taking locks.
+//! The store: shards, epochs and queues, and the rules of locking.
 //!
-//! At most one shard's lock is held at a time, and nothing else is locked under it. Compressing, decompressing, checksums and
-//! copies into queues run without any lock.
+//! At most one shard's lock is held at a time, and nothing is locked under it. Compression, decompression, checksums and
+//! copies into queues run without a lock.
 
 use std::ops::Range;
 
@@ -9,52 +9,53 @@ use eke_model::units::Bytes;
 
 use crate::block::{Form, checksum, is_zero};
 use crate::codec::pays;
+use crate::compressibility::Compressibility;
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
 use crate::pin::{Pin, Resident};
-use crate::queue::{Bell, Queue};
+use crate::queue::{Queue, WorkSignal};
 use crate::scratch::Scratch;
 use crate::shard::{Incoming, Shard};
 use crate::spec::{Incompressible, StoreSpec};
 use crate::stats::{Inserted, Stats};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::verdict::Verdicts;
 
-/// Ranges of up to this many blocks are dropped block by block, longer ones by walking over the file's blocks.
+/// A range of up to this many blocks is dropped block by block, a longer one by walking the file's blocks.
 const SHORT_RANGE: u64 = 64;
 
-/// Files whose verdict is remembered.
-const VERDICTS: usize = if cfg!(test) { 4 } else { 4096 };
+/// Files whose compressibility is remembered.
+const FILES: usize = if cfg!(test) { 4 } else { 4096 };
 
 /// Stripes of epochs.
 const EPOCHS: usize = if cfg!(test) { 4 } else { 4096 };
 
-/// What a look for a block came to.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a miss holds the ticket to bring the block in by"]
 pub enum Lookup {
-    /// The first so many bytes of the buffer are the block.
+    /// The block is in the first bytes of the buffer: this many.
     Hit(usize),
-    /// Not held. Read it, and bring it in by the ticket.
+    /// Not stored. Read it, and admit it by the ticket.
     Miss(Ticket),
-    /// It was held, but its bytes had changed in memory (or there was no memory to decompress it). It is dropped now; as a miss.
+    /// Stored, but its bytes had changed in memory, or there was no memory to decompress it. It was dropped; treat it as a
+    /// miss.
     Corrupted(Ticket),
 }
 
-/// What became of a block that was brought in.
+/// The result of an admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admitted {
-    /// It is held.
-    Held,
-    /// It was held already: somebody else was faster.
+    /// It is stored.
+    Stored,
+    /// It was stored already by another thread.
     Present,
     /// It is in a queue.
     Queued,
-    /// It changed or was dropped since the ticket was given.
+    /// It changed or was dropped since the ticket was issued.
     Stale,
-    /// It does not compress, or blocks of the file before it did not.
+    /// It does not compress, or earlier blocks of the file did not.
     Incompressible,
     /// The queue is full.
     Overrun,
@@ -71,10 +72,10 @@ pub struct Store {
     pub(crate) spec: StoreSpec,
     pub(crate) shards: Box<[Mutex<Shard>]>,
     epochs: Epochs,
-    verdicts: Verdicts,
+    compressibility: Compressibility,
     pub(crate) queues: Box<[Queue]>,
-    pub(crate) bell: Bell,
-    /// The shard where the round of recompressing is; past the last one: no round.
+    pub(crate) work_signal: WorkSignal,
+    /// The shard that the round of recompression has reached. Past the last one: no round.
     pub(crate) round: AtomicUsize,
     /// In bytes.
     limit: AtomicU64,
@@ -90,7 +91,7 @@ impl Store {
     /// An empty store.
     ///
     /// # Errors
-    /// When the spec makes no sense, or there is no memory for empty tables.
+    /// An option is out of range, or there is no memory for empty tables.
     pub fn new(spec: StoreSpec) -> Result<Self, Error> {
         spec.check()?;
         let budget = share(spec.limit, spec.shards);
@@ -100,8 +101,8 @@ impl Store {
             shards,
             queues,
             epochs: Epochs::new(EPOCHS)?,
-            verdicts: Verdicts::new(VERDICTS)?,
-            bell: Bell::new(),
+            compressibility: Compressibility::new(FILES)?,
+            work_signal: WorkSignal::new(),
             round: AtomicUsize::new(usize::MAX),
             limit: AtomicU64::new(spec.limit.0),
             resizing: Mutex::new(()),
@@ -113,21 +114,21 @@ impl Store {
         })
     }
 
-    /// What one thread needs to work with this store.
+    /// The engines and buffers that one thread needs.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// There is no memory for them.
     pub fn scratch(&self) -> Result<Scratch, OutOfMemory> {
         Scratch::new(&self.spec, 1)
     }
 
-    /// The leave to bring a block in with the content that its file has from now on: to be taken *before* it is read.
+    /// A ticket to admit a block with the content that its file has from now on. Take it *before* the file is read.
     pub fn ticket(&self, key: Key) -> Ticket {
         self.epochs.ticket(key)
     }
 
-    /// Was nothing dropped since the ticket was given that could be its block? Then what the file had at that moment is what
-    /// every acknowledged write has left there.
+    /// True if no drop since then could have been for the ticket's block. Then the content read with the ticket includes
+    /// every acknowledged write.
     pub fn is_current(&self, ticket: &Ticket) -> bool {
         self.epochs.is_current(ticket)
     }
@@ -137,13 +138,14 @@ impl Store {
         self.spec.block_size
     }
 
-    /// Looks for a block and decompresses it into `out`, which has room for a whole block; with less room than the block has
-    /// bytes it is a miss.
+    /// Looks a block up and decompresses it into `out`, which should have room for a whole block. If the block does not fit,
+    /// it is a miss.
     pub fn get(&self, scratch: &mut Scratch, key: Key, out: &mut [u8]) -> Lookup {
         self.get_into(scratch, key, |len| out.get_mut(..len))
     }
 
-    /// As [`Store::get`], into what `room` gives for the block's length in bytes: exactly as much; `None` makes it a miss.
+    /// As [`Store::get`], into the buffer that `room` returns for the block's length in bytes, which must have exactly that
+    /// length. `None` makes it a miss.
     pub fn get_into<'o>(
         &self,
         scratch: &mut Scratch,
@@ -160,8 +162,8 @@ impl Store {
         if resident.read_into(scratch, out) { Lookup::Hit(len) } else { Lookup::Corrupted(ticket) }
     }
 
-    /// Finds a block and keeps its bytes in place, so that it can be read without another lookup. Only reading it counts as a
-    /// request, here and for the policy.
+    /// Finds a block and pins its bytes, so that it can be read without another lookup. Only reading it counts as a request,
+    /// here and for the policy.
     pub fn resident(&self, key: Key) -> Option<Resident<'_>> {
         Pin::find(self.shard(key), key).map(Resident)
     }
@@ -171,24 +173,24 @@ impl Store {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Is the block held? Changes nothing, not even its place in the order of eviction.
+    /// True if the block is stored. Changes nothing, not even the order of eviction.
     pub fn contains(&self, key: Key) -> bool {
         lock(self.shard(key)).contains(key)
     }
 
-    /// Compresses a block and takes it in.
+    /// Compresses and stores a block.
     pub fn admit(&self, scratch: &mut Scratch, ticket: Ticket, block: &[u8]) -> Admitted {
         if let Some(done) = self.without_compression(&ticket, block) {
             return done;
         }
         if !scratch.passes_probe(block) {
-            return self.take_in(&ticket, block, None);
+            return self.admit_compressed(&ticket, block, None);
         }
         let compressed = scratch.compress(&[block]).get(0);
-        self.take_in(&ticket, block, compressed)
+        self.admit_compressed(&ticket, block, compressed)
     }
 
-    /// Takes a block into this CPU's queue, to be compressed by a [`crate::Worker`]. `cpu` is any number.
+    /// Queues a block for compression by a [`crate::Worker`]. `cpu` is any number; it selects the queue.
     pub fn submit(&self, cpu: usize, ticket: Ticket, block: &[u8]) -> Admitted {
         if let Some(done) = self.without_compression(&ticket, block) {
             return done;
@@ -196,29 +198,30 @@ impl Store {
         if !self.queues[cpu % self.queues.len()].push(ticket, block) {
             return Admitted::Overrun;
         }
-        self.bell.ring();
+        self.work_signal.notify();
         Admitted::Queued
     }
 
-    /// Drops a block, which changed or is about to; tickets given for it before are void. The new ticket is for the content
-    /// from now on, and its holder's alone: a later drop voids it.
+    /// Drops a block that changed or is about to change, and voids its earlier tickets. Returns a ticket for the content
+    /// from now on; a later drop voids it.
     ///
-    /// Who writes: after the file below has the new bytes and before the write is acknowledged. To bring in what was
-    /// written, drop before the write, admit by that ticket after it, and drop again if the answer is
-    /// [`Admitted::Stale`]: another writer was there.
+    /// A writer calls this after the backing file has the new bytes and before the write is acknowledged. To admit the
+    /// written block: drop before the write, admit by that ticket after it, and drop again if the result is
+    /// [`Admitted::Stale`], because then there was another writer.
     pub fn drop_block(&self, key: Key) -> Ticket {
         let ticket = self.epochs.raise_block(key);
         lock(self.shard(key)).remove(key);
         ticket
     }
 
-    /// Drops all blocks of a file, and what is known of it; how many were held.
+    /// Drops all blocks of a file, and its recorded compressibility. Returns how many were stored.
     pub fn drop_file(&self, file: FileId) -> u64 {
-        self.verdicts.forget(file);
+        self.compressibility.forget(file);
         self.drop_range(file, 0..u64::MAX)
     }
 
-    /// Drops a file's blocks with numbers in `blocks` (truncation: from the block of the new end on); how many were held.
+    /// Drops a file's blocks with numbers in `blocks` (after a truncation: from the block of the new end on). Returns how
+    /// many were stored.
     pub fn drop_range(&self, file: FileId, blocks: Range<u64>) -> u64 {
         if blocks.end.saturating_sub(blocks.start) <= SHORT_RANGE {
             return blocks.map(|block| self.drop_one(Key::new(file, block))).sum();
@@ -232,8 +235,8 @@ impl Store {
         u64::from(lock(self.shard(key)).remove(key))
     }
 
-    /// Sets the most memory to hold. Evicts and moves blocks until it fits, and gives the rest back to the kernel before it
-    /// returns, shard by shard in short steps; others go on meanwhile.
+    /// Sets the limit of the memory. Evicts and moves blocks until they fit, and gives the rest back to the kernel before it
+    /// returns. It goes shard by shard in short steps; other threads continue meanwhile.
     pub fn resize(&self, limit: Bytes) {
         let _one_at_a_time = lock(&self.resizing);
         self.limit.store(limit.0, Ordering::SeqCst);
@@ -245,12 +248,12 @@ impl Store {
         self.queues.iter().for_each(Queue::trim);
     }
 
-    /// The most memory to hold.
+    /// The limit of the memory.
     pub fn limit(&self) -> Bytes {
         Bytes(self.limit.load(Ordering::SeqCst))
     }
 
-    /// What the store holds and has done.
+    /// The store's statistics.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
             limit: self.limit(),
@@ -273,29 +276,29 @@ impl Store {
         stats
     }
 
-    /// Flips a bit of a block's compressed bytes, as a fault in memory does: for tests. False: nothing is kept of it.
+    /// Flips a bit of a block's stored bytes, as a memory fault does. For tests. False: no bytes are stored.
     #[doc(hidden)]
     pub fn damage(&self, key: Key) -> bool {
         lock(self.shard(key)).damage(key)
     }
 
-    /// Do all lists, counts and memory agree? For tests, while no other thread is at work.
+    /// Checks that lists, counts and memory agree. For tests, while no other thread works.
     ///
     /// # Errors
-    /// What does not.
+    /// What does not agree.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), String> {
         self.shards.iter().try_for_each(|shard| lock(shard).check())
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard> {
-        // All of a cluster in one.
+        // All blocks of a cluster are in one shard.
         let stretch = Key::new(key.file, key.block / self.spec.together as u64);
         let index = ((stretch.hash() >> 32) * self.shards.len() as u64) >> 32;
         &self.shards[index as usize]
     }
 
-    /// What can be said of a block without compressing it: `None` if it must be compressed.
+    /// Decides what can be decided without compressing the block. `None`: it must be compressed.
     fn without_compression(&self, ticket: &Ticket, block: &[u8]) -> Option<Admitted> {
         if block.is_empty() || block.len() > self.spec.block_size {
             return Some(Admitted::BadLength);
@@ -309,27 +312,32 @@ impl Store {
         if self.contains(ticket.key) {
             return Some(Admitted::Present);
         }
-        if !self.verdicts.worth_trying(ticket.key.file) {
+        if !self.compressibility.should_try(ticket.key.file) {
             self.not_tried.fetch_add(1, Ordering::Relaxed);
-            return Some(self.take_in_raw(ticket, block));
+            return Some(self.admit_raw(ticket, block));
         }
         None
     }
 
-    /// Takes a block in that was compressed, if that paid; `None`: it could not be compressed.
-    pub(crate) fn take_in(&self, ticket: &Ticket, block: &[u8], compressed: Option<&[u8]>) -> Admitted {
+    /// Stores a block that was compressed, if that paid. `None`: it could not be compressed.
+    pub(crate) fn admit_compressed(
+        &self,
+        ticket: &Ticket,
+        block: &[u8],
+        compressed: Option<&[u8]>,
+    ) -> Admitted {
         let paying = compressed.filter(|compressed| pays(block.len(), compressed.len()));
-        self.verdicts.record(ticket.key.file, paying.is_some());
+        self.compressibility.record(ticket.key.file, paying.is_some());
         match paying {
             Some(compressed) => self.insert(ticket, Form::Fast, block.len(), compressed),
-            None => self.take_in_raw(ticket, block),
+            None => self.admit_raw(ticket, block),
         }
     }
 
-    fn take_in_raw(&self, ticket: &Ticket, block: &[u8]) -> Admitted {
+    fn admit_raw(&self, ticket: &Ticket, block: &[u8]) -> Admitted {
         let kept = match self.spec.incompressible {
             Incompressible::Keep => true,
-            Incompressible::KeepFew => self.verdicts.compresses(ticket.key.file),
+            Incompressible::KeepFew => self.compressibility.compresses(ticket.key.file),
             Incompressible::Refuse => false,
         };
         if kept {
@@ -349,7 +357,7 @@ impl Store {
             return self.refuse_stale();
         }
         match shard.insert(Incoming { key, form, raw_len, sum, compressed }) {
-            Inserted::Done => Admitted::Held,
+            Inserted::Done => Admitted::Stored,
             Inserted::Present => Admitted::Present,
             Inserted::NoRoom => Admitted::NoRoom,
             Inserted::NoMemory => Admitted::NoMemory,
@@ -362,7 +370,7 @@ impl Store {
     }
 }
 
-/// Each shard's part of the limit, bytes.
+/// Each shard's share of the limit, in bytes.
 fn share(limit: Bytes, shards: usize) -> usize {
     usize::try_from(limit.0).unwrap_or(usize::MAX) / shards
 }

@@ -1,5 +1,5 @@
-//! Workers: threads of the caller's that compress what waits in the queues, and, in rounds that the caller starts, recompress
-//! what stays.
+//! Workers: threads of the caller. They compress the blocks in the queues and, in rounds that the caller starts, recompress
+//! blocks that stay.
 
 use crate::block::{Form, checksum};
 use crate::error::OutOfMemory;
@@ -7,73 +7,73 @@ use crate::pin::Pin;
 use crate::queue::Job;
 use crate::scratch::Scratch;
 use crate::shard::Candidate;
-use crate::spec::MOST_AT_ONCE;
+use crate::spec::MAX_BATCH;
 use crate::store::Store;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 
-/// What one step of a worker came to.
+/// What one step of a worker did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {
-    /// Compressed so many blocks from a queue.
+    /// Compressed this many blocks from a queue.
     Compressed(usize),
-    /// Looked for, and perhaps found, a block to recompress; was one made denser?
-    Denser(bool),
-    /// There is nothing to do.
+    /// Searched for a block to recompress. True: it replaced one.
+    Recompressed(bool),
+    /// There was nothing to do.
     Nothing,
 }
 
-/// One thread's part in the work on a store.
+/// One thread's share of the work on a store.
 pub struct Worker<'s> {
     store: &'s Store,
-    /// The queue that it looks into first.
+    /// The queue that it serves first.
     cpu: usize,
     scratch: Scratch,
     jobs: Vec<Job>,
 }
 
 impl Store {
-    /// A worker for queue `cpu` first, then for the others.
+    /// A worker that serves queue `cpu` first, then the others.
     ///
     /// # Errors
-    /// When there is no memory for its tables.
+    /// There is no memory for its tables.
     pub fn worker(&self, cpu: usize) -> Result<Worker<'_>, OutOfMemory> {
         let mut jobs = Vec::new();
         jobs.try_reserve_exact(self.spec.batch)?;
         Ok(Worker { store: self, cpu, scratch: Scratch::new(&self.spec, self.spec.batch)?, jobs })
     }
 
-    /// Starts a round of recompressing what stays: every block is looked at once. For the caller's clock, when CPUs are
-    /// idle. Nothing without a dense codec.
+    /// Starts a round of recompression, which visits every block once. Call it when CPUs are idle. Without a high-ratio
+    /// codec it does nothing.
     pub fn begin_round(&self) {
-        if self.spec.dense.is_some() {
+        if self.spec.high_ratio.is_some() {
             self.round.store(0, Ordering::SeqCst);
-            self.bell.ring();
+            self.work_signal.notify();
         }
     }
 
-    /// Ends the round, when there is something better to do.
+    /// Ends the round.
     pub fn end_round(&self) {
         self.round.store(usize::MAX, Ordering::SeqCst);
     }
 
-    /// Ends all workers' [`Worker::run`], for good. What waits in the queues stays there.
+    /// Makes all workers' [`Worker::run`] return, for good. Blocks in the queues stay there.
     pub fn close(&self) {
-        self.bell.close();
+        self.work_signal.close();
     }
 }
 
 impl Worker<'_> {
-    /// Works until [`Store::close`], and sleeps while there is nothing to do.
+    /// Works until [`Store::close`]; sleeps while there is nothing to do.
     pub fn run(&mut self) {
         self.run_by(Self::step);
     }
 
-    /// As [`Worker::run`], by steps of the caller's around [`Worker::step`]: to time them, or to wait with them.
+    /// As [`Worker::run`], with the caller's `step` around [`Worker::step`]: to measure or delay steps.
     pub fn run_by(&mut self, mut step: impl FnMut(&mut Self) -> Did) {
-        while let Some(seen) = self.store.bell.times() {
+        while let Some(seen) = self.store.work_signal.generation() {
             if step(self) == Did::Nothing {
-                self.store.bell.wait(seen);
+                self.store.work_signal.wait(seen);
             }
         }
     }
@@ -81,16 +81,16 @@ impl Worker<'_> {
     /// Does one thing: a batch from a queue, or else a part of the round.
     pub fn step(&mut self) -> Did {
         match self.compress_jobs_batch() {
-            0 => self.pack_again(),
+            0 => self.recompress_next(),
             compressed => Did::Compressed(compressed),
         }
     }
 
-    /// From its own queue, or the first after it that has something.
+    /// Takes a batch from its own queue, or from the next one that has blocks.
     fn compress_jobs_batch(&mut self) -> usize {
         let queues = &self.store.queues;
-        for turn in 0..queues.len() {
-            let queue = &queues[(self.cpu + turn) % queues.len()];
+        for offset in 0..queues.len() {
+            let queue = &queues[(self.cpu + offset) % queues.len()];
             queue.pop_into(&mut self.jobs);
             if !self.jobs.is_empty() {
                 let compressed = self.jobs.len();
@@ -104,8 +104,8 @@ impl Worker<'_> {
 
     fn compress_jobs(&mut self) {
         let Self { store, scratch, jobs, .. } = self;
-        // On the stack: this thread must not need memory. What fails the probe stands there empty.
-        let mut blocks: [&[u8]; MOST_AT_ONCE] = [&[]; MOST_AT_ONCE];
+        // On the stack, so that this thread needs no memory. A block that fails the probe is left empty.
+        let mut blocks: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
         for (block, job) in
             blocks.iter_mut().zip(jobs.iter()).filter(|(_, job)| scratch.passes_probe(&job.block))
         {
@@ -114,23 +114,23 @@ impl Worker<'_> {
         let compressed = scratch.compress(&blocks[..jobs.len()]);
         for (index, job) in jobs.iter().enumerate() {
             let bytes = compressed.get(index).filter(|_| !blocks[index].is_empty());
-            store.take_in(&job.ticket, &job.block, bytes);
+            store.admit_compressed(&job.ticket, &job.block, bytes);
         }
     }
 
-    /// One look into the shard where the round is.
-    fn pack_again(&mut self) -> Did {
+    /// Searches a few slots of the shard that the round has reached.
+    fn recompress_next(&mut self) -> Did {
         let round = &self.store.round;
         let at = round.load(Ordering::SeqCst);
         let Some(shard) = self.store.shards.get(at) else { return Did::Nothing };
         let candidate = lock(shard).next_candidate();
         match candidate {
-            Candidate::Found(found) => Did::Denser(self.recompress_one(Pin::of(shard, found))),
-            Candidate::LookOn => Did::Denser(false),
+            Candidate::Found(found) => Did::Recompressed(self.recompress_one(Pin::of(shard, found))),
+            Candidate::Continue => Did::Recompressed(false),
             Candidate::None => {
                 // Another worker may have moved on, or the caller ended the round.
                 let _ = round.compare_exchange(at, at + 1, Ordering::SeqCst, Ordering::SeqCst);
-                Did::Denser(false)
+                Did::Recompressed(false)
             }
         }
     }
@@ -149,9 +149,10 @@ impl Worker<'_> {
             pin.drop_corrupted();
             return false;
         }
-        let compressed = self.scratch.compress_dense(block.raw_len);
-        let summed = compressed
-            .map(|compressed| (compressed, checksum(block.key, Form::Dense, block.raw_len, compressed)));
+        let compressed = self.scratch.recompress(block.raw_len);
+        let summed = compressed.map(|compressed| {
+            (compressed, checksum(block.key, Form::Recompressed, block.raw_len, compressed))
+        });
         pin.replace(summed)
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks that came in together stay and go together.
+//! Blocks that were admitted together stay and leave together.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -28,7 +28,7 @@ impl Set {
         let key = Key::new(FileId(file), block);
         let admitted =
             self.store.admit(&mut self.scratch, self.store.ticket(key), &text(file * 100 + block, BLOCK));
-        assert!(matches!(admitted, Admitted::Held | Admitted::Present), "{key:?}: {admitted:?}");
+        assert!(matches!(admitted, Admitted::Stored | Admitted::Present), "{key:?}: {admitted:?}");
     }
 
     fn ask(&mut self, file: u64, block: u64) -> bool {
@@ -36,7 +36,7 @@ impl Set {
         matches!(self.store.get(&mut self.scratch, key, &mut [0; BLOCK]), Lookup::Hit(_))
     }
 
-    /// How many blocks of each stretch of the file are held.
+    /// How many blocks of each stretch of the file are stored.
     fn held(&self, file: u64, stretches: u64) -> Vec<usize> {
         let holds = |block: &u64| self.store.contains(Key::new(FileId(file), *block));
         let stretch = |at: u64| (at * TOGETHER..(at + 1) * TOGETHER).filter(holds).count();
@@ -44,7 +44,7 @@ impl Set {
     }
 }
 
-/// Files read from beginning to end, one after the other, more than there is room for.
+/// Reads files from beginning to end, one after the other, more than fit.
 fn read_files(set: &mut Set, files: u64, blocks: u64) {
     for file in 0..files {
         (0..blocks).for_each(|block| set.admit(file, block));
@@ -56,7 +56,7 @@ fn a_file_that_was_read_on_has_no_holes() {
     let mut set = Set::new(TOGETHER as usize);
     read_files(&mut set, 200, 3 * TOGETHER);
     assert!(set.store.stats().evictions > 0);
-    // The last file's last stretch may be the one that is being read.
+    // The last stretch of the last file may still be incomplete.
     for file in 0..199 {
         assert!(
             set.held(file, 3).iter().all(|count| [0, TOGETHER as usize].contains(count)),
@@ -71,10 +71,10 @@ fn a_file_that_was_read_on_has_no_holes() {
 fn blocks_that_came_in_alone_are_on_their_own() {
     let mut set = Set::new(TOGETHER as usize);
     // One block of each stretch, then the next one of each, ...
-    for turn in 0..TOGETHER {
-        (0..200).for_each(|file| set.admit(file, turn));
+    for block in 0..TOGETHER {
+        (0..200).for_each(|file| set.admit(file, block));
     }
-    // First in, first out, block by block: no file has two more than another, but for those whose stretch left a ghost.
+    // First in, first out, block by block: stored counts differ by at most two, because of stretches with a ghost.
     let held: Vec<usize> = (0..200).map(|file| set.held(file, 1)[0]).collect();
     let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
     assert!(most - least <= 2 && *least > 0, "{held:?}");
@@ -96,7 +96,7 @@ fn what_is_asked_for_again_stays_whole_though_only_parts_of_it_were() {
 fn one_pass_is_no_second_request() {
     let mut set = Set::new(TOGETHER as usize);
     (0..TOGETHER).for_each(|block| set.admit(1000, block));
-    // What was read ahead is asked for now: for the first time.
+    // Blocks that were read ahead are now requested for the first time.
     assert!((4..TOGETHER).all(|block| set.ask(1000, block)));
     read_files(&mut set, 200, TOGETHER);
     assert_eq!(set.held(1000, 1), [0]);

@@ -1,4 +1,4 @@
-//! Memory that is given back leaves the process. One test, because it looks at all of the process's memory.
+//! Memory that is given back leaves the process. One test, because it measures the memory of the whole process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -8,7 +8,7 @@ use eke_model::units::Bytes;
 mod content;
 use content::{BLOCK, noise};
 
-/// What the process's own comings and goings are allowed to be.
+/// Allowance for other memory of the process.
 const SLACK: Bytes = Bytes::mib(8);
 
 /// The resident memory of this process, as the kernel counts it now (VmRSS lags behind).
@@ -18,7 +18,7 @@ fn resident() -> Bytes {
     Bytes(line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10)
 }
 
-/// Blocks of different lengths, cheaply.
+/// Blocks of different lengths, made at little cost.
 struct Content(Vec<u8>);
 
 impl Content {
@@ -32,11 +32,11 @@ fn fill(store: &Store, scratch: &mut Scratch, content: &Content, blocks: std::op
     for block in blocks {
         let ticket = store.ticket(Key::new(FileId(1), block));
         let admitted = store.admit(scratch, ticket, content.block(block));
-        assert!(matches!(admitted, Admitted::Held | Admitted::Present), "{block}: {admitted:?}");
+        assert!(matches!(admitted, Admitted::Stored | Admitted::Present), "{block}: {admitted:?}");
     }
 }
 
-/// Blocks held; each must be what it was.
+/// Counts stored blocks, and compares their content.
 fn held(store: &Store, scratch: &mut Scratch, content: &Content, blocks: u64) -> u64 {
     let mut out = vec![0; BLOCK];
     let mut right = |block| match store.get(scratch, Key::new(FileId(1), block), &mut out) {

@@ -1,4 +1,4 @@
-//! A process without memory: the store holds less, and nothing fails. One test, because the limit is the process's.
+//! A process without memory: the store has fewer blocks, and nothing fails. One test, because the limit is the process's.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 mod content;
 use content::{BLOCK, noise};
 
-/// What the process has mapped, bytes.
+/// The address space of the process, in bytes.
 fn mapped() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split_whitespace().next().unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
@@ -29,8 +29,8 @@ fn without_memory_blocks_make_room_for_others_and_reads_go_on() {
         content[..8].copy_from_slice(&block.to_le_bytes());
         let key = Key::new(FileId(block % 7), block);
         let admitted = store.admit(&mut scratch, store.ticket(key), &content);
-        outcomes[usize::from(admitted != Admitted::Held)] += 1;
-        newest = if admitted == Admitted::Held { block } else { newest };
+        outcomes[usize::from(admitted != Admitted::Stored)] += 1;
+        newest = if admitted == Admitted::Stored { block } else { newest };
     }
     let hit = store.get(&mut scratch, Key::new(FileId(newest % 7), newest), &mut out);
     let stats = store.stats();

@@ -1,4 +1,4 @@
-//! Any sequence of calls: a hit is what came in last and was not dropped; memory is what is counted; the limit holds.
+//! Any sequence of calls: a hit has the content admitted last and not dropped; memory is counted right; the limit holds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -21,7 +21,7 @@ enum Call {
     Submit(Key, Kind, u64),
     /// Takes a ticket for later.
     Ask(Key),
-    /// Admits by the oldest ticket taken.
+    /// Admits by the oldest ticket.
     AdmitLate(Kind, u64),
     Get(Key),
     Work,
@@ -72,12 +72,12 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// What the store may say.
+/// What the store may return.
 #[derive(Default)]
 struct Model {
-    /// What came in last and was not dropped: the only thing that a hit may be.
+    /// The content admitted last and not dropped: the only content of a hit.
     last: HashMap<Key, Vec<u8>>,
-    /// What waits, with its place in the history of drops.
+    /// Queued blocks, each with the number of drops before it.
     waiting: Vec<(Key, u64, Vec<u8>)>,
     tickets: Vec<(Ticket, u64)>,
     drops: HashMap<Key, u64>,
@@ -98,23 +98,23 @@ impl Model {
     }
 
     fn came_in(&mut self, key: Key, admitted: Admitted, block: Vec<u8>) {
-        if admitted == Admitted::Held {
+        if admitted == Admitted::Stored {
             self.last.insert(key, block);
         }
     }
 
-    /// A worker's turn took in, or did not, what waited.
+    /// Records the queued blocks that a worker has admitted.
     fn worked(&mut self, holds: impl Fn(Key) -> bool) {
         for (key, drops, block) in std::mem::take(&mut self.waiting) {
             if drops == self.drops_of(key) && holds(key) {
-                // If it was held already, that is the same content for a caller who keeps to the rules; here it is not.
+                // A block that was stored already has the same content if the caller keeps to the rules; here it may not.
                 self.last.entry(key).or_insert(block);
             }
         }
     }
 }
 
-/// A store and what it may say.
+/// A store and its model.
 struct Subject<'s> {
     store: &'s Store,
     scratch: Scratch,
@@ -191,7 +191,7 @@ impl Subject<'_> {
     }
 
     fn work(&mut self) {
-        while let Did::Compressed(_) | Did::Denser(_) = self.worker.step() {}
+        while let Did::Compressed(_) | Did::Recompressed(_) = self.worker.step() {}
         forget_evicted(self.store, &mut self.model);
         self.model.worked(|key| self.store.contains(key));
     }
@@ -223,7 +223,7 @@ fn run(incompressible: Incompressible, calls: Vec<Call>) -> Step {
     calls.into_iter().try_for_each(|call| subject.step(call))
 }
 
-/// The model does not know whom the policy chose.
+/// The model does not know which blocks the policy evicted.
 fn forget_evicted(store: &Store, model: &mut Model) {
     model.last.retain(|&key, _| store.contains(key));
 }

@@ -36,8 +36,8 @@ fn what_comes_in_comes_out() {
     for (index, len) in [1, 15, 4096, 65535, BLOCK].into_iter().enumerate() {
         let block = text(index as u64, len);
         let admitted = admit(&store, &mut scratch, key(index as u64), &block);
-        // The shortest do not compress; as long as they are few they are held as they are.
-        assert_eq!(admitted, Admitted::Held, "{len}");
+        // The shortest do not compress. While they are few they are stored uncompressed.
+        assert_eq!(admitted, Admitted::Stored, "{len}");
         assert_eq!(get(&store, &mut scratch, key(index as u64)), Some(block), "{len}");
     }
     assert_eq!(get(&store, &mut scratch, key(99)), None);
@@ -45,10 +45,10 @@ fn what_comes_in_comes_out() {
 }
 
 #[test]
-fn zero_blocks_take_nothing_but_their_name() {
+fn zero_blocks_take_only_a_table_entry() {
     let (store, mut scratch) = store(Bytes::mib(8));
     for block in 0..4000 {
-        assert_eq!(admit(&store, &mut scratch, key(block), &[0; BLOCK]), Admitted::Held);
+        assert_eq!(admit(&store, &mut scratch, key(block), &[0; BLOCK]), Admitted::Stored);
     }
     assert_eq!(get(&store, &mut scratch, key(3999)), Some(vec![0; BLOCK]));
     let stats = store.stats();
@@ -60,7 +60,7 @@ fn zero_blocks_take_nothing_but_their_name() {
 fn a_file_that_does_not_compress_is_soon_refused_and_not_tried() {
     let (store, mut scratch) = store(Bytes::mib(8));
     let admitted = (0..100).map(|block| admit(&store, &mut scratch, key(block), &noise(block, BLOCK)));
-    let held = admitted.filter(|admitted| *admitted == Admitted::Held).count();
+    let held = admitted.filter(|admitted| *admitted == Admitted::Stored).count();
     assert_eq!(held, 7, "until it is known");
     let stats = store.stats();
     assert!(stats.not_tried > 80 && stats.held < Bytes::mib(1), "{stats:?}");
@@ -75,32 +75,32 @@ fn a_block_that_does_not_compress_is_no_hole_in_a_file_that_does() {
     let (store, mut scratch) = store(Bytes::mib(8));
     for block in 0..100 {
         let bytes = if block % 3 == 0 { noise(block, BLOCK) } else { text(block, BLOCK) };
-        assert_eq!(admit(&store, &mut scratch, key(block), &bytes), Admitted::Held);
+        assert_eq!(admit(&store, &mut scratch, key(block), &bytes), Admitted::Stored);
         assert_eq!(get(&store, &mut scratch, key(block)), Some(bytes));
     }
 }
 
 #[test]
-fn or_it_is_held_as_it_is() {
+fn with_keep_incompressible_blocks_are_stored_as_they_are() {
     let spec = StoreSpec { incompressible: Incompressible::Keep, ..StoreSpec::for_cpus(Bytes::mib(8), 1) };
     let store = Store::new(spec).unwrap();
     let mut scratch = store.scratch().unwrap();
     for block in 0..20 {
-        assert_eq!(admit(&store, &mut scratch, key(block), &noise(block, BLOCK)), Admitted::Held);
+        assert_eq!(admit(&store, &mut scratch, key(block), &noise(block, BLOCK)), Admitted::Stored);
     }
     assert!((0..20).all(|block| get(&store, &mut scratch, key(block)) == Some(noise(block, BLOCK))));
     assert_eq!(store.stats().uncompressed, 20);
 }
 
 #[test]
-fn a_block_that_changed_in_memory_is_dropped_and_said_to_be() {
+fn a_block_that_changed_in_memory_is_dropped_and_reported() {
     let (store, mut scratch) = store(Bytes::mib(8));
     admit(&store, &mut scratch, key(1), &text(1, BLOCK));
     assert!(store.damage(key(1)));
     let mut out = vec![0; BLOCK];
     let Lookup::Corrupted(ticket) = store.get(&mut scratch, key(1), &mut out) else { panic!("not noticed") };
     assert!(matches!(store.get(&mut scratch, key(1), &mut out), Lookup::Miss(_)));
-    assert_eq!(store.admit(&mut scratch, ticket, &text(1, BLOCK)), Admitted::Held);
+    assert_eq!(store.admit(&mut scratch, ticket, &text(1, BLOCK)), Admitted::Stored);
     assert_eq!(get(&store, &mut scratch, key(1)), Some(text(1, BLOCK)));
     assert_eq!(store.stats().corrupted, 1);
     store.check().unwrap();
@@ -131,7 +131,7 @@ fn drops_take_what_they_name_and_nothing_else() {
     let other = Key::new(FileId(2), 7);
     admit(&store, &mut scratch, other, &text(0, BLOCK));
     for block in 0..200 {
-        assert_eq!(admit(&store, &mut scratch, key(block), &text(block, BLOCK)), Admitted::Held);
+        assert_eq!(admit(&store, &mut scratch, key(block), &text(block, BLOCK)), Admitted::Stored);
     }
     let held = || (0..200).filter(|&block| store.contains(key(block))).collect::<Vec<_>>();
     assert_eq!(store.drop_range(FileId(1), 3..5), 2);
@@ -148,7 +148,7 @@ fn drops_take_what_they_name_and_nothing_else() {
 fn the_limit_holds_and_the_ratio_pays() {
     let (store, mut scratch) = store(Bytes::mib(16));
     for block in 0..2000 {
-        assert_eq!(admit(&store, &mut scratch, key(block), &text(block, BLOCK)), Admitted::Held);
+        assert_eq!(admit(&store, &mut scratch, key(block), &text(block, BLOCK)), Admitted::Stored);
         if block % 100 == 0 {
             store.check().unwrap();
         }
@@ -168,7 +168,7 @@ fn a_small_limit_holds_little_and_none_holds_nothing() {
             let admitted = admit(&store, &mut scratch, key(block), &text(block, BLOCK));
             assert_eq!(
                 admitted,
-                if limit < Bytes::mib(1) { Admitted::NoRoom } else { Admitted::Held },
+                if limit < Bytes::mib(1) { Admitted::NoRoom } else { Admitted::Stored },
                 "{limit}"
             );
         }
@@ -195,7 +195,7 @@ fn bad_lengths_are_refused_and_small_buffers_are_misses() {
     let (store, mut scratch) = store(Bytes::mib(8));
     assert_eq!(admit(&store, &mut scratch, key(0), &[]), Admitted::BadLength);
     assert_eq!(admit(&store, &mut scratch, key(0), &vec![1; BLOCK + 1]), Admitted::BadLength);
-    assert_eq!(admit(&store, &mut scratch, key(0), &text(0, BLOCK)), Admitted::Held);
+    assert_eq!(admit(&store, &mut scratch, key(0), &text(0, BLOCK)), Admitted::Stored);
     assert_eq!(admit(&store, &mut scratch, key(0), &text(0, BLOCK)), Admitted::Present);
     assert!(matches!(store.get(&mut scratch, key(0), &mut [0; 100]), Lookup::Miss(_)));
     assert_eq!(get(&store, &mut scratch, key(0)), Some(text(0, BLOCK)));
@@ -215,13 +215,13 @@ fn the_limit_holds_for_tables_too_wherever_it_is_when_they_grow() {
             );
         }
         store.check().unwrap();
-        // Below that the smallest tables may be all there is room for.
+        // Below that the smallest tables may use all the room.
         let least = if limit > 16 << 10 { limit / 400 } else { 0 };
         assert!(store.stats().zero >= least, "{limit}: {:?}", store.stats());
     }
 }
 
-/// Many small blocks, then a limit at which the tables must become smaller and blocks move to other slots.
+/// Many small blocks, then a limit at which the tables must shrink and blocks move to other slots.
 #[test]
 fn tables_shrink_and_no_block_is_lost_on_the_way() {
     const SMALL: usize = 4096;

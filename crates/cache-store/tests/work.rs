@@ -1,4 +1,4 @@
-//! Workers: what waits is compressed, what stays is recompressed.
+//! Workers: queued blocks are compressed, blocks that stay are recompressed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -21,7 +21,7 @@ fn submit(store: &Store, block: u64) -> Admitted {
 }
 
 #[test]
-fn what_waits_is_held_after_the_workers_turn() {
+fn queued_blocks_are_stored_after_the_workers_steps() {
     let (store, mut out) = (store(), vec![0; BLOCK]);
     let (mut scratch, mut worker) = (store.scratch().unwrap(), store.worker(1).unwrap());
     assert_eq!(worker.step(), Did::Nothing);
@@ -56,7 +56,7 @@ fn a_full_queue_refuses_and_its_buffers_come_back() {
 }
 
 #[test]
-fn what_changed_while_it_waited_is_not_taken_in() {
+fn what_changed_while_it_waited_is_not_admitted() {
     let store = store();
     let mut worker = store.worker(0).unwrap();
     for block in 0..3 {
@@ -69,28 +69,28 @@ fn what_changed_while_it_waited_is_not_taken_in() {
 }
 
 #[test]
-fn what_does_not_pack_or_is_short_or_zero_takes_its_way_too() {
+fn blocks_that_do_not_compress_or_are_short_or_zero_are_stored_too() {
     let store = store();
     let mut worker = store.worker(0).unwrap();
     let blocks = [noise(1, BLOCK), text(1, 100), text(2, 30_000)];
     for (index, block) in blocks.iter().enumerate() {
         assert_eq!(store.submit(7, store.ticket(key(index as u64)), block), Admitted::Queued);
     }
-    assert_eq!(store.submit(7, store.ticket(key(9)), &[0; 512]), Admitted::Held);
+    assert_eq!(store.submit(7, store.ticket(key(9)), &[0; 512]), Admitted::Stored);
     while worker.step() != Did::Nothing {}
     assert_eq!([0, 1, 2, 9].map(|b| store.contains(key(b))), [true; 4], "few do not compress");
     assert_eq!(store.stats().uncompressed, 2);
 }
 
-/// Fills a store so that some blocks are asked for again and again.
+/// A store in which some blocks are requested again and again.
 fn filled() -> Store {
     let store = store();
     let (mut scratch, mut out, mut random) =
         (store.scratch().unwrap(), vec![0; BLOCK], fastrand::Rng::with_seed(1));
     for block in 0..1500 {
-        for wanted in [block, random.u64(..100)] {
-            if let Lookup::Miss(ticket) = store.get(&mut scratch, key(wanted), &mut out) {
-                store.admit(&mut scratch, ticket, &text(wanted, BLOCK));
+        for block_read in [block, random.u64(..100)] {
+            if let Lookup::Miss(ticket) = store.get(&mut scratch, key(block_read), &mut out) {
+                store.admit(&mut scratch, ticket, &text(block_read, BLOCK));
             }
         }
     }
@@ -98,22 +98,25 @@ fn filled() -> Store {
 }
 
 #[test]
-fn what_stays_is_packed_again_once_and_reads_the_same() {
+fn what_stays_is_recompressed_once_and_reads_the_same() {
     let (store, mut out) = (filled(), vec![0; BLOCK]);
     let (mut scratch, mut worker) = (store.scratch().unwrap(), store.worker(0).unwrap());
     let before = store.stats();
-    assert_eq!((before.dense, worker.step()), (0, Did::Nothing));
+    assert_eq!((before.recompressed, worker.step()), (0, Did::Nothing));
     store.begin_round();
-    let mut denser = 0;
+    let mut recompressed = 0;
     loop {
         match worker.step() {
-            Did::Denser(done) => denser += u64::from(done),
+            Did::Recompressed(done) => recompressed += u64::from(done),
             Did::Compressed(_) => panic!("nothing was queued"),
             Did::Nothing => break,
         }
     }
     let after = store.stats();
-    assert!(denser > 20 && after.dense == denser && after.compressed < before.compressed, "{after:?}");
+    assert!(
+        recompressed > 20 && after.recompressed == recompressed && after.compressed < before.compressed,
+        "{after:?}"
+    );
     assert_eq!(after.raw, before.raw);
     store.check().unwrap();
     for block in (0..1500).filter(|&b| store.contains(key(b))) {
@@ -122,15 +125,15 @@ fn what_stays_is_packed_again_once_and_reads_the_same() {
     }
     store.begin_round();
     while worker.step() != Did::Nothing {}
-    assert_eq!(store.stats().denser, denser, "what was tried is not tried again");
+    assert_eq!(store.stats().recompressions, recompressed, "what was tried is not tried again");
 }
 
 #[test]
-fn a_round_ends_when_its_caller_says_so() {
+fn a_round_ends_when_its_caller_ends_it() {
     let store = filled();
     let mut worker = store.worker(0).unwrap();
     store.begin_round();
-    assert!(matches!(worker.step(), Did::Denser(_)));
+    assert!(matches!(worker.step(), Did::Recompressed(_)));
     store.end_round();
     assert_eq!(worker.step(), Did::Nothing);
 }
@@ -155,7 +158,7 @@ fn threads_that_read_write_drop_and_resize_never_see_another_block() {
     assert_eq!(store.stats().corrupted, 0);
 }
 
-/// Blocks whose first bytes say which they are.
+/// Blocks whose first bytes are their number.
 fn read_and_drop(store: &Store, seed: u64) {
     let (mut scratch, mut out) = (store.scratch().unwrap(), vec![0; BLOCK]);
     let mut randoms = fastrand::Rng::with_seed(seed);
@@ -174,7 +177,7 @@ fn read_and_drop(store: &Store, seed: u64) {
             0 => store.drop_file(FileId(1)),
             1..4 => drop_and_forget(store, block),
             4..8 => u64::from(store.submit(seed as usize, ticket, &numbered(block)) == Admitted::Queued),
-            _ => u64::from(store.admit(&mut scratch, ticket, &numbered(block)) == Admitted::Held),
+            _ => u64::from(store.admit(&mut scratch, ticket, &numbered(block)) == Admitted::Stored),
         };
     }
 }

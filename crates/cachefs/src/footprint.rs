@@ -1,12 +1,13 @@
-//! What tables take of memory, by how they are built.
+//! The memory that tables take, computed from how they are built.
 
-/// What the allocator takes for so many bytes: eight of its own, in steps of 16, and 32 at least (glibc's `MALLOC_ALIGNMENT` and
-/// `MINSIZE`).
+/// The heap memory of an allocation of `bytes`: 8 bytes of overhead, in steps of 16, at least 32 (glibc's `MALLOC_ALIGNMENT`
+/// and `MINSIZE`).
 pub(crate) fn allocated(bytes: usize) -> usize {
     (bytes + 8).next_multiple_of(16).max(32)
 }
 
-/// A `HashMap` with this capacity and entries of this size: eight places for seven entries, each with a byte of its hash.
+/// The memory of a `HashMap` with this capacity and entry size: eight buckets for seven entries, each with one byte of its
+/// hash.
 pub(crate) fn map(capacity: usize, entry: usize) -> usize {
     capacity.div_ceil(7) * 8 * (entry + 1)
 }

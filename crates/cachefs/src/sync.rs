@@ -1,15 +1,15 @@
-//! The one place that names the tier's locks: `tests/schedules.rs` builds the tier's files with shuttle's in their place, and
-//! so runs it under thousands of random schedules.
+//! The one place that names the tier's locks. `tests/schedules.rs` builds the tier's files with shuttle's locks and runs
+//! them under thousands of random schedules.
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Takes the lock. What a thread left behind that panicked is still a cache.
+/// Takes the lock. After a panic of another thread the content is still a cache.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits on `condition` with the lock given up meanwhile.
+/// Waits on `condition`; the lock is released meanwhile.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Files below on the real kernel: that reads leave the kernel's cache alone, and are right wherever they begin.
+//! Backing files on the real kernel: reads leave its page cache alone, and are right wherever they begin.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -23,7 +23,7 @@ fn opened(file: &std::fs::File) -> File {
     File::new(OwnedFd::from(file.try_clone().unwrap()))
 }
 
-/// A file on disk whose pages the kernel has let go.
+/// A file on disk whose pages the kernel has dropped.
 fn cold() -> std::fs::File {
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(&content(SIZE), 0).unwrap();
@@ -32,8 +32,8 @@ fn cold() -> std::fs::File {
     file
 }
 
-/// Does the kernel hold the page at this offset? `RWF_NOWAIT` reads only what needs no disk; but what it does not find, and
-/// what follows, is read ahead then.
+/// True if the page at this offset is in the page cache. `RWF_NOWAIT` reads only what needs no disk; but a missing page
+/// starts readahead of what follows.
 fn is_cached(file: impl AsFd, offset: u64) -> bool {
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
@@ -41,7 +41,7 @@ fn is_cached(file: impl AsFd, offset: u64) -> bool {
     read.is_ok()
 }
 
-/// Memory that direct reads take.
+/// Memory aligned for direct reads.
 fn aligned(memory: &mut [u8], len: usize) -> &mut [u8] {
     let start = memory.as_ptr().align_offset(4096);
     &mut memory[start..start + len]

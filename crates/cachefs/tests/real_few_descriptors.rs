@@ -1,4 +1,5 @@
-//! Many threads and few descriptors: an answer is never of another file. A program of its own, since the limit is the process's.
+//! Many threads and few descriptors: no answer belongs to another file. In a program of its own, because the limit is the
+//! process's.
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::{OsStr, OsString};
@@ -9,18 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use eke_cachefs::fs::{Caller, Fs, Options};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::skip;
 use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const ROOT: u64 = 1;
-const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, again: false };
+const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, resent: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
 const ROUNDS: usize = 4000;
-/// A quarter of it are paths'.
+/// A quarter of them are for paths.
 const DESCRIPTORS: u64 = 300;
 const ATTRIBUTE: &str = "user.name";
 
@@ -28,7 +29,7 @@ fn name(number: usize) -> OsString {
     format!("dir-{number}").into()
 }
 
-/// Directories, each with its own name as its attribute, and as the name of the one thing in it.
+/// Directories, each with its own name as its attribute and as the name of its only file.
 fn fill(dir: &Path) -> rustix::io::Result<()> {
     for name in (0..DIRS).map(name) {
         let path = dir.join(&name);
@@ -63,7 +64,7 @@ fn with_few_descriptors_no_answer_is_another_files() {
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..before }).unwrap();
     let root = open(dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-    let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options::default()).unwrap();
+    let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
     let nodes: Vec<(u64, OsString)> =
         (0..DIRS).map(name).map(|n| (fs.lookup(ROOT, &n).unwrap().attr.ino.0, n)).collect();
     let next = AtomicUsize::new(0);
@@ -71,7 +72,7 @@ fn with_few_descriptors_no_answer_is_another_files() {
         let read = || {
             let mut faults = Vec::new();
             for _ in 0..ROUNDS {
-                // Far apart, so that what the last one opened is closed by now.
+                // Far apart, so that the last one's descriptors are closed by now.
                 let at = next.fetch_add(1, Ordering::Relaxed) * 7 % DIRS;
                 faults.extend(wrong(&fs, nodes[at].0, &nodes[at].1));
             }

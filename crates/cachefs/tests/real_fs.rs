@@ -1,4 +1,4 @@
-//! The file system on the real kernel: every group of requests, over a disk and over a tmpfs, as root and as nobody.
+//! The file system on the real kernel: every group of requests, on a disk and on a tmpfs, as root and as nobody.
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
 #[path = "real_fs/directories.rs"]

@@ -1,4 +1,4 @@
-//! Files that use passthrough, on the real kernel: a file system of one file whose every read is counted.
+//! Files with passthrough on the real kernel: a file system of one file whose every read is counted.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
-use eke_cache_policy::admission::{Admission, PassthroughMode, Way};
+use eke_cache_policy::admission::{Admission, PassthroughMode, ReadPath};
 use eke_cachefs::passthrough::Passthrough;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
@@ -24,7 +24,7 @@ use fuser::{
 const NODE: INodeNo = INodeNo(2);
 const SIZE: usize = 1 << 20;
 
-/// What the test sees of the server.
+/// The server's state as the test sees it.
 #[derive(Debug)]
 struct Shared {
     passthrough: Passthrough,
@@ -82,9 +82,10 @@ impl Filesystem for OneFile {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let passthrough = &self.shared.passthrough;
-        let wish = || if self.shared.by_passthrough.load(SeqCst) { Way::Passthrough } else { Way::Cached };
+        let read_path =
+            || if self.shared.by_passthrough.load(SeqCst) { ReadPath::Passthrough } else { ReadPath::Cached };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
-        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), wish, refused) {
+        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), read_path, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -123,7 +124,7 @@ impl Filesystem for OneFile {
     }
 }
 
-/// A mounted file, and its content. Unmounted when dropped.
+/// A mounted file and its content. Unmounted when dropped.
 struct Mounted {
     session: Option<BackgroundSession>,
     dir: tempfile::TempDir,
@@ -163,7 +164,7 @@ impl Mounted {
         File::open(self.path())
     }
 
-    /// Reads all of it and compares; how many reads the server saw meanwhile.
+    /// Reads the whole file and compares it. Returns the server's reads meanwhile.
     fn compare(&self, file: &File) -> u64 {
         let before = self.shared.reads.load(SeqCst);
         let mut data = vec![0; SIZE];
@@ -172,7 +173,7 @@ impl Mounted {
         self.shared.reads.load(SeqCst) - before
     }
 
-    /// The kernel tells of a close later.
+    /// The kernel reports a close later.
     fn wait_for_releases(&self, releases: u64) {
         wait_for("the kernel to tell of a close", || self.shared.released.load(SeqCst) >= releases);
     }
@@ -198,7 +199,7 @@ fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     }
     assert_eq!(mounted.compare(&first), 0);
 
-    // Others use passthrough as well while it is open, also to write, whatever is wished.
+    // While the file is open, later opens use passthrough too, also for writing, whatever `read_path` returns.
     mounted.shared.by_passthrough.store(false, SeqCst);
     let second = OpenOptions::new().read(true).write(true).open(mounted.path()).unwrap();
     second.write_all_at(&mounted.content[..9000], 0).unwrap();
@@ -209,7 +210,7 @@ fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
     drop(second);
     mounted.wait_for_releases(3);
 
-    // Closed: cached from now on, and that stays while it is open.
+    // After the last close it is cached, and stays so while it is open.
     let cached = mounted.open().unwrap();
     assert!(mounted.compare(&cached) > 0);
     mounted.shared.by_passthrough.store(true, SeqCst);

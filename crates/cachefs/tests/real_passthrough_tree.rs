@@ -1,4 +1,4 @@
-//! Files that use passthrough, in a mounted tree on the real kernel.
+//! Files with passthrough in a mounted tree on the real kernel.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use eke_cache_mounts::settings::{Compress, PassthroughMode};
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
@@ -37,10 +37,10 @@ impl Mounted {
         let slots = tempfile::tempfile().unwrap();
         let admission = Arc::new(Admission::new(PassthroughMode::Always));
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
-        let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
+        let options = tier::Options { policy: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let backing = File::open(dir.path().join("below")).unwrap();
-        let fs = Fs::new(backing.into(), Arc::clone(&tier), Arc::new(Nobody), Options::default()).unwrap();
+        let fs = Fs::new(backing.into(), Arc::clone(&tier), Arc::new(NoLedger), Options::default()).unwrap();
         let fs = Arc::new(fs.with_passthrough(Passthrough::new(Arc::clone(&admission), Some(slots))));
         let session =
             Session::new(Serve::new(Arc::clone(&fs)), dir.path().join("mount"), &fuser::Config::default())
@@ -52,12 +52,12 @@ impl Mounted {
         self.dir.path().join("mount").join(name)
     }
 
-    /// The backing directory now, by this name.
+    /// The content of a backing file now.
     fn backing(&self, name: &str) -> String {
         std::fs::read_to_string(self.dir.path().join("below").join(name)).unwrap()
     }
 
-    /// Reads all of a file; whether the worker was asked for any of it.
+    /// Reads a whole file. True if the worker got any request for it.
     fn read(&self, file: &File) -> (String, bool) {
         let asked = || {
             let report = self.tier.report();
@@ -95,7 +95,7 @@ fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
     assert_eq!(mounted.fs.open_passthrough(), 1);
     assert!(mounted.read(&first) == (text.clone(), false));
 
-    // Writes, appends and truncation through the mount, some of them past this process.
+    // Writes, appends and truncation through the mount; some of them bypass this process.
     first.write_all_at(b"another", 2).unwrap();
     let mut end = OpenOptions::new().append(true).open(mounted.path("file")).unwrap();
     end.write_all(b"the end").unwrap();
@@ -105,14 +105,14 @@ fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
     assert_eq!(mounted.read(&first), (now[..100].to_owned(), false));
     drop((first, end));
 
-    // What is made passthrough is there, too.
+    // A file created with passthrough exists in the backing directory too.
     let mut made =
         File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
     made.write_all(b"made here").unwrap();
     assert_eq!((mounted.backing("made").as_str(), mounted.fs.open_passthrough() > 0), ("made here", true));
     drop(made);
 
-    // No more passthrough: what is closed is cached from its next open on, and what changed meanwhile is seen.
+    // No more passthrough: a closed file is cached from its next open on, and shows changes made meanwhile.
     mounted.admission.no_passthrough("for this test".to_owned());
     wait_for("the last open with passthrough to end", || mounted.fs.open_passthrough() == 0);
     let mut cached = File::open(mounted.path("file")).unwrap();

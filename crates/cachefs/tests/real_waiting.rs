@@ -1,5 +1,5 @@
-//! A read that waits for the backing directory holds up no read of what is held: on the real kernel, over a file system whose disk waits
-//! for the test.
+//! A read that waits for the backing directory delays no read of stored blocks: on the real kernel, over a file system whose
+//! disk waits for the test.
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fetchers, Fs, Options, Serve};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
@@ -32,7 +32,7 @@ const LEN: u64 = 64 << 10;
 const FREE: u64 = 2;
 const GATED: u64 = 3;
 
-/// What the gated file's reads wait for.
+/// What reads of the gated file wait for.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -50,7 +50,7 @@ impl Gate {
         *self.open.lock().unwrap()
     }
 
-    /// Until it is open, or so long that something must be wrong.
+    /// Waits until it is open, at most as long as a fault takes.
     fn pass(&self) {
         let open = self.open.lock().unwrap();
         let (mut open, _) = self.opened.wait_timeout_while(open, LONG, |open| !*open).unwrap();
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-/// Two files of one block each: one can be read at any time, the other when the gate is open.
+/// Two files of one block each: one is always readable, the other when the gate is open.
 struct Disk {
     gate: Arc<Gate>,
     asked: Mutex<Sender<()>>,
@@ -123,7 +123,7 @@ impl Filesystem for Disk {
     }
 }
 
-/// The disk, and a mount over it with one session, one thread that reads the backing file, and one that answers what has landed.
+/// The disk, and a mount over it with one session, one fetcher, and one answering thread.
 struct Mounted {
     gate: Arc<Gate>,
     asked: Receiver<()>,
@@ -150,7 +150,7 @@ impl Mounted {
         read(&self.dir.path().join("over").join(name))
     }
 
-    /// Until somebody waits for what another reads.
+    /// Waits until a reader waits for another's read.
     fn until_one_waits(&self) {
         wait_for("the second reader to ask", || self.tier.report().waits > 0);
     }
@@ -168,7 +168,7 @@ fn mount(fs: impl Filesystem, place: &Path) -> (BackgroundSession, PathBuf) {
 
 fn serve(backing: &Path, tier: &Arc<Tier>) -> Serve {
     let root = File::open(backing).unwrap().into();
-    let fs = Fs::new(root, Arc::clone(tier), Arc::new(Nobody), Options::default()).unwrap();
+    let fs = Fs::new(root, Arc::clone(tier), Arc::new(NoLedger), Options::default()).unwrap();
     let (fetchers, fs) = (Fetchers::new(), Arc::new(fs));
     let serving = Serve::with_fetchers(Arc::clone(&fs), &fetchers);
     let start = |name: &str, body| std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop);

@@ -1,4 +1,4 @@
-//! The watcher on the real kernel: what others change is told, what this process changes is not.
+//! The watcher on the real kernel: changes by others are reported, changes by this process are not.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
@@ -13,16 +13,16 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use eke_cachefs::watch::{By, Report, Told, Watch};
+use eke_cachefs::watch::{Change, IdentifyBy, Watch, WatchMode};
 use eke_testkit::real::{lacking, skip};
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_secs(30);
 const FILES: [&str; 6] = ["written", "cut", "reserved", "mapped", "ours", "last"];
 
-/// A watch that runs, and what it tells.
+/// A running watch, and its reports.
 struct Running {
-    told: Receiver<Told>,
+    changes: Receiver<Change>,
     stop: Option<OwnedFd>,
     thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
 }
@@ -30,20 +30,20 @@ struct Running {
 impl Running {
     fn start(watch: Watch) -> Self {
         let (stopped, stop) = rustix::pipe::pipe().unwrap();
-        let (teller, told) = channel();
-        let run = move || watch.run(stopped.as_fd(), |t| teller.send(t).unwrap());
-        Self { told, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
+        let (sender, changes) = channel();
+        let run = move || watch.run(stopped.as_fd(), |t| sender.send(t).unwrap());
+        Self { changes, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
     }
 
-    fn next(&self) -> Told {
-        self.told.recv_timeout(LONG).unwrap()
+    fn next(&self) -> Change {
+        self.changes.recv_timeout(LONG).unwrap()
     }
 
-    /// All that is told up to this file.
+    /// The files reported up to this one.
     fn until(&self, last: &Path) -> BTreeSet<(u64, u64)> {
         let mut all = BTreeSet::new();
         loop {
-            let Told::File { dev, ino } = self.next() else { panic!("nothing was lost") };
+            let Change::File { dev, ino } = self.next() else { panic!("nothing was lost") };
             all.insert((dev, ino));
             if (dev, ino) == identity(last) {
                 return all;
@@ -62,7 +62,7 @@ fn identity(file: &Path) -> (u64, u64) {
     (is.dev(), is.ino())
 }
 
-/// By another process.
+/// Runs a script in another process.
 fn by_another(dir: &Path, script: &str) {
     assert!(Command::new("sh").args(["-ec", script]).current_dir(dir).status().unwrap().success());
 }
@@ -73,14 +73,14 @@ fn directory(parent: &Path) -> (TempDir, File) {
     (dir, opened)
 }
 
-fn tells_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Watch) {
+fn reports_changes_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Watch) {
     let (dir, opened) = directory(parent);
     let at = |name: &str| dir.path().join(name);
     for name in FILES {
         std::fs::write(at(name), [b'x'; 9000]).unwrap();
     }
     let running = Running::start(watch(opened.as_fd()));
-    assert_eq!(running.next(), Told::Everything, "what was before is not known");
+    assert_eq!(running.next(), Change::Everything, "what was before is not known");
 
     by_another(
         dir.path(),
@@ -91,73 +91,74 @@ fn tells_of_others_only(parent: &Path, watch: impl FnOnce(BorrowedFd<'_>) -> Wat
         dir.path(),
         "python3 -c 'import mmap; f = open(\"mapped\", \"r+b\"); mmap.mmap(f.fileno(), 0)[0] = 7' || printf x >>mapped",
     );
-    // What was mapped is told when the last of it is closed, which may be a little after its process has ended.
-    let mut told = running.until(&at("mapped"));
+    // A mapped file is reported when its last mapping is closed, which may be a little after its process has ended.
+    let mut reported = running.until(&at("mapped"));
     by_another(dir.path(), "printf x >>last");
-    told.append(&mut running.until(&at("last")));
+    reported.append(&mut running.until(&at("last")));
     for name in FILES {
-        assert_eq!(told.contains(&identity(&at(name))), name != "ours", "{name} on {}", parent.display());
+        assert_eq!(reported.contains(&identity(&at(name))), name != "ours", "{name} on {}", parent.display());
     }
     running.end();
 }
 
 #[test]
-fn others_changes_are_told_by_handle() {
+fn others_changes_are_reported_by_handle() {
     if let Some(why) = lacking(&["/dev/shm"]) {
-        return skip("others_changes_are_told_by_handle", &why);
+        return skip("others_changes_are_reported_by_handle", &why);
     }
-    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Handle, dir).unwrap());
+    reports_changes_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(IdentifyBy::Handle, dir).unwrap());
 }
 
 #[test]
-fn others_changes_are_told_by_descriptor() {
+fn others_changes_are_reported_by_descriptor() {
     if let Some(why) = lacking(&["/dev/shm"]) {
-        return skip("others_changes_are_told_by_descriptor", &why);
+        return skip("others_changes_are_reported_by_descriptor", &why);
     }
-    tells_of_others_only(Path::new("/dev/shm"), |dir| Watch::by(By::Descriptor, dir).unwrap());
-    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::by(By::Descriptor, dir).unwrap());
+    reports_changes_of_others_only(Path::new("/dev/shm"), |dir| {
+        Watch::by(IdentifyBy::Descriptor, dir).unwrap()
+    });
+    reports_changes_of_others_only(&std::env::temp_dir(), |dir| {
+        Watch::by(IdentifyBy::Descriptor, dir).unwrap()
+    });
 }
 
 #[test]
-fn others_changes_are_told_on_the_disk_of_this_machine() {
+fn others_changes_are_reported_on_the_disk_of_this_machine() {
     if let Some(why) = lacking(&[]) {
-        return skip("others_changes_are_told_on_the_disk_of_this_machine", &why);
+        return skip("others_changes_are_reported_on_the_disk_of_this_machine", &why);
     }
-    tells_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
+    reports_changes_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
 }
 
 #[test]
-fn a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_told() {
+fn a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_reported() {
     if let Some(why) = lacking(&[]) {
-        return skip("a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_told", &why);
+        return skip("a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_reported", &why);
     }
     let (dir, opened) = directory(&std::env::temp_dir());
     std::fs::write(dir.path().join("last"), b"x").unwrap();
     let running = Running::start(Watch::new(opened.as_fd()).unwrap());
     by_another(dir.path(), "for i in 1 2 3; do echo x >gone$i; rm gone$i; done; echo y >last");
-    assert_eq!(running.next(), Told::Everything);
+    assert_eq!(running.next(), Change::Everything);
     running.until(&dir.path().join("last"));
     running.end();
 }
 
 #[test]
-fn a_queue_that_is_full_is_told_as_everything() {
+fn a_full_queue_is_reported_as_everything() {
     if let Some(why) = lacking(&["/proc/sys/fs/fanotify/max_queued_events"]) {
-        return skip("a_queue_that_is_full_is_told_as_everything", &why);
+        return skip("a_full_queue_is_reported_as_everything", &why);
     }
     let most: u32 =
         std::fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events").unwrap().trim().parse().unwrap();
     if most > 100_000 {
-        return skip(
-            "a_queue_that_is_full_is_told_as_everything",
-            "the queue is longer than a test should fill",
-        );
+        return skip("a_full_queue_is_reported_as_everything", "the queue is longer than a test should fill");
     }
     let (dir, opened) = directory(Path::new("/dev/shm"));
     let watch = Watch::new(opened.as_fd()).unwrap();
     by_another(dir.path(), &format!("seq {} | xargs touch", most + 100));
     let running = Running::start(watch);
-    assert_eq!([running.next(), running.next()], [Told::Everything; 2]);
+    assert_eq!([running.next(), running.next()], [Change::Everything; 2]);
     by_another(dir.path(), "echo x >1");
     running.until(&dir.path().join("1"));
     running.end();
@@ -167,25 +168,25 @@ fn a_queue_that_is_full_is_told_as_everything() {
 const NOBODY: &str = "EKE_WATCH_AS_NOBODY";
 
 #[test]
-fn without_rights_it_says_why() {
+fn without_rights_it_gives_the_reason() {
     if std::env::var_os(NOBODY).is_some() {
-        let Err(Report::AtOpens { why }) = Watch::new(File::open("/").unwrap().as_fd()) else {
+        let Err(WatchMode::AtOpens { why }) = Watch::new(File::open("/").unwrap().as_fd()) else {
             panic!("nobody may not watch")
         };
         return eprintln!("why: {why}");
     }
     if let Some(why) = lacking(&[]) {
-        return skip("without_rights_it_says_why", &why);
+        return skip("without_rights_it_gives_the_reason", &why);
     }
-    // in a place that everybody may enter
+    // In a directory that everybody may enter.
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut copy = Command::new(program);
-    copy.args(["without_rights_it_says_why", "--exact", "--nocapture"]).env(NOBODY, "1");
+    copy.args(["without_rights_it_gives_the_reason", "--exact", "--nocapture"]).env(NOBODY, "1");
     let output = copy.uid(65534).gid(65534).current_dir("/").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.contains("why: fanotify_init: "), "{output:?}");
-    assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && stderr.contains("why: fanotify_init: "), "{output:?}");
+    assert!(stderr.contains("CAP_SYS_ADMIN"), "{stderr}");
 }

@@ -1,6 +1,6 @@
-//! The tier under shuttle: its own files, built once more with shuttle's locks and a model of a file in place of what is
-//! below, under thousands of random schedules. The store is the real one: it has no step of shuttle's inside, so each of
-//! its calls is one step here; `eke-cache` runs its own locks so.
+//! The tier under shuttle: its own files, built with shuttle's locks and a model of the backing file, under thousands of
+//! random schedules. The store is the real one. It has no step of shuttle inside, so each of its calls is one step here;
+//! `eke-cache-store` tests its own locks in the same way.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "test code")]
 
@@ -15,7 +15,7 @@ use shuttle::thread;
 use backing::File;
 use settings::Compress;
 use tier::ready::Readiness;
-use tier::{Options, Place, Seen, Tier};
+use tier::{Freshness, Options, Tier, WritePosition};
 
 #[allow(dead_code, reason = "not all of it is tested here")]
 #[path = "../src/tier/mod.rs"]
@@ -61,7 +61,7 @@ mod backing {
         bytes: Vec<u8>,
         changes: u64,
         reads: usize,
-        /// So many reads fail.
+        /// This many reads fail.
         faults: usize,
     }
 
@@ -169,12 +169,12 @@ impl Set {
         Ok(self.tier.read(&mut context, FILE, &self.backing, offset, len)?.to_vec())
     }
 
-    fn write(&self, place: Place, data: &[u8]) {
+    fn write(&self, position: WritePosition, data: &[u8]) {
         let mut context = self.tier.context();
-        self.tier.write(&mut context, FILE, &self.backing, place, data).unwrap();
+        self.tier.write(&mut context, FILE, &self.backing, position, data).unwrap();
     }
 
-    fn open(&self) -> Seen {
+    fn open(&self) -> Freshness {
         self.tier.opened(FILE, self.backing.stamp().unwrap())
     }
 }
@@ -192,7 +192,7 @@ fn check(schedules: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(scenario, schedules, 3);
 }
 
-/// Readers of parts and of wholes, one writer: whoever begins to read after a write is acknowledged sees it.
+/// Readers of parts and of the whole, one writer: a read that begins after a write is acknowledged sees it.
 fn readers_and_a_writer(compress: Compress) {
     let set = set(compress, File::of(vec![1; 2 * BLOCK], 0));
     let acknowledged = Arc::new(AtomicUsize::new(1));
@@ -209,7 +209,7 @@ fn readers_and_a_writer(compress: Compress) {
         })
     });
     for value in 2..4 {
-        set.write(Place::At(0), &[value; 2 * BLOCK]);
+        set.write(WritePosition::At(0), &[value; 2 * BLOCK]);
         acknowledged.store(value.into(), Ordering::SeqCst);
     }
     readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -238,7 +238,7 @@ fn a_missing_block_is_read_once() {
     });
 }
 
-/// Reads as a thread does that must not wait: it is told when the block that another reads has landed.
+/// Reads as a thread that must not wait: a callback reports when another's block has landed.
 fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
     loop {
         let key = match set.tier.prepare(FILE, 0, len) {
@@ -249,14 +249,14 @@ fn read_when_ready(set: &Set, len: usize) -> Vec<u8> {
                 return set.tier.read_prepared(&mut context, read, &set.backing, 0, len).unwrap().to_vec();
             }
         };
-        let (word, told) = shuttle::sync::mpsc::channel();
-        set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
-        told.recv().unwrap();
+        let (callback, called) = shuttle::sync::mpsc::channel();
+        set.tier.when_landed(key, Box::new(move || callback.send(()).unwrap()));
+        called.recv().unwrap();
     }
 }
 
 #[test]
-fn who_leaves_a_word_is_told_and_the_block_was_read_once() {
+fn a_callback_is_called_and_the_block_was_read_once() {
     check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 0));
         let readers = [(); 3].map(|()| spawn(&set, |set| assert!(read_when_ready(set, BLOCK) == [7; BLOCK])));
@@ -266,16 +266,16 @@ fn who_leaves_a_word_is_told_and_the_block_was_read_once() {
 }
 
 #[test]
-fn who_leaves_a_word_is_told_when_the_read_fails_too() {
+fn a_callback_is_called_when_the_read_fails_too() {
     check(200, || {
-        // Both attempts of the first: the whole block, then what was asked for.
+        // Both attempts of the first: the whole block, then the requested bytes.
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
         let first = spawn(&set, |set| set.read(0, BLOCK).is_ok());
         let second = spawn(&set, |set| {
             let Readiness::Flying(key) = set.tier.prepare(FILE, 0, BLOCK) else { return };
-            let (word, told) = shuttle::sync::mpsc::channel();
-            set.tier.when_landed(key, Box::new(move || word.send(()).unwrap()));
-            told.recv().unwrap();
+            let (callback, called) = shuttle::sync::mpsc::channel();
+            set.tier.when_landed(key, Box::new(move || callback.send(()).unwrap()));
+            called.recv().unwrap();
         });
         assert!(!first.join().unwrap());
         second.join().unwrap();
@@ -300,7 +300,7 @@ fn those_who_wait_for_each_others_blocks_all_go_on() {
 #[test]
 fn an_error_is_the_leaders_own_and_the_others_read_themselves() {
     check(200, || {
-        // Both attempts of whoever leads: the whole block, then what was asked for.
+        // Both attempts of the leader: the whole block, then the requested bytes.
         let set = set(Compress::Sync, File::of(vec![7; BLOCK], 2));
         let readers = [(); 3].map(|()| spawn(&set, |set| set.read(0, BLOCK)));
         let results = readers.map(|reader| reader.join().unwrap());
@@ -325,7 +325,7 @@ fn a_block_at_the_end_is_as_long_as_the_appends_that_were_acknowledged() {
         });
         for len in [150, 150 + BLOCK] {
             let more = len - acknowledged.load(Ordering::SeqCst);
-            set.write(Place::End, &vec![7; more]);
+            set.write(WritePosition::End, &vec![7; more]);
             acknowledged.store(len, Ordering::SeqCst);
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
@@ -338,12 +338,13 @@ fn two_writers_of_our_own_are_not_somebody_else() {
     check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; 2 * BLOCK], 0));
         set.open();
-        let writers = [0, 1]
-            .map(|block| spawn(&set, move |set| set.write(Place::At(block * BLOCK as u64), &[8; BLOCK])));
+        let writers = [0, 1].map(|block| {
+            spawn(&set, move |set| set.write(WritePosition::At(block * BLOCK as u64), &[8; BLOCK]))
+        });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        assert_eq!(set.open(), Seen::Same);
+        assert_eq!(set.open(), Freshness::Unchanged);
         set.backing.write_at(&[9], 0).unwrap();
-        assert_eq!(set.open(), Seen::Changed);
+        assert_eq!(set.open(), Freshness::Changed);
         assert_eq!(set.read(0, 1).unwrap(), [9]);
     });
 }
@@ -360,7 +361,7 @@ fn who_opens_after_a_change_by_others_reads_it() {
             })
         });
         set.backing.write_at(&[2; 10], 4000).unwrap();
-        assert_eq!(set.open(), Seen::Changed);
+        assert_eq!(set.open(), Freshness::Changed);
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
         readers.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);

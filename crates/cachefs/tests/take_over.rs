@@ -1,5 +1,5 @@
-//! What a second worker makes of what the first one noted; requests that come again. Without a mount: the file system's
-//! functions are called as the kernel would.
+//! A second worker restores the first one's records; requests that are resent. Without a mount: the tests call the file
+//! system's functions as the kernel would.
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
 use std::ffi::{OsStr, OsString};
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use eke_cachefs::fs::{Caller, End, Fs, Kind, Options};
-use eke_cachefs::node::{Entry, Ledger, Nobody};
+use eke_cachefs::fs::{Caller, EntryRef, Fs, NewNode, Options};
+use eke_cachefs::node::{Entry, Ledger, NoLedger};
 use eke_cachefs::tier::Tier;
 use fuser::{FileHandle, OpenFlags, WriteFlags};
 use rustix::fs::{Mode, OFlags, RenameFlags, open};
@@ -22,7 +22,7 @@ const ROOT: u64 = 1;
 /// The fields of [`Entry::Known`] in their order.
 type Known = (u64, u64, OsString, u64, u64, i128, u64);
 
-/// A supervisor: what was noted, and what is kept.
+/// A supervisor: the records, and the kept descriptors.
 #[derive(Debug, Default)]
 struct Notes {
     known: Mutex<Vec<Known>>,
@@ -63,9 +63,9 @@ fn serve(dir: &Path, ledger: Arc<dyn Ledger>) -> Fs {
     Fs::new(root, Arc::new(Tier::default()), ledger, Options::default()).unwrap()
 }
 
-/// The next worker, with what the last one noted.
+/// The next worker, with the last one's records.
 fn next(dir: &Path, notes: &Notes) -> Fs {
-    let fs = serve(dir, Arc::new(Nobody));
+    let fs = serve(dir, Arc::new(NoLedger));
     let known = notes.known.lock().unwrap();
     let nodes = known.iter().map(|(node, parent, name, dev, ino, born_ns, generation)| Entry::Known {
         node: *node,
@@ -82,9 +82,9 @@ fn next(dir: &Path, notes: &Notes) -> Fs {
     fs
 }
 
-fn caller(again: bool) -> Caller {
+fn caller(resent: bool) -> Caller {
     let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Caller { uid: ids.0, gid: ids.1, pid: 0, again }
+    Caller { uid: ids.0, gid: ids.1, pid: 0, resent }
 }
 
 fn name(name: &str) -> &OsStr {
@@ -113,7 +113,7 @@ fn the_next_worker_serves_what_is_open_moved_and_gone() {
         first.open(&caller(false), number, OpenFlags(libc::O_RDWR)).unwrap();
         number
     });
-    let end = |parent, file| End { parent, name: name(file) };
+    let end = |parent, file| EntryRef { parent, name: name(file) };
     first.rename(&caller(false), end(parent, "moved"), end(ROOT, "new"), RenameFlags::empty()).unwrap();
     first.unlink(&caller(false), parent, name("gone"), false).unwrap();
     first.rename(&caller(false), end(ROOT, "dir"), end(ROOT, "other"), RenameFlags::empty()).unwrap();
@@ -130,7 +130,7 @@ fn the_next_worker_serves_what_is_open_moved_and_gone() {
     assert_eq!(text(&second, gone).unwrap(), "Gone");
     assert_eq!(errno(text(&second, replaced)), libc::ESTALE);
     assert_eq!(errno(second.getattr(4_000_000_000)), libc::ESTALE);
-    // The name leads to the new file, which is another node or of another generation.
+    // The name leads to the new file, which is another node or has another generation.
     let found = second.lookup(parent, name("replaced")).unwrap();
     assert!(found.attr.ino.0 != replaced || found.generation > 0);
 }
@@ -163,15 +163,15 @@ fn only_what_is_open_is_kept_and_until_its_last_release() {
 #[test]
 fn what_was_done_already_is_not_refused_when_it_comes_again() {
     let dir = TempDir::new().unwrap();
-    let worker = serve(dir.path(), Arc::new(Nobody));
+    let worker = serve(dir.path(), Arc::new(NoLedger));
     let make = |again, file: &str, kind| worker.make(&caller(again), ROOT, name(file), kind, 0o755, 0);
-    make(false, "dir", Kind::Directory).unwrap();
-    assert_eq!(errno(make(false, "dir", Kind::Directory)), libc::EEXIST);
-    make(true, "dir", Kind::Directory).unwrap();
-    assert_eq!(errno(make(true, "dir", Kind::Node(libc::S_IFREG, 0))), libc::EEXIST);
-    make(false, "link", Kind::Symlink(Path::new("here"))).unwrap();
-    make(true, "link", Kind::Symlink(Path::new("here"))).unwrap();
-    assert_eq!(errno(make(true, "link", Kind::Symlink(Path::new("there")))), libc::EEXIST);
+    make(false, "dir", NewNode::Directory).unwrap();
+    assert_eq!(errno(make(false, "dir", NewNode::Directory)), libc::EEXIST);
+    make(true, "dir", NewNode::Directory).unwrap();
+    assert_eq!(errno(make(true, "dir", NewNode::Node(libc::S_IFREG, 0))), libc::EEXIST);
+    make(false, "link", NewNode::Symlink(Path::new("here"))).unwrap();
+    make(true, "link", NewNode::Symlink(Path::new("here"))).unwrap();
+    assert_eq!(errno(make(true, "link", NewNode::Symlink(Path::new("there")))), libc::EEXIST);
 
     let create =
         |again| worker.create(&caller(again), ROOT, name("file"), (0o644, 0), libc::O_WRONLY | libc::O_EXCL);
@@ -188,7 +188,7 @@ fn what_was_done_already_is_not_refused_when_it_comes_again() {
     assert_eq!([append(false, 0), append(true, 0), append(true, 6)], [6, 6, 6]);
     assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordrecord");
 
-    let end = |file| End { parent: ROOT, name: name(file) };
+    let end = |file| EntryRef { parent: ROOT, name: name(file) };
     let rename = |again, flags| worker.rename(&caller(again), end("second"), end("third"), flags);
     rename(false, RenameFlags::empty()).unwrap();
     assert_eq!(errno(rename(false, RenameFlags::empty())), libc::ENOENT);
@@ -204,7 +204,7 @@ fn what_was_done_already_is_not_refused_when_it_comes_again() {
 #[test]
 fn names_that_are_none_are_refused() {
     let dir = TempDir::new().unwrap();
-    let worker = serve(dir.path(), Arc::new(Nobody));
+    let worker = serve(dir.path(), Arc::new(NoLedger));
     for bad in ["", ".", "..", "a/b", "../x", "a\0b"] {
         assert_eq!(errno(worker.lookup(ROOT, name(bad))), libc::EINVAL, "{bad:?}");
         assert_eq!(errno(worker.unlink(&caller(false), ROOT, name(bad), true)), libc::EINVAL, "{bad:?}");

@@ -1,4 +1,4 @@
-//! The tier over real files, against what the files hold.
+//! The tier over real files, compared with their content.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -12,16 +12,16 @@ use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
 use eke_cachefs::backing::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
-use eke_cachefs::tier::judge::Judge;
+use eke_cachefs::tier::policy::AdmissionPolicy;
 use eke_cachefs::tier::ready::Readiness;
-use eke_cachefs::tier::{Options, Place, ReadContext, Seen, Tier};
+use eke_cachefs::tier::{Freshness, Options, ReadContext, Tier, WritePosition};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use proptest::prelude::*;
 
 const BLOCK: usize = 4096;
 
-/// A backing file, another's descriptor of it, and a tier over it.
+/// A backing file, another descriptor of it, and a tier over it.
 struct Set {
     tier: Tier,
     store: Arc<Store>,
@@ -51,8 +51,8 @@ impl Set {
         self.tier.read(&mut self.context, self.file, &self.backing, offset, len).unwrap().to_vec()
     }
 
-    fn write(&mut self, place: Place, data: &[u8]) {
-        let written = self.tier.write(&mut self.context, self.file, &self.backing, place, data);
+    fn write(&mut self, position: WritePosition, data: &[u8]) {
+        let written = self.tier.write(&mut self.context, self.file, &self.backing, position, data);
         assert_eq!(written.unwrap(), data.len());
     }
 
@@ -61,7 +61,7 @@ impl Set {
         self.tier.change(self.file, from, &self.backing, || self.other.set_len(size)).unwrap();
     }
 
-    /// The kernel's time stamps are as coarse as its tick: a change within it would not show.
+    /// The kernel's time stamps are as coarse as its tick: a change within a tick would not show.
     fn wait_for_next_stamp(&self) {
         let last = self.other.metadata().unwrap();
         wait_for("the next tick of the time stamps", || {
@@ -70,7 +70,7 @@ impl Set {
         });
     }
 
-    fn open(&self) -> Seen {
+    fn open(&self) -> Freshness {
         self.tier.opened(self.file, self.backing.stamp().unwrap())
     }
 
@@ -84,7 +84,7 @@ fn text(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|at| ((at as u64 / 7 * (seed + 3)) % 61) as u8).collect()
 }
 
-/// A clock that is so many nanoseconds ahead.
+/// A clock that is this many nanoseconds ahead.
 #[derive(Default)]
 struct Ahead(AtomicI64);
 
@@ -107,7 +107,7 @@ enum Op {
     Foreign(u64, usize),
     ForeignEnd(u64),
     Open,
-    Pack,
+    Compress,
     Damage(u64),
     Resize(u64),
 }
@@ -123,7 +123,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (at.clone(), len).prop_map(|(at, len)| Op::Foreign(at, len)),
         1 => at.prop_map(Op::ForeignEnd),
         1 => Just(Op::Open),
-        2 => Just(Op::Pack),
+        2 => Just(Op::Compress),
         1 => (0..20_u64).prop_map(Op::Damage),
         1 => (0..3_u64).prop_map(Op::Resize),
     ]
@@ -142,11 +142,11 @@ fn apply(set: &mut Set, model: &mut Vec<u8>, op: &Op, seed: u64) {
             assert!(set.read(at, len) == expected, "read of {len} at {at} of {}", model.len());
         }
         Op::Write(at, len) => {
-            set.write(Place::At(at), &text(len, seed));
+            set.write(WritePosition::At(at), &text(len, seed));
             put(model, at as usize, &text(len, seed));
         }
         Op::Append(len) => {
-            set.write(Place::End, &text(len, seed));
+            set.write(WritePosition::End, &text(len, seed));
             model.extend(text(len, seed));
         }
         Op::Truncate(size) => {
@@ -164,7 +164,7 @@ fn apply(set: &mut Set, model: &mut Vec<u8>, op: &Op, seed: u64) {
             set.open();
         }
         Op::Open => _ = set.open(),
-        Op::Pack => set.compress(),
+        Op::Compress => set.compress(),
         Op::Damage(block) => _ = set.store.damage(Key::new(set.file, block)),
         Op::Resize(mib) => set.store.resize(Bytes::mib(mib)),
     }
@@ -203,7 +203,7 @@ fn what_was_read_once_is_read_from_memory() {
 }
 
 #[test]
-fn small_reads_next_to_each_other_unpack_a_block_once() {
+fn small_reads_next_to_each_other_decompress_a_block_once() {
     let mut set = set(Compress::Sync);
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
     set.read(0, BLOCK);
@@ -215,7 +215,7 @@ fn small_reads_next_to_each_other_unpack_a_block_once() {
 }
 
 #[test]
-fn with_async_the_workers_take_in_what_was_read() {
+fn with_async_the_workers_admit_what_was_read() {
     let mut set = set(Compress::Async);
     set.other.write_all_at(&text(3 * BLOCK, 1), 0).unwrap();
     set.read(0, 3 * BLOCK);
@@ -230,33 +230,33 @@ fn with_async_the_workers_take_in_what_was_read() {
 fn a_file_is_the_same_until_somebody_else_changes_it() {
     let clock = Arc::new(Ahead::default());
     let mut set = set_with(Compress::Sync, Options { clock: clock.clone(), ..Options::default() });
-    set.write(Place::At(0), &text(BLOCK, 1));
-    assert_eq!(set.open(), Seen::Changed, "nothing was known");
-    assert_eq!(set.open(), Seen::Changed, "a change within the tick would not show");
+    set.write(WritePosition::At(0), &text(BLOCK, 1));
+    assert_eq!(set.open(), Freshness::Changed, "nothing was known");
+    assert_eq!(set.open(), Freshness::Changed, "a change within the tick would not show");
     clock.0.store(3_000_000_000, Ordering::SeqCst);
-    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
-    set.write(Place::End, &text(10, 2));
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
+    set.write(WritePosition::End, &text(10, 2));
     set.truncate(100);
-    assert_eq!(set.open(), Seen::Same, "our own changes are known");
+    assert_eq!(set.open(), Freshness::Unchanged, "our own changes are known");
     set.wait_for_next_stamp();
     set.other.write_all_at(b"x", 0).unwrap();
-    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
     set.tier.forget(set.file);
-    assert_eq!(set.open(), Seen::Changed);
+    assert_eq!(set.open(), Freshness::Changed);
 }
 
 #[test]
 fn a_change_by_others_shows_at_our_own_next_write() {
     let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
     let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
-    set.write(Place::At(0), &text(3 * BLOCK, 1));
+    set.write(WritePosition::At(0), &text(3 * BLOCK, 1));
     set.open();
     set.read(0, 3 * BLOCK);
     set.wait_for_next_stamp();
     set.other.write_all_at(b"x", 0).unwrap();
-    set.write(Place::At(BLOCK as u64), b"y");
+    set.write(WritePosition::At(BLOCK as u64), b"y");
     assert_eq!(set.read(0, 1), b"x");
-    assert_eq!(set.open(), Seen::Changed, "the kernel has old pages");
+    assert_eq!(set.open(), Freshness::Changed, "the kernel has old pages");
 }
 
 #[test]
@@ -272,15 +272,15 @@ fn a_file_that_grew_below_is_not_served_short() {
 
 struct Never;
 
-impl Judge for Never {
+impl AdmissionPolicy for Never {
     fn admit(&self, _: FileId, _: u64) -> bool {
         false
     }
 }
 
 #[test]
-fn what_is_declined_is_read_and_not_taken_in() {
-    let mut set = set_with(Compress::Sync, Options { judge: Arc::new(Never), ..Options::default() });
+fn what_is_declined_is_read_and_not_admitted() {
+    let mut set = set_with(Compress::Sync, Options { policy: Arc::new(Never), ..Options::default() });
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
     (0..2).for_each(|_| assert!(set.read(0, BLOCK) == text(BLOCK, 1)));
     assert_eq!((set.store.stats().insertions, set.tier.report().declined), (0, 2));
@@ -291,7 +291,7 @@ fn without_a_store_all_is_read_below() {
     let (tier, other) = (Tier::default(), tempfile::tempfile().unwrap());
     let (backing, mut context) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.context());
     let file = tier.id(1, 2);
-    tier.write(&mut context, file, &backing, Place::End, &text(9000, 1)).unwrap();
+    tier.write(&mut context, file, &backing, WritePosition::End, &text(9000, 1)).unwrap();
     assert!(tier.read(&mut context, file, &backing, 100, 20_000).unwrap() == &text(9000, 1)[100..]);
     assert_eq!(tier.report().bytes_from_backing, 8900);
 }
@@ -308,7 +308,7 @@ fn errors_below_are_passed_on() {
 fn a_sparse_file_of_a_tebibyte_costs_nothing() {
     let mut set = set(Compress::Sync);
     set.truncate(1 << 40);
-    set.write(Place::At(1 << 39), b"middle");
+    set.write(WritePosition::At(1 << 39), b"middle");
     for at in [0, 12_345_678_901, (1 << 40) - 10_000] {
         assert!(set.read(at, 10_000) == [0; 10_000]);
     }
@@ -351,18 +351,18 @@ fn identities_are_one_to_a_file_and_stay() {
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), files.len());
 }
 
-/// Stores through a mapping of it have no time. A write of our own does not make up for that.
+/// Stores through a mapping of such a file have no time. An own write does not change that.
 #[test]
 fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
     let mut set = set_with(Compress::Sync, Options { tick: Duration::ZERO, ..Options::default() });
     let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     set.backing = File::new(memory);
-    set.write(Place::At(0), &[1; 5000]);
-    assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+    set.write(WritePosition::At(0), &[1; 5000]);
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
     for _ in 0..2 {
         assert_eq!(set.read(0, 5000), [1; 5000]);
-        set.write(Place::At(0), &[1; 5000]);
-        assert_eq!((set.open(), set.open()), (Seen::Changed, Seen::Same));
+        set.write(WritePosition::At(0), &[1; 5000]);
+        assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
     }
 }
 

@@ -122,7 +122,7 @@ fn show(store: &Store) {
     let ratio = stats.ratio().unwrap_or(0.0);
     println!(
         "held {} (tables {}) for {}: ratio {ratio:.2}; {} LZ4, {} zstd",
-        stats.held, stats.tables, stats.raw, stats.fast, stats.dense
+        stats.held, stats.tables, stats.raw, stats.fast, stats.recompressed
     );
 }
 
@@ -165,7 +165,7 @@ fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     store.begin_round();
     loop {
         match worker.step() {
-            Did::Denser(done) => tried += usize::from(done),
+            Did::Recompressed(done) => tried += usize::from(done),
             Did::Compressed(_) => {}
             Did::Nothing => break,
         }

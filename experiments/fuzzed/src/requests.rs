@@ -9,7 +9,7 @@ use std::sync::Arc;
 use eke_cache_serve::init::{Grant, session};
 use eke_cache_serve::ledger::Owned;
 use eke_cachefs::fs::{Fs, Options, Serve, capabilities};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -38,7 +38,8 @@ pub fn fuse_requests(data: &[u8]) {
     std::fs::write(dir.join("file"), [b'x'; 9000]).expect("a file");
     std::fs::write(dir.join("dir/inner"), b"inner").expect("a file");
     let root = open(&dir, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("a directory");
-    let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options::default()).expect("a tree");
+    let fs =
+        Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).expect("a tree");
     let mut input = Input(data);
     let left = left_behind(&mut input);
     fs.nodes().restore(left.iter().map(Owned::entry), Vec::new());

@@ -9,21 +9,21 @@ fn hash(file: u64) -> u64 {
 }
 
 /// An open of a file that is not open otherwise.
-fn opened(admission: &Admission, file: u64, size: u64) -> Way {
-    admission.judge_open(file, || Some(size));
-    admission.way(file)
+fn opened(admission: &Admission, file: u64, size: u64) -> ReadPath {
+    admission.decide_at_open(file, || Some(size));
+    admission.read_path(file)
 }
 
-/// `passes` times through a file of so many blocks, in runs of eight, with every block that was taken in a hit.
+/// Reads a file of `blocks` blocks `passes` times, in runs of eight; every admitted block is a hit later. Returns the hits.
 fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compresses: bool) -> u64 {
-    let mut held = std::collections::BTreeSet::new();
+    let mut stored = std::collections::BTreeSet::new();
     let mut hits = 0;
     for _ in 0..passes {
         for run in (0..blocks).step_by(8) {
-            let missing: Vec<u64> = (run..(run + 8).min(blocks)).filter(|b| !held.contains(b)).collect();
-            let there = 8 - missing.len() as u64;
-            (0..there).for_each(|_| admission.note_hit(FILE, 64 << 10, Duration::from_micros(25)));
-            hits += there;
+            let missing: Vec<u64> = (run..(run + 8).min(blocks)).filter(|b| !stored.contains(b)).collect();
+            let hits_now = 8 - missing.len() as u64;
+            (0..hits_now).for_each(|_| admission.note_hit(FILE, 64 << 10, Duration::from_micros(25)));
+            hits += hits_now;
             let Some(first) = missing.first() else { continue };
             admission.note_backing_read(
                 FILE,
@@ -32,7 +32,7 @@ fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compre
             );
             if admission.admit(FILE, *first) {
                 admission.note_compressed(missing.len(), Duration::from_micros(90 * missing.len() as u64));
-                held.extend(missing.into_iter().filter(|_| compresses));
+                stored.extend(missing.into_iter().filter(|_| compresses));
             }
         }
     }
@@ -40,34 +40,34 @@ fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compre
 }
 
 #[test]
-fn what_does_not_compress_is_tried_rarely_and_taken_in_again_when_it_does() {
+fn what_does_not_compress_is_tried_rarely_and_admitted_again_when_it_does() {
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(opened(&admission, FILE, 512 << 16), Way::Cached);
+    assert_eq!(opened(&admission, FILE, 512 << 16), ReadPath::Cached);
     read(&admission, 512, 4, 1500, false);
     let report = admission.report();
-    assert_eq!((report.taken_in, report.not_taken_in), (0, 1), "{report:?}");
+    assert_eq!((report.admitted, report.declined), (0, 1), "{report:?}");
     let taken = (0..640).filter(|n| admission.admit(FILE, n * 100)).count();
     assert_eq!(taken, 10);
     read(&admission, 512, 40, 1500, true);
     let report = admission.report();
-    assert_eq!((report.taken_in, report.not_taken_in), (1, 0), "{report:?}");
+    assert_eq!((report.admitted, report.declined), (1, 0), "{report:?}");
     assert!(matches!(report.reasons.back(), Some(Reason::Pays { .. })), "{report:?}");
 }
 
 #[test]
 fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
-    Admission::new(PassthroughMode::Never).judge_open(FILE, || panic!("asked"));
+    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"));
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(admission.judge_open(FILE, || None), Judged::AsBefore);
+    assert_eq!(admission.decide_at_open(FILE, || None), OpenDecision::Unchanged);
     admission.no_passthrough("no root".into());
-    admission.judge_open(FILE, || panic!("asked"));
+    admission.decide_at_open(FILE, || panic!("asked"));
 }
 
 #[test]
-fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
+fn a_stream_larger_than_the_store_is_declined_on_its_first_pass() {
     let admission = Admission::new(PassthroughMode::Auto);
     admission.has_room_for(Bytes::mib(64));
-    assert_eq!(opened(&admission, FILE, 4096 << 16), Way::Cached);
+    assert_eq!(opened(&admission, FILE, 4096 << 16), ReadPath::Cached);
     read(&admission, 2048, 1, 1500, true);
     assert!(
         matches!(admission.report().reasons.front(), Some(Reason::Stream { .. })),
@@ -77,38 +77,38 @@ fn a_stream_larger_than_the_store_is_not_taken_in_on_its_first_pass() {
 }
 
 #[test]
-fn a_fast_disk_is_passed_passthrough_with_probes_and_a_slow_one_never() {
+fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
     let admission = Admission::new(PassthroughMode::Auto);
     read(&admission, 512, 3, 30, true);
     assert_eq!(
-        admission.judge_open(FILE, || Some(512 << 16)),
-        Judged::TurnedToPassthrough,
-        "what is held of it is let go"
+        admission.decide_at_open(FILE, || Some(512 << 16)),
+        OpenDecision::NowPassthrough,
+        "its stored blocks are dropped"
     );
-    assert_eq!(admission.judge_open(FILE, || Some(512 << 16)), Judged::AsBefore);
-    let ways: Vec<Way> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
+    assert_eq!(admission.decide_at_open(FILE, || Some(512 << 16)), OpenDecision::Unchanged);
+    let paths: Vec<ReadPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
     assert_eq!(
-        ways.iter().filter(|way| **way == Way::Cached).count(),
+        paths.iter().filter(|path| **path == ReadPath::Cached).count(),
         2,
-        "{ways:?} {:?}",
+        "{paths:?} {:?}",
         admission.report()
     );
-    let others: Vec<Way> = (100..132).map(|n| opened(&admission, hash(n), 512 << 16)).collect();
-    assert_eq!(others.iter().filter(|way| **way == Way::Cached).count(), 1, "{others:?}");
-    // The disk gets slow: what probes read shows it.
+    let others: Vec<ReadPath> = (100..132).map(|n| opened(&admission, hash(n), 512 << 16)).collect();
+    assert_eq!(others.iter().filter(|path| **path == ReadPath::Cached).count(), 1, "{others:?}");
+    // The disk becomes slow: the probes' reads show it.
     read(&admission, 512, 20, 3000, true);
-    assert_eq!(opened(&admission, FILE, 512 << 16), Way::Cached, "{:?}", admission.report());
+    assert_eq!(opened(&admission, FILE, 512 << 16), ReadPath::Cached, "{:?}", admission.report());
 }
 
 #[test]
-fn what_was_asked_for_is_done_but_where_there_is_no_passthrough() {
+fn the_mode_that_was_asked_for_is_used_unless_there_is_no_passthrough() {
     let always = Admission::new(PassthroughMode::Always);
-    assert_eq!(opened(&always, FILE, 1), Way::Passthrough);
+    assert_eq!(opened(&always, FILE, 1), ReadPath::Passthrough);
     always.no_passthrough("not root".to_owned());
-    assert_eq!(opened(&always, FILE, 1), Way::Cached);
+    assert_eq!(opened(&always, FILE, 1), ReadPath::Cached);
     let never = Admission::new(PassthroughMode::Never);
     read(&never, 512, 3, 30, true);
-    assert_eq!(opened(&never, FILE, 1), Way::Cached);
+    assert_eq!(opened(&never, FILE, 1), ReadPath::Cached);
 }
 
 #[test]
@@ -120,5 +120,8 @@ fn reasons_are_sentences_and_bounded() {
     }
     let report = admission.report();
     assert_eq!((report.reasons.len(), report.passthrough), (REASONS, 20));
-    assert_eq!(report.reasons[0].sentence(), "passthrough: 40 µs a block below, 65 µs through the cache");
+    assert_eq!(
+        report.reasons[0].sentence(),
+        "passthrough: 40 µs a block from the disk, 65 µs through the cache"
+    );
 }

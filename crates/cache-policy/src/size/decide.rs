@@ -1,13 +1,14 @@
-//! The limit from the signals. Pure.
+//! The store's limit from the memory signals. Pure.
 //!
-//! With `held` what the store holds and `room` the least of (available − reserve) over the machine and each group, the
-//! store may hold `most = held + room` and leave every reserve whole:
-//! - `room < 0`: `limit = most − margin` at once, the margin being a quarter of the reserve, or what was taken
-//!   since the last look if that is more: it may go on like that until the next one.
-//! - swap traffic while less than the reserve is *free*: an eighth of what is held goes. The kernel may swap others out
-//!   although `MemAvailable` is high, because it counts the page cache as available.
-//! - otherwise the limit is at most `most`, and after [`CALM`] without either it grows by an eighth of what is left
-//!   a second, while `most` is above it by half of the reserve: twice what a shrink leaves, so it does not swing.
+//! `held` is the store's memory and `room` the least of (available − reserve) over the machine and each group. The store may
+//! have `most = held + room` and leave every reserve whole:
+//! - `room < 0`: `limit = most − margin` at once. The margin is a quarter of the reserve, or what others took since the last
+//!   reading if that is more: they may continue at that rate.
+//! - Swap traffic while less than the reserve is *free*: the limit drops to seven eighths of `held`. The kernel may swap
+//!   others out although `MemAvailable` is high, because that counts the page cache as available.
+//! - Otherwise the limit is at most `most`. After [`CALM`] without either of these it grows by an eighth of the rest per
+//!   second, while `most` exceeds it by half of the reserve. That is twice what a shrink leaves, so the limit does not
+//!   swing.
 
 use std::time::Duration;
 
@@ -16,21 +17,22 @@ use eke_model::units::{Bytes, MIB};
 use super::signals::{Machine, Signals};
 use super::{MOST_PERCENT, Memory};
 
-/// So long nobody else must have needed memory before the limit grows.
+/// The limit grows only if nobody else needed memory for this long.
 pub const CALM: Duration = Duration::from_secs(3);
 
-/// Swap traffic below this is noise: pages a second.
+/// Less swap traffic than this is noise, in pages per second.
 const SWAP_NOISE: f64 = 64.0;
 
-/// The share of what is left that the limit grows by in a second.
+/// The limit grows by this share of the rest per second.
 const GROWTH: f64 = 1.0 / 8.0;
 
-/// With less room than so many reserves the next look is due soon: a process can take a quarter of RAM within a second.
+/// With less room than this many reserves, the next reading is due soon: a process can take a quarter of RAM within a
+/// second.
 const TIGHT: i64 = 4;
 
 /// Why the limit is what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Why {
+pub enum LimitReason {
     /// It is what was asked for.
     #[default]
     Asked,
@@ -40,44 +42,43 @@ pub enum Why {
     Group,
     /// Others are swapping while little memory is free.
     Swapping,
-    /// Memory came back and the limit is growing, or waits for calm before it does.
+    /// Memory became available and the limit grows, or waits for calm to grow.
     Growing,
 }
 
-/// What the last decision left behind.
+/// The state between decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct State {
-    /// The limit now.
+pub struct GovernorState {
+    /// The present limit.
     pub limit: Bytes,
     /// When somebody else last needed memory, by the governor's clock; `None`: not so far.
     pub needed: Option<Duration>,
-    /// The last look: when, swap pages so far, and the room that there was.
+    /// The last reading: its time, swap pages so far, and the room.
     last: Option<(Duration, u64, i64)>,
 }
 
-/// What is to be done.
+/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// The limit from now on.
     pub limit: Bytes,
     /// The most that was asked for, in bytes.
     pub asked: Bytes,
-    /// Why.
-    pub why: Why,
-    /// Is anything moving, or could little more be taken? Then the next look is due soon.
+    /// The reason for the limit.
+    pub why: LimitReason,
+    /// Memory is moving, or little is left: the next reading is due soon.
     pub moving: bool,
     /// For the next decision.
-    pub state: State,
+    pub state: GovernorState,
 }
 
-/// The machine's reserve: 1/16 of RAM and at least 32 MiB, but at most 1/8 of RAM. A machine of 124 MB keeps 15 MiB: its
-/// kernel starts to reclaim at about 2 MiB, and with 32 MiB of the 50 or so that are available nothing would be left to
-/// the store.
+/// The machine's reserve: 1/16 of RAM, at least 32 MiB, but at most 1/8 of RAM. A machine of 124 MB keeps 15 MiB. Its kernel
+/// reclaims at about 2 MiB; with 32 MiB of the 50 MiB available, nothing would be left for the store.
 pub fn machine_reserve(total: Bytes) -> Bytes {
     reserve(total, 32 * MIB)
 }
 
-/// A group's reserve: 1/16 of the limit and at least 16 MiB, but at most 1/8 of the limit.
+/// A group's reserve: 1/16 of its limit, at least 16 MiB, but at most 1/8 of the limit.
 pub fn group_reserve(limit: Bytes) -> Bytes {
     reserve(limit, 16 * MIB)
 }
@@ -86,36 +87,36 @@ fn reserve(of: Bytes, least: u64) -> Bytes {
     Bytes((of.0 / 16).max(least).min(of.0 / 8))
 }
 
-/// What was asked for in bytes: a share is of RAM, or of the tightest group's limit if that is less. At most 85 % of
-/// either, also in bytes.
+/// What was asked for, in bytes. A share is of RAM, or of the tightest group's limit if that is less. At most 85 % of
+/// either, also for an amount in bytes.
 pub fn resolve(asked: Memory, signals: &Signals) -> Bytes {
     let limits = signals.groups.iter().map(|group| group.limit);
-    let there = limits.fold(signals.machine.total, Bytes::min);
-    let percent = |p: u8| there.scaled(f64::from(p.min(MOST_PERCENT)) / 100.0);
+    let total = limits.fold(signals.machine.total, Bytes::min);
+    let percent = |p: u8| total.scaled(f64::from(p.min(MOST_PERCENT)) / 100.0);
     match asked {
         Memory::Bytes(bytes) => bytes.min(percent(MOST_PERCENT)),
         Memory::Percent(p) => percent(p),
     }
 }
 
-/// How much more the store could hold (negative: what is missing), by whoever allows least: of two, the one with the smaller reserve
-/// may allow least now and more with a margin, so each margin has a minimum of its own.
+/// How much more the store could have; negative: how much is missing. With several reserves, the tightest one can differ for
+/// each margin, so each margin has its own minimum.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// With every reserve whole.
     least: i64,
-    /// With a quarter of each reserve besides.
+    /// With another quarter of each reserve.
     with_quarter: i64,
-    /// With a half.
+    /// With another half.
     with_half: i64,
-    /// The reserve that decides `least`, and whose it is.
+    /// The reserve that decides `least`, and the reason to report for it.
     reserve: i64,
-    whose: Why,
+    whose: LimitReason,
 }
 
 impl Room {
-    fn of(there: Bytes, reserve: Bytes, whose: Why) -> Self {
-        let (reserve, least) = (signed(reserve), signed(there) - signed(reserve));
+    fn of(available: Bytes, reserve: Bytes, whose: LimitReason) -> Self {
+        let (reserve, least) = (signed(reserve), signed(available) - signed(reserve));
         Self { least, with_quarter: least - reserve / 4, with_half: least - reserve / 2, reserve, whose }
     }
 
@@ -130,72 +131,86 @@ impl Room {
 }
 
 fn room(signals: &Signals) -> Room {
-    let machine = Room::of(signals.machine.available, machine_reserve(signals.machine.total), Why::Machine);
-    let groups = signals.groups.iter().map(|g| Room::of(g.headroom(), group_reserve(g.limit), Why::Group));
+    let machine =
+        Room::of(signals.machine.available, machine_reserve(signals.machine.total), LimitReason::Machine);
+    let groups =
+        signals.groups.iter().map(|g| Room::of(g.headroom(), group_reserve(g.limit), LimitReason::Group));
     groups.fold(machine, Room::and)
 }
 
-/// What is left to the store of what was asked for, when so much is taken by what is known of files: an eighth in any case, for the
+/// The store's part of what was asked for, if the tables of known files take `beside` bytes. At least an eighth, because the
 /// kernel alone decides when it forgets files.
-pub fn left(asked: Bytes, beside: Bytes) -> Bytes {
+pub fn store_share(asked: Bytes, beside: Bytes) -> Bytes {
     asked.saturating_sub(beside).max(Bytes(asked.0 / 8))
 }
 
-/// Decides at `now` (any clock that only goes forward), with `held.0` bytes in the store, and `held.1` beside it that count as well.
+/// Decides at `now` (any monotonic clock). `held` is the store's memory, and the memory beside it that counts too.
 pub fn decide(
     asked: Memory,
-    state: &State,
+    state: &GovernorState,
     now: Duration,
     signals: &Signals,
     held: (Bytes, Bytes),
 ) -> Decision {
     let asked = resolve(asked, signals);
-    let (held, to_store) = (held.0, left(asked, held.1));
-    let Room { least: room, with_quarter, with_half, reserve, whose } = room(signals);
+    let to_store = store_share(asked, held.1);
+    let room = room(signals);
     let swapping = is_swapping(state, now, &signals.machine);
-    let held = signed(held);
-    let most = held + room;
-    // What was taken since the last look may be taken again until the next.
-    let taken = state.last.map_or(0, |(_, _, before)| before - room);
-    let with_margin = (held + with_quarter).min(most - taken);
-    let now_at = signed(state.limit).min(most);
-    let shed = if swapping { held * 7 / 8 } else { i64::MAX };
-    let (limit, why) = if room < 0 {
-        (now_at.min(with_margin).min(shed), whose)
-    } else if swapping {
-        (now_at.min(shed), Why::Swapping)
-    } else if state.last.is_none() {
-        (with_margin, whose)
-    } else if is_calm(state, now) && held + with_half > now_at {
-        (grown(state, now, now_at, held + with_half), Why::Growing)
-    } else {
-        (now_at, whose)
-    };
+    let (limit, why) = unbounded_limit(state, now, signed(held.0), &room, swapping);
     let limit = Bytes(u64::try_from(limit).unwrap_or(0)).min(to_store);
-    let needed = if room < 0 || swapping { Some(now) } else { state.needed };
+    let needed = if room.least < 0 || swapping { Some(now) } else { state.needed };
     let waits = needed.is_some_and(|at| now.saturating_sub(at) < 2 * CALM);
+    let is_tight = room.least < TIGHT * room.reserve;
     Decision {
         limit,
         asked,
-        why: if limit == to_store { Why::Asked } else { why },
-        moving: waits || room < TIGHT * reserve || limit.0.abs_diff(state.limit.0) > MIB,
-        state: State { limit, needed, last: Some((now, signals.machine.swap_pages, room)) },
+        why: if limit == to_store { LimitReason::Asked } else { why },
+        moving: waits || is_tight || limit.0.abs_diff(state.limit.0) > MIB,
+        state: GovernorState { limit, needed, last: Some((now, signals.machine.swap_pages, room.least)) },
     }
 }
 
-fn is_swapping(state: &State, now: Duration, machine: &Machine) -> bool {
+/// The limit in bytes for a store of `held` bytes, without regard to what was asked for; it may be negative.
+fn unbounded_limit(
+    state: &GovernorState,
+    now: Duration,
+    held: i64,
+    room: &Room,
+    swapping: bool,
+) -> (i64, LimitReason) {
+    let most = held + room.least;
+    // What was taken since the last reading may be taken again until the next.
+    let taken = state.last.map_or(0, |(_, _, before)| before - room.least);
+    let with_margin = (held + room.with_quarter).min(most - taken);
+    let with_half = held + room.with_half;
+    let now_at = signed(state.limit).min(most);
+    let shed = if swapping { held * 7 / 8 } else { i64::MAX };
+    if room.least < 0 {
+        (now_at.min(with_margin).min(shed), room.whose)
+    } else if swapping {
+        (now_at.min(shed), LimitReason::Swapping)
+    } else if state.last.is_none() {
+        (with_margin, room.whose)
+    } else if is_calm(state, now) && with_half > now_at {
+        (grown(state, now, now_at, with_half), LimitReason::Growing)
+    } else {
+        (now_at, room.whose)
+    }
+}
+
+fn is_swapping(state: &GovernorState, now: Duration, machine: &Machine) -> bool {
     let Some((then, pages, _)) = state.last else { return false };
     let seconds = now.saturating_sub(then).as_secs_f64().max(0.001);
     let rate = machine.swap_pages.saturating_sub(pages) as f64 / seconds;
     rate > SWAP_NOISE && machine.free < machine_reserve(machine.total)
 }
 
-fn is_calm(state: &State, now: Duration) -> bool {
+fn is_calm(state: &GovernorState, now: Duration) -> bool {
     state.needed.is_none_or(|at| now.saturating_sub(at) >= CALM)
 }
 
-/// The limit after growing since the last look, up to `most`; by a page at least, so that it arrives.
-fn grown(state: &State, now: Duration, limit: i64, most: i64) -> i64 {
+/// The limit grown since the last reading, up to `most`; by at least a page, so that it arrives.
+fn grown(state: &GovernorState, now: Duration, limit: i64, most: i64) -> i64 {
     let seconds = state.last.map_or(0.0, |(then, ..)| now.saturating_sub(then).as_secs_f64());
     let step = (most - limit) as f64 * (GROWTH * seconds).min(1.0);
     (limit + (step as i64).max(4096)).min(most)

@@ -1,12 +1,12 @@
 //! How much memory the store may have now.
 //!
 //! # Layout
-//! - [`signals`]: what memory the machine and the groups have
+//! - [`signals`]: the memory of the machine and of the groups
 //! - [`decide`](mod@decide): the limit from that
 //!
 //! # Signals
-//! Available memory, the headroom of each group with a limit, and swap traffic while little memory is free. Not memory's
-//! pressure (PSI): a miss of this cache that waits for the disk counts there as lack of memory, so the cache would shrink
+//! Available memory, the headroom of each group with a limit, and swap traffic while little memory is free. Memory pressure
+//! (PSI) is not used: it counts a miss of this cache that waits for the disk as lack of memory, so the cache would shrink
 //! because it is too small.
 
 pub mod decide;
@@ -15,7 +15,7 @@ pub mod signals;
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use decide::{Decision, Why, decide};
+pub use decide::{Decision, LimitReason, decide};
 pub use signals::{Group, Machine, Signals};
 
 /// An amount of memory, or a share of what there is.
@@ -23,56 +23,62 @@ pub use signals::{Group, Machine, Signals};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Memory {
-    /// So much.
+    /// In bytes.
     Bytes(Bytes),
-    /// Of RAM, or of the group's limit if that is less: 1 to 85.
+    /// In percent of RAM, or of the group's limit if that is less: 1 to 85.
     Percent(u8),
 }
 
-/// The most that a share of memory can be, in percent.
+/// The largest share of memory, in percent.
 pub const MOST_PERCENT: u8 = 85;
 
-/// The size of the store, and why.
+/// The size of the store, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// The most that the store was asked to hold, resolved to bytes.
+pub struct SizeReport {
+    /// The memory asked for, resolved to bytes.
     pub asked: Bytes,
-    /// The most that it may hold now.
+    /// The limit now.
     pub limit: Bytes,
-    /// Memory beside the store that is within what was asked for: what is known of files.
+    /// Memory beside the store that counts as well: tables of known files.
     pub beside: Bytes,
-    /// What it held at the last look.
+    /// The store's memory at the last reading.
     pub held: Bytes,
     /// Why the limit is what it is.
-    pub why: Why,
-    /// The machine's available memory at the last look.
+    pub why: LimitReason,
+    /// The machine's available memory at the last reading.
     pub available: Bytes,
-    /// What the tightest group had left below its limit, if one has a limit.
+    /// The headroom of the tightest group, if one has a limit.
     pub headroom: Option<Bytes>,
-    /// Seconds since the limit was changed last by 1 MiB or more.
+    /// Seconds since the limit last changed by 1 MiB or more.
     pub changed_s: Option<u64>,
     /// How often memory was given back.
     pub shrinks: u64,
-    /// Why the machine could not be read the last time; the limit stays as it is then.
+    /// Why the machine's memory could not be read last time; the limit stayed as it was.
     pub unreadable: Option<String>,
 }
 
-impl Report {
-    /// Why the limit is what it is, for people.
+impl SizeReport {
+    /// A sentence about the limit for people.
     pub fn sentence(&self) -> String {
         let Self { limit, available, .. } = self;
         match (self.why, self.headroom) {
-            (Why::Asked, _) if self.beside > Bytes(self.asked.0 / 16) => {
+            (LimitReason::Asked, _) if self.beside > Bytes(self.asked.0 / 16) => {
                 format!(
-                    "{limit} of the {} asked for: what is known of files takes {}",
+                    "{limit} of the {} asked for: the tables of known files take {}",
                     self.asked, self.beside
                 )
             }
-            (Why::Asked, _) => format!("{limit}, as asked"),
-            (Why::Group, Some(headroom)) => format!("{limit}: its group has {headroom} left below its limit"),
-            (Why::Machine | Why::Group, _) => format!("{limit}: {available} are available on the machine"),
-            (Why::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
-            (Why::Growing, _) => format!("{limit} and growing: {available} are available on the machine"),
+            (LimitReason::Asked, _) => format!("{limit}, as asked"),
+            (LimitReason::Group, Some(headroom)) => {
+                format!("{limit}: its group has {headroom} left below its limit")
+            }
+            (LimitReason::Machine | LimitReason::Group, _) => {
+                format!("{limit}: {available} are available on the machine")
+            }
+            (LimitReason::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
+            (LimitReason::Growing, _) => {
+                format!("{limit} and growing: {available} are available on the machine")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What memory the machine and the own groups have.
+//! The memory of the machine and of the process's groups.
 
 use eke_model::units::Bytes;
 
@@ -7,35 +7,35 @@ use eke_model::units::Bytes;
 pub struct Machine {
     /// RAM (`MemTotal`).
     pub total: Bytes,
-    /// What can be had without swapping (`MemAvailable`). What the store holds is used; the page cache is available.
+    /// Available without swapping (`MemAvailable`). The store's memory is not; the page cache is.
     pub available: Bytes,
-    /// Used by nothing (`MemFree`).
+    /// Unused (`MemFree`).
     pub free: Bytes,
-    /// Left in all swap areas (`SwapFree`).
+    /// Free in all swap areas (`SwapFree`).
     pub swap_free: Bytes,
-    /// Pages swapped in and out since the boot, zswap's included.
+    /// Pages swapped in and out since boot, including zswap.
     pub swap_pages: u64,
 }
 
-/// A group with a limit that the own process is in.
+/// A group with a limit that contains this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Its directory.
     pub path: String,
-    /// The most that it may use: `memory.max`, or `memory.high` where that is less.
+    /// Its limit: the lower of `memory.max` and `memory.high`.
     pub limit: Bytes,
-    /// What it uses and what cannot be dropped at once: all but clean file pages.
+    /// Its memory that cannot be dropped at once: all but clean file pages.
     pub used: Bytes,
 }
 
 impl Group {
-    /// What is left below the limit.
+    /// What is left up to the limit.
     pub fn headroom(&self) -> Bytes {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// All that a decision is made from.
+/// The input of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Signals {
     /// The machine.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use eke_cache_policy::size::decide::{Decision, State, decide};
-use eke_cache_policy::size::{Group, Memory, Report, Signals};
+use eke_cache_policy::size::decide::{Decision, GovernorState, decide};
+use eke_cache_policy::size::{Group, Memory, Signals, SizeReport};
 use eke_cache_store::Store;
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
@@ -52,7 +52,7 @@ impl<T: Resize + ?Sized> Resize for std::sync::Arc<T> {
 #[derive(Debug)]
 pub struct Governor {
     asked: Memory,
-    report: Mutex<Report>,
+    report: Mutex<SizeReport>,
     /// When the limit was changed last, in milliseconds of the clock.
     changed: AtomicU64,
     /// Memory beside the store that counts as well.
@@ -64,7 +64,7 @@ impl Governor {
     pub fn new(asked: Memory) -> Self {
         Self {
             asked,
-            report: Mutex::new(Report::default()),
+            report: Mutex::new(SizeReport::default()),
             changed: AtomicU64::new(0),
             beside: AtomicU64::new(0),
         }
@@ -76,7 +76,8 @@ impl Governor {
     /// Where the machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = Reader::new(root.clone()).read()?;
-        Ok(decide(self.asked, &State::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
+        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside()))
+            .limit)
     }
 
     /// So much is taken beside the store by what is known of files: it is within what was asked for, too.
@@ -89,7 +90,7 @@ impl Governor {
     }
 
     /// The store's size and why, at the last look.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> SizeReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -101,7 +102,7 @@ impl Governor {
         now: impl Fn() -> Duration,
         mut stopped: impl FnMut(Duration) -> bool,
     ) {
-        let (mut reader, mut state) = (Reader::new(root.clone()), State::default());
+        let (mut reader, mut state) = (Reader::new(root.clone()), GovernorState::default());
         loop {
             let pause = match reader.read() {
                 Ok(signals) => {
@@ -120,7 +121,7 @@ impl Governor {
         }
     }
 
-    fn step(&self, signals: &Signals, state: &State, now: Duration, store: &impl Resize) -> Decision {
+    fn step(&self, signals: &Signals, state: &GovernorState, now: Duration, store: &impl Resize) -> Decision {
         let held = store.held();
         let decision = decide(self.asked, state, now, signals, (held, self.beside()));
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
@@ -132,7 +133,7 @@ impl Governor {
             store.resize(decision.limit);
         }
         self.change(|report| {
-            *report = Report {
+            *report = SizeReport {
                 asked: decision.asked,
                 limit: decision.limit,
                 beside: self.beside(),
@@ -148,7 +149,7 @@ impl Governor {
         decision
     }
 
-    fn change(&self, change: impl FnOnce(&mut Report)) {
+    fn change(&self, change: impl FnOnce(&mut SizeReport)) {
         change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -160,7 +161,7 @@ mod tests {
     use eke_testkit::tree;
 
     use super::*;
-    use eke_cache_policy::size::Why;
+    use eke_cache_policy::size::LimitReason;
 
     struct Fake {
         held: Cell<u64>,
@@ -201,12 +202,15 @@ mod tests {
                 pauses.borrow_mut().push(pause);
                 looks.set(looks.get() + 1);
                 match looks.get() {
-                    1 => assert_eq!(governor.report().why, Why::Asked),
+                    1 => assert_eq!(governor.report().why, LimitReason::Asked),
                     2 => write(dir.path(), 14),
                     3 => {
                         // 50 MiB are missing to the reserve of 64.
                         assert!(store.held.get() <= (512 - 50) << 20, "{}", store.held.get());
-                        assert_eq!((governor.report().why, governor.report().shrinks), (Why::Machine, 1));
+                        assert_eq!(
+                            (governor.report().why, governor.report().shrinks),
+                            (LimitReason::Machine, 1)
+                        );
                         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
                     }
                     _ => {}

@@ -17,7 +17,7 @@ use eke_cachefs::fs::{Fetchers, Fs, Options, Serve};
 use eke_cachefs::node::{DESCRIPTOR, Ledger};
 use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
-use eke_cachefs::watch::{Report, Watch};
+use eke_cachefs::watch::{Watch, WatchMode};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use fuser::InitFlags;
@@ -101,7 +101,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
     let options = tier::Options {
-        judge: admission.clone(),
+        policy: admission.clone(),
         tick: tick(&dir),
         recent_blocks: recent(limit),
         at_once: at_once(limit),
@@ -124,7 +124,7 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
     let fs = Arc::new(fs.served_by(shown.id).with_passthrough(passthrough));
     let (watch, report) = match watch {
-        Ok(watch) => (Some(watch), Report::Watched),
+        Ok(watch) => (Some(watch), WatchMode::Watched),
         Err(report) => (None, report),
     };
     let sources = Sources::new(&store, &fs, &tier, (&admission, &governor), report);
@@ -168,11 +168,11 @@ fn fetching(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
 }
 
-fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, Report> {
+fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, WatchMode> {
     if settings.watch {
         Watch::new(dir.as_fd())
     } else {
-        Err(Report::AtOpens { why: "not asked for".into() })
+        Err(WatchMode::AtOpens { why: "not asked for".into() })
     }
 }
 

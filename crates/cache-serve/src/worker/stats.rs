@@ -11,7 +11,7 @@ use eke_cache_store::{Stats, Store};
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::Footprint;
 use eke_cachefs::tier::{self, Tier};
-use eke_cachefs::watch::{Report, Told};
+use eke_cachefs::watch::{Change, WatchMode};
 use eke_model::units::{Bytes, Nanos};
 
 use crate::size::Governor;
@@ -29,7 +29,7 @@ struct Inside {
     tier: Arc<Tier>,
     admission: Arc<Admission>,
     governor: Arc<Governor>,
-    watch: Mutex<Report>,
+    watch: Mutex<WatchMode>,
     changes: AtomicU64,
     everything: AtomicU64,
 }
@@ -40,7 +40,7 @@ impl Sources {
         fs: &Arc<Fs>,
         tier: &Arc<Tier>,
         (admission, governor): (&Arc<Admission>, &Arc<Governor>),
-        watch: Report,
+        watch: WatchMode,
     ) -> Self {
         Self(Arc::new(Inside {
             store: Arc::clone(store),
@@ -61,17 +61,17 @@ impl Sources {
     /// Why changes in the backing directory are not told by the kernel; none: they are.
     pub(super) fn not_watched(&self) -> Option<String> {
         match &*self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) {
-            Report::Watched => None,
-            Report::AtOpens { why } => Some(why.clone()),
+            WatchMode::Watched => None,
+            WatchMode::AtOpens { why } => Some(why.clone()),
         }
     }
 
     pub(super) fn watch_ended(&self, why: String) {
-        *self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = Report::AtOpens { why };
+        *self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = WatchMode::AtOpens { why };
     }
 
-    pub(super) fn note_told(&self, told: Told) {
-        let count = if told == Told::Everything { &self.0.everything } else { &self.0.changes };
+    pub(super) fn note_told(&self, told: Change) {
+        let count = if told == Change::Everything { &self.0.everything } else { &self.0.changes };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -117,7 +117,7 @@ fn of_store(s: &Stats) -> StoreStats {
         zero: s.zero,
         uncompressed: s.uncompressed,
         fast: s.fast,
-        dense: s.dense,
+        dense: s.recompressed,
         hits: s.hits,
         misses: s.misses,
         corrupted: s.corrupted,
@@ -128,11 +128,11 @@ fn of_store(s: &Stats) -> StoreStats {
         no_room: s.no_room + s.no_memory,
         evictions: s.evictions,
         drops: s.drops,
-        denser: s.denser,
+        denser: s.recompressions,
     }
 }
 
-fn of_tier(report: &tier::Report) -> TierStats {
+fn of_tier(report: &tier::TierReport) -> TierStats {
     TierStats {
         from_store: Bytes(report.bytes_from_store),
         from_backing: Bytes(report.bytes_from_backing),
@@ -149,10 +149,10 @@ fn nanos(us: f64) -> Option<Nanos> {
     (us > 0.0).then_some(Nanos((us * 1e3) as u64))
 }
 
-fn of_admission(report: admission::Report, open_passthrough: u64) -> AdmissionStats {
+fn of_admission(report: admission::AdmissionReport, open_passthrough: u64) -> AdmissionStats {
     AdmissionStats {
-        taken_in: report.taken_in,
-        not_taken_in: report.not_taken_in,
+        taken_in: report.admitted,
+        not_taken_in: report.declined,
         passthrough: report.passthrough,
         open_passthrough,
         no_passthrough: report.no_passthrough,
@@ -165,7 +165,7 @@ fn of_files(footprint: &Footprint) -> FilesStats {
     FilesStats { known, tables, ledger, descriptors, memory: footprint.total() }
 }
 
-fn of_size(report: &eke_cache_policy::size::Report) -> SizeStats {
+fn of_size(report: &eke_cache_policy::size::SizeReport) -> SizeStats {
     SizeStats {
         asked: report.asked,
         now: report.limit,
@@ -180,8 +180,11 @@ mod tests {
 
     #[test]
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
-        let report =
-            tier::Report { hit_us: 42.5, backing_us: [0.0, 90.0, 1.0, 1.0], ..tier::Report::default() };
+        let report = tier::TierReport {
+            hit_us: 42.5,
+            backing_us: [0.0, 90.0, 1.0, 1.0],
+            ..tier::TierReport::default()
+        };
         let stats = of_tier(&report);
         assert_eq!(stats.store_cost_ns, Some(Nanos(42_500)));
         assert_eq!(stats.backing_cost_ns, Some(Nanos(90_000)));

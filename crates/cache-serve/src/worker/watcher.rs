@@ -10,7 +10,7 @@ use std::time::Duration;
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::{Inode, Node};
 use eke_cachefs::tier::Tier;
-use eke_cachefs::watch::{Told, Watch};
+use eke_cachefs::watch::{Change, Watch};
 
 use super::stats::Sources;
 use crate::log::say;
@@ -38,10 +38,10 @@ impl Watcher {
         }
     }
 
-    fn told(&self, told: Told, notes: Option<&OwnedFd>) {
+    fn told(&self, told: Change, notes: Option<&OwnedFd>) {
         self.sources.note_told(told);
         match told {
-            Told::File { dev, ino } => {
+            Change::File { dev, ino } => {
                 self.tier.forget(self.tier.id(dev, ino));
                 // What is closed is compared with what it was at its next open.
                 let node = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 });
@@ -50,7 +50,7 @@ impl Watcher {
                     drop_pages(notes, node.number);
                 }
             }
-            Told::Everything => self.drop_all(notes),
+            Change::Everything => self.drop_all(notes),
         }
     }
 

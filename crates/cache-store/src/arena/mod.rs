@@ -1,11 +1,11 @@
-//! The memory of compressed blocks: slabs of 512 KiB from the kernel, filled first-fit in granules of 64 bytes.
+//! The memory of compressed blocks: slabs of 512 KiB from mmap(2), filled first-fit in granules of 64 bytes.
 //!
-//! Not the process's allocator: after a shrink, memory must leave the process, and a heap that had a third of its blocks
-//! freed at random gives next to nothing back. Here blocks may be moved (unless they are pinned), so that any slab can be
-//! drained into the holes of the others and given back whole. Not size classes: blocks of 64 KiB compress to anything
-//! between 100 bytes and 56 KiB, and with a few dozen slabs to a shard, classes would keep half of them nearly empty.
-//!
-//! A slab in use counts whole as memory held: that is what the kernel sees. One without blocks is released at once.
+//! - Not the process's allocator: after a shrink, memory must leave the process. A heap of which a random third was freed
+//!   gives almost nothing back. Blocks here can be moved unless they are pinned, so any slab can be drained into the gaps of
+//!   the others and released as a whole.
+//! - Not size classes: a block of 64 KiB compresses to between 100 bytes and 56 KiB. A shard has a few dozen slabs, so
+//!   classes would leave half of them nearly empty.
+//! - A slab in use counts with its full size, as the kernel counts it. An empty slab is released at once.
 
 mod pages;
 mod slab;
@@ -16,49 +16,49 @@ pub(crate) use pages::RawBytes;
 
 use slab::{SLAB_COST, Slab};
 
-/// The unit of memory that comes from and goes back to the kernel, bytes.
+/// The unit of memory that the kernel gives and takes back, in bytes.
 pub(crate) const SLAB: usize = 512 << 10;
 
-/// The unit of space in a slab, bytes: a cache line.
+/// The unit of space in a slab, in bytes: a cache line.
 pub(crate) const GRANULE: usize = 64;
 
-/// By how many slabs their list grows.
+/// The list of slabs grows by this many.
 const MORE_SLABS: usize = 16;
 
-/// Where a block's bytes are.
+/// Where a block's bytes are: slab number and first granule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     slab: u32,
     start: u16,
 }
 
-impl Place {
-    /// The slab.
+impl Address {
+    /// The slab's number.
     pub fn slab(self) -> usize {
         self.slab as usize
     }
 }
 
-/// Who has blocks in an arena: asked before one is moved, and told after.
+/// The owners of the blocks in an arena.
 pub(crate) trait Owners {
-    /// Is the block being read without the lock?
+    /// True if the block is being read without the lock. Called before a block is moved.
     fn is_pinned(&self, owner: u32) -> bool;
-    /// The block is at `place` now.
-    fn moved(&mut self, owner: u32, place: Place);
+    /// The block is at `address` now. Called after the move.
+    fn moved(&mut self, owner: u32, address: Address);
 }
 
-/// There is no memory to be had.
+/// The kernel has no memory to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// Slabs.
+/// All slabs of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     slabs: Vec<Slab>,
     resident: usize,
 }
 
-/// `len` bytes in whole granules.
+/// `len` bytes, rounded up to whole granules.
 pub(crate) fn rounded(len: usize) -> usize {
     len.next_multiple_of(GRANULE)
 }
@@ -68,29 +68,29 @@ fn granules(len: usize) -> u16 {
 }
 
 impl Arena {
-    /// The memory that it takes, bytes: slabs in use and lists.
+    /// The memory of slabs in use and of lists, in bytes.
     pub fn held(&self) -> usize {
         self.resident * SLAB_COST + self.slabs.capacity() * size_of::<Slab>()
     }
 
-    /// What [`Arena::grow`] would add to that.
+    /// How much [`Arena::grow`] would add to [`Arena::held`], in bytes.
     pub fn growth(&self) -> usize {
         let list = if self.slabs.len() == self.slabs.capacity() { MORE_SLABS * size_of::<Slab>() } else { 0 };
         SLAB_COST + list
     }
 
-    /// Slabs in use.
+    /// The number of slabs in use.
     pub fn resident(&self) -> usize {
         self.resident
     }
 
-    /// Bytes free in the slabs in use.
+    /// Free bytes in the slabs in use.
     pub fn free(&self) -> usize {
         self.in_use().map(|(_, slab)| usize::from(slab.free()) * GRANULE).sum()
     }
 
-    /// Finds room for `len` bytes in the slabs in use, the lowest first, so that the highest drain.
-    pub fn take(&mut self, len: usize, owner: u32) -> Option<Place> {
+    /// Allocates `len` bytes in the slabs in use. Takes the lowest slab that fits, so that the highest ones drain.
+    pub fn take(&mut self, len: usize, owner: u32) -> Option<Address> {
         self.take_beside(usize::MAX, len, owner)
     }
 
@@ -113,56 +113,56 @@ impl Arena {
         Ok(self.slabs.len() - 1)
     }
 
-    /// The block at `place` has another slot from now on.
-    pub fn rename(&mut self, place: Place, owner: u32) {
-        self.slabs[place.slab()].rename(place.start, owner);
+    /// The block at `address` belongs to slot `owner` from now on.
+    pub fn rename(&mut self, address: Address, owner: u32) {
+        self.slabs[address.slab()].rename(address.start, owner);
     }
 
-    /// Frees a block's place; a slab that has become empty goes back to the kernel.
-    pub fn give(&mut self, place: Place) {
-        let Some(slab) = self.slabs.get_mut(place.slab()) else { return };
-        slab.give(place.start);
+    /// Frees a block's bytes. A slab that becomes empty goes back to the kernel.
+    pub fn give(&mut self, address: Address) {
+        let Some(slab) = self.slabs.get_mut(address.slab()) else { return };
+        slab.give(address.start);
         if slab.is_empty() {
-            self.release(place.slab());
+            self.release(address.slab());
         }
     }
 
-    /// Cuts a place down to its first `len` bytes, which are no more than it has.
-    pub fn cut(&mut self, place: Place, len: usize) {
-        self.slabs[place.slab()].cut(place.start, granules(len));
+    /// Shortens a block to its first `len` bytes. `len` is at most its present length.
+    pub fn cut(&mut self, address: Address, len: usize) {
+        self.slabs[address.slab()].cut(address.start, granules(len));
     }
 
-    /// Fills a place that was just taken, or cut.
-    pub fn write(&mut self, place: Place, bytes: &[u8]) {
-        self.slabs[place.slab()].write(place.start, bytes);
+    /// Fills a block that was just allocated or shortened.
+    pub fn write(&mut self, address: Address, bytes: &[u8]) {
+        self.slabs[address.slab()].write(address.start, bytes);
     }
 
-    /// Where the bytes are. They stay there while the block is pinned.
-    pub fn bytes(&self, place: Place, len: usize) -> RawBytes {
-        self.slabs[place.slab()].bytes(place.start, len)
+    /// The block's bytes. They stay in place while the block is pinned.
+    pub fn bytes(&self, address: Address, len: usize) -> RawBytes {
+        self.slabs[address.slab()].bytes(address.start, len)
     }
 
-    /// Pushes together the slab with the most room, if that makes a gap of `len` bytes that was not there.
+    /// Compacts the slab with the most free space. True if that made a gap of `len` bytes.
     pub fn compact(&mut self, len: usize, owners: &mut impl Owners) -> bool {
         self.compact_beside(usize::MAX, len, owners)
     }
 
-    /// Moves the blocks of the emptiest slab into the others' gaps, and gives the slab back if none is left in it.
+    /// Moves the blocks of the emptiest slab into gaps of the others. Releases the slab if that empties it.
     pub fn drain(&mut self, owners: &mut impl Owners) -> Drained {
         let unpinned = |slab: &Slab| !slab.extents().iter().any(|e| owners.is_pinned(e.owner));
         let emptiest = self.in_use().filter(|(_, s)| unpinned(s)).max_by_key(|(_, s)| s.free());
         let Some(from) = emptiest.map(|(index, _)| index) else { return Drained::Pinned };
         while let Some(extent) = self.slabs[from].extents().last().copied() {
             let len = usize::from(extent.len) * GRANULE;
-            let place = match self.take_beside(from, len, extent.owner) {
-                Some(place) => place,
+            let address = match self.take_beside(from, len, extent.owner) {
+                Some(address) => address,
                 None if self.compact_beside(from, len, owners) => continue,
                 None => return Drained::Left(extent.owner),
             };
             let bytes = self.slabs[from].bytes(extent.start, len);
-            self.slabs[place.slab()].write_raw(place.start, bytes);
+            self.slabs[address.slab()].write_raw(address.start, bytes);
             self.slabs[from].give(extent.start);
-            owners.moved(extent.owner, place);
+            owners.moved(extent.owner, address);
         }
         self.release(from);
         Drained::Slab
@@ -177,11 +177,11 @@ impl Arena {
         self.slabs[index].fits(len)
     }
 
-    fn take_beside(&mut self, not: usize, len: usize, owner: u32) -> Option<Place> {
+    fn take_beside(&mut self, not: usize, len: usize, owner: u32) -> Option<Address> {
         let len = granules(len);
         let fitting = |(index, slab): &(usize, &mut Slab)| *index != not && slab.fits(len);
         let (index, slab) = self.slabs.iter_mut().enumerate().find(fitting)?;
-        slab.take(len, owner).map(|start| Place { slab: index as u32, start })
+        slab.take(len, owner).map(|start| Address { slab: index as u32, start })
     }
 
     fn in_use(&self) -> impl Iterator<Item = (usize, &Slab)> {
@@ -193,28 +193,28 @@ impl Arena {
         self.resident -= 1;
     }
 
-    /// Bytes taken, in whole granules.
+    /// Allocated bytes, in whole granules.
     pub fn taken(&self) -> usize {
         self.resident * SLAB - self.free()
     }
 
-    /// Flips a bit of the byte `at` of a block: for tests.
-    pub fn flip_bit(&mut self, place: Place, at: usize) {
-        self.slabs[place.slab()].flip_bit(place.start, at);
+    /// Flips a bit of byte `at` of a block. For tests.
+    pub fn flip_bit(&mut self, address: Address, at: usize) {
+        self.slabs[address.slab()].flip_bit(address.start, at);
     }
 
-    /// Every slab's lists and counts agree: for tests.
+    /// True if every slab's lists and counts agree. For tests.
     pub fn is_consistent(&self) -> bool {
         self.slabs.iter().all(Slab::is_consistent) && self.resident == self.in_use().count()
     }
 }
 
-/// What [`Arena::drain`] came to.
+/// The result of [`Arena::drain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drained {
     /// A slab went back to the kernel.
     Slab,
-    /// The block of this slot stands in the way: the others have no room for it.
+    /// The other slabs have no room for the block of this slot.
     Left(u32),
     /// Every slab has blocks that are being read.
     Pinned,

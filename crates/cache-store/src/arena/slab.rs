@@ -1,24 +1,24 @@
-//! One slab: a mapping, and which parts of it are taken.
+//! One slab: a mapping, and the list of its allocated parts.
 
 use super::pages::{Pages, RawBytes};
-use super::{GRANULE, Owners, Place, SLAB};
+use super::{Address, GRANULE, Owners, SLAB};
 
-/// A slab in granules.
+/// The granules of a slab.
 pub(super) const GRANULES: u16 = (SLAB / GRANULE) as u16;
 
-/// The most extents of a slab: blocks of half a KiB fill it. Their list is allocated with the slab, so that taking and
-/// moving room never allocates and what a slab costs is known.
+/// The most extents of a slab: blocks of half a KiB fill it. The list is allocated with the slab, so that later calls never
+/// allocate and a slab's cost is known.
 const MOST_EXTENTS: usize = 1024;
 
-/// What a slab in use takes, with its list, bytes.
+/// The memory of a slab in use and its list, in bytes.
 pub(super) const SLAB_COST: usize = SLAB + MOST_EXTENTS * size_of::<Extent>();
 
-/// A part that is taken. In granules.
+/// An allocated part, in granules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     pub start: u16,
     pub len: u16,
-    /// The slot whose block it holds.
+    /// The slot of the block in it.
     pub owner: u32,
 }
 
@@ -28,21 +28,21 @@ impl Extent {
     }
 }
 
-/// 512 KiB of memory and its extents, in order of address.
+/// 512 KiB of memory, and its extents in order of address.
 #[derive(Debug)]
 pub(super) struct Slab {
     pages: Pages,
     extents: Vec<Extent>,
     /// Free granules.
     free: u16,
-    /// The longest run of them.
+    /// The longest run of free granules.
     longest: u16,
-    /// Counted as memory held. One that is not has no extent and no memory.
+    /// The slab counts as memory in use. If not, it has no extent and no memory.
     resident: bool,
 }
 
 impl Slab {
-    /// A slab without memory; `None`: no address space.
+    /// A slab without memory. `None`: no address space.
     pub fn map() -> Option<Self> {
         let pages = Pages::map(SLAB)?;
         Some(Self { pages, extents: Vec::new(), free: GRANULES, longest: GRANULES, resident: false })
@@ -52,13 +52,13 @@ impl Slab {
         self.resident
     }
 
-    /// Takes it into use. False: no memory for the list.
+    /// Takes the slab into use. False: no memory for the list.
     pub fn wake(&mut self) -> bool {
         self.resident = self.extents.try_reserve_exact(MOST_EXTENTS).is_ok();
         self.resident
     }
 
-    /// Gives the memory back, of the list too.
+    /// Gives the memory of the slab and of its list back.
     pub fn release(&mut self) {
         debug_assert!(self.extents.is_empty());
         self.pages.release();
@@ -75,7 +75,7 @@ impl Slab {
         self.free
     }
 
-    /// Its list has no room for another extent.
+    /// True if the list has no room for another extent.
     pub fn is_full(&self) -> bool {
         self.extents.len() == MOST_EXTENTS
     }
@@ -88,7 +88,7 @@ impl Slab {
         &self.extents
     }
 
-    /// Takes `len` granules from the first gap they fit in; `None`: no gap is as long.
+    /// Allocates `len` granules in the first gap that fits. `None`: no gap is long enough.
     pub fn take(&mut self, len: u16, owner: u32) -> Option<u16> {
         if !self.fits(len) {
             return None;
@@ -111,14 +111,14 @@ impl Slab {
         self.longest = self.longest.max(self.gap_behind(index));
     }
 
-    /// The extent at `start` has another owner's number from now on.
+    /// The extent at `start` belongs to slot `owner` from now on.
     pub fn rename(&mut self, start: u16, owner: u32) {
         if let Ok(index) = self.extents.binary_search_by_key(&start, |e| e.start) {
             self.extents[index].owner = owner;
         }
     }
 
-    /// Frees the extent that starts at `start`; nothing if there is none.
+    /// Frees the extent that starts at `start`. Does nothing if there is none.
     pub fn give(&mut self, start: u16) {
         let Ok(index) = self.extents.binary_search_by_key(&start, |e| e.start) else { return };
         self.free += self.extents.remove(index).len;
@@ -137,7 +137,7 @@ impl Slab {
         self.extents.get(index).map_or(GRANULES, |e| e.start)
     }
 
-    /// Pushes the extents together towards the start, around those that are being read. The slab is number `slab`.
+    /// Moves the extents towards the start, around those that are being read. `slab` is this slab's number.
     pub fn slide(&mut self, slab: u32, owners: &mut impl Owners) {
         let mut end = 0;
         for index in 0..self.extents.len() {
@@ -146,29 +146,29 @@ impl Slab {
                 let from = self.bytes(extent.start, usize::from(extent.len) * GRANULE);
                 self.write_raw(end, from);
                 self.extents[index].start = end;
-                owners.moved(extent.owner, Place { slab, start: end });
+                owners.moved(extent.owner, Address { slab, start: end });
             }
             end = self.extents[index].end();
         }
         self.measure();
     }
 
-    /// The first `len` bytes from granule `start` on.
+    /// `len` bytes from granule `start` on.
     pub fn bytes(&self, start: u16, len: usize) -> RawBytes {
         self.pages.raw(usize::from(start) * GRANULE, len)
     }
 
-    /// Fills an extent that was just taken.
+    /// Fills an extent that was just allocated.
     pub fn write(&mut self, start: u16, bytes: &[u8]) {
         self.pages.write(usize::from(start) * GRANULE, bytes);
     }
 
-    /// Fills an extent that was just taken with what stands elsewhere.
+    /// Fills an extent that was just allocated, with bytes of another one.
     pub fn write_raw(&mut self, start: u16, from: RawBytes) {
         self.pages.move_bytes(usize::from(start) * GRANULE, from);
     }
 
-    /// Where an extent could go: its index in the list, first granule, granules up to the next one.
+    /// Every gap: its index in the list, its first granule, its length.
     fn gaps(&self) -> impl Iterator<Item = (usize, u16, u16)> + '_ {
         let starts = self.extents.iter().map(|e| e.start).chain([GRANULES]);
         let ends = std::iter::once(0).chain(self.extents.iter().map(|e| e.end()));
@@ -179,12 +179,12 @@ impl Slab {
         self.longest = self.gaps().map(|(_, _, gap)| gap).max().unwrap_or(0);
     }
 
-    /// Flips a bit of the byte `at` bytes behind granule `start`: for tests.
+    /// Flips a bit of byte `at` after granule `start`. For tests.
     pub fn flip_bit(&mut self, start: u16, at: usize) {
         self.pages.flip_bit(usize::from(start) * GRANULE + at);
     }
 
-    /// Lists and counts agree: for tests.
+    /// True if lists and counts agree. For tests.
     pub fn is_consistent(&self) -> bool {
         let taken: u16 = self.extents.iter().map(|e| e.len).sum();
         let longest = self.gaps().map(|(_, _, gap)| gap).max().unwrap_or(0);

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Arena, Drained, Owners, Place};
+use super::{Address, Arena, Drained, Owners};
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    place: Place,
+    address: Address,
     len: usize,
     fill: u8,
     pinned: bool,
@@ -24,15 +24,15 @@ impl Owners for Blocks {
         self.0[&owner].pinned
     }
 
-    fn moved(&mut self, owner: u32, place: Place) {
+    fn moved(&mut self, owner: u32, address: Address) {
         let block = self.0.get_mut(&owner).unwrap();
         assert!(!block.pinned, "a pinned block was moved");
-        block.place = place;
+        block.address = address;
     }
 }
 
 impl Blocks {
-    /// Some block, by any number.
+    /// A block chosen by any number.
     fn pick(&self, number: u32) -> Option<u32> {
         let index = number as usize % self.0.len().max(1);
         self.0.keys().nth(index).copied()
@@ -44,7 +44,7 @@ impl Blocks {
         assert!(arena.is_consistent() && taken == arena.taken());
         for block in self.0.values() {
             // SAFETY: one thread, and no arena call while the slice is used.
-            let bytes = unsafe { arena.bytes(block.place, block.len).get() };
+            let bytes = unsafe { arena.bytes(block.address, block.len).get() };
             assert!(bytes.iter().all(|&byte| byte == block.fill), "bytes have changed");
         }
     }
@@ -73,13 +73,13 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn take(arena: &mut Arena, blocks: &mut Blocks, owner: u32, len: usize) {
-    let place = arena.take(len, owner).or_else(|| {
+    let address = arena.take(len, owner).or_else(|| {
         arena.grow().unwrap();
         arena.take(len, owner)
     });
     let block =
-        Block { place: place.expect("a whole slab is free"), len, fill: owner as u8 | 1, pinned: false };
-    arena.write(block.place, &vec![block.fill; len]);
+        Block { address: address.expect("a whole slab is free"), len, fill: owner as u8 | 1, pinned: false };
+    arena.write(block.address, &vec![block.fill; len]);
     blocks.0.insert(owner, block);
 }
 
@@ -87,7 +87,7 @@ fn cut(arena: &mut Arena, blocks: &mut Blocks, owner: u32, len: usize) {
     let block = blocks.0.get_mut(&owner).unwrap();
     if len <= block.len {
         block.len = len;
-        arena.cut(block.place, len);
+        arena.cut(block.address, len);
     }
 }
 
@@ -103,7 +103,7 @@ proptest! {
                 Call::Cut(which, len) => blocks.pick(which).into_iter().for_each(|o| cut(&mut arena, &mut blocks, o, len)),
                 Call::Give(which) => {
                     if let Some(block) = blocks.pick(which).and_then(|owner| blocks.0.remove(&owner)) {
-                        arena.give(block.place);
+                        arena.give(block.address);
                     }
                 }
                 Call::Pin(which, pinned) => {
@@ -111,7 +111,7 @@ proptest! {
                 }
                 Call::Compact(len) => {
                     let fits = arena.compact(len, &mut blocks);
-                    prop_assert!(!fits || arena.take(len, u32::MAX).inspect(|&place| arena.give(place)).is_some());
+                    prop_assert!(!fits || arena.take(len, u32::MAX).inspect(|&address| arena.give(address)).is_some());
                 }
                 Call::Drain => {
                     let before = arena.resident();

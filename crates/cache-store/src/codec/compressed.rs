@@ -1,10 +1,10 @@
-//! Where a batch of compressed blocks goes.
+//! The output of a batch.
 
 use std::ops::Range;
 
 use crate::error::OutOfMemory;
 
-/// Compressed blocks, one after another in one buffer that is used again.
+/// Compressed blocks, one after another in one reusable buffer.
 #[derive(Debug, Default)]
 pub struct Compressed {
     bytes: Vec<u8>,
@@ -13,10 +13,10 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// Room for `blocks` blocks of `bytes` bytes together, compressed.
+    /// Room for `blocks` blocks of `bytes` compressed bytes together.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// There is no memory for it.
     pub fn with_room(bytes: usize, blocks: usize) -> Result<Self, OutOfMemory> {
         let mut compressed = Self::default();
         compressed.bytes.try_reserve_exact(bytes)?;
@@ -25,14 +25,14 @@ impl Compressed {
         Ok(compressed)
     }
 
-    /// Forgets the blocks, keeps the room.
+    /// Removes the blocks and keeps the buffer.
     pub fn clear(&mut self) {
         self.used = 0;
         self.spans.clear();
     }
 
-    /// Adds the block that `compress` writes into the room left; it answers how many bytes it wrote, `None` if it could not.
-    /// It is not asked if there are fewer than `bound` bytes left.
+    /// Adds the block that `compress` writes into the free room. `compress` returns the bytes written, or `None` if it
+    /// failed. It is not called if fewer than `bound` bytes are free.
     pub fn push_with(&mut self, bound: usize, compress: impl FnOnce(&mut [u8]) -> Option<usize>) {
         let room = self.bytes.get_mut(self.used..self.used + bound);
         let written = room.and_then(compress).filter(|&len| len <= bound);
@@ -45,7 +45,7 @@ impl Compressed {
         self.spans.push(None);
     }
 
-    /// The compressed bytes of the block that was number `index` in the batch; `None` if it could not be compressed.
+    /// The compressed bytes of block `index` of the batch; `None` if it could not be compressed.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         self.bytes.get(self.spans.get(index)?.clone()?)
     }

@@ -5,7 +5,7 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 use super::{Codec, Compressed, Engine, Unreadable};
 use crate::error::OutOfMemory;
 
-/// LZ4: what a block is compressed with when it comes in. It gives up on noise by itself, at several GB/s.
+/// LZ4 compresses blocks when they are admitted. It gives up on incompressible data by itself, at several GB/s.
 #[derive(Debug, Clone, Copy)]
 pub struct Lz4;
 

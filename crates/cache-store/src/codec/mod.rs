@@ -1,6 +1,6 @@
-//! Compression, in batches, so that a hardware engine (which pays by the request, not by the byte) can stand here too.
+//! Compression in batches. A hardware engine, whose cost is per request and not per byte, can take the place of a codec.
 //!
-//! A [`Codec`] is shared and without state; each thread has an [`Engine`] of it with its tables and contexts.
+//! A [`Codec`] is shared and has no state. Each thread has an [`Engine`] with its tables and contexts.
 
 mod compressed;
 mod lz4;
@@ -9,45 +9,45 @@ mod zstd;
 
 pub use compressed::Compressed;
 pub use lz4::Lz4;
-pub use probe::looks_compressible;
 pub(crate) use probe::pays;
+pub use probe::sample_compresses;
 pub use zstd::Zstd;
 
 use crate::error::OutOfMemory;
 
-/// The compressed bytes do not become the block that was compressed.
+/// The compressed bytes do not decompress to the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes are not what the codec has written")]
+#[error("the compressed bytes do not decompress to a block")]
 pub struct Unreadable;
 
-/// A way to compress.
+/// A compression method.
 pub trait Codec: Send + Sync {
-    /// What tables call it.
+    /// Its name in tables.
     fn name(&self) -> &'static str;
 
-    /// The most that `len` bytes can become, bytes.
+    /// The most bytes that `len` bytes can become.
     fn bound(&self, len: usize) -> usize;
 
-    /// Is noise cheap to try? If not, a sample is tried with LZ4 first.
+    /// True if incompressible data costs little. If not, a sample is tried with LZ4 first.
     fn gives_up_early(&self) -> bool;
 
-    /// What one thread needs to work with it.
+    /// The tables that one thread needs.
     ///
     /// # Errors
-    /// When there is no memory for its tables.
+    /// There is no memory for them.
     fn engine(&self) -> Result<Box<dyn Engine>, OutOfMemory>;
 }
 
-/// A codec at work, of one thread.
+/// A codec's tables and contexts for one thread.
 pub trait Engine: Send {
-    /// Compresses each of `blocks`, in order, into `out`, which is empty and has room for them by [`Codec::bound`]. A block that
+    /// Compresses each of `blocks`, in order, into `out`, which is empty and has room by [`Codec::bound`]. A block that
     /// cannot be compressed (no memory, no room) is [`Compressed::skip`]ped.
     fn compress_batch(&mut self, blocks: &[&[u8]], out: &mut Compressed);
 
     /// Decompresses one block into `out`, whose length is the block's.
     ///
     /// # Errors
-    /// When the bytes are not a block of that length.
+    /// The bytes are not a block of that length.
     fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> Result<(), Unreadable>;
 }
 

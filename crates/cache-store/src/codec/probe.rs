@@ -1,22 +1,22 @@
-//! Is it worth the trouble?
+//! Whether a block is worth compressing.
 
 use super::{Compressed, Engine};
 
-/// What is compressed must be smaller than the block by this share at least; else the memory saved is not worth decompressing it
-/// at every hit. OpenZFS draws the same line (`zio_compress_data`: 12.5 %).
+/// Compression must save at least this share of the block; otherwise the saved memory does not justify decompressing at
+/// every hit. OpenZFS uses the same limit (`zio_compress_data`: 12.5 %).
 const SAVES_ONE_IN: usize = 8;
 
-/// How much of a block is tried before a slow codec gets it, bytes.
+/// How much of a block is tried before a slow codec gets it, in bytes.
 const SAMPLE: usize = 4096;
 
-/// Does compressing `raw` bytes into `compressed` save enough?
+/// True if `compressed` bytes for `raw` bytes save enough.
 pub(crate) const fn pays(raw: usize, compressed: usize) -> bool {
     compressed <= raw - raw / SAVES_ONE_IN
 }
 
-/// Does a sample from the middle of `block` shrink at all with a fast engine? Asked before a slow codec tries all of it, as
-/// OpenZFS does before zstd ("early abort": LZ4 first). `scratch` needs room for one sample; it is cleared.
-pub fn looks_compressible(fast: &mut dyn Engine, block: &[u8], scratch: &mut Compressed) -> bool {
+/// True if a sample from the middle of `block` shrinks with a fast engine. Called before a slow codec gets the whole block,
+/// as in OpenZFS before zstd ("early abort": LZ4 first). `scratch` needs room for one sample; it is cleared.
+pub fn sample_compresses(fast: &mut dyn Engine, block: &[u8], scratch: &mut Compressed) -> bool {
     let len = block.len().min(SAMPLE);
     let start = (block.len() - len) / 2;
     scratch.clear();
@@ -43,8 +43,8 @@ mod tests {
         let mut noise = vec![0; 65536];
         fastrand::Rng::with_seed(1).fill(&mut noise);
         let text = b"a supply that is small should last. ".repeat(2000);
-        assert!(looks_compressible(engine.as_mut(), &text, &mut scratch));
-        assert!(!looks_compressible(engine.as_mut(), &noise, &mut scratch));
-        assert!(!looks_compressible(engine.as_mut(), b"", &mut scratch));
+        assert!(sample_compresses(engine.as_mut(), &text, &mut scratch));
+        assert!(!sample_compresses(engine.as_mut(), &noise, &mut scratch));
+        assert!(!sample_compresses(engine.as_mut(), b"", &mut scratch));
     }
 }

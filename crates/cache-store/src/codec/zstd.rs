@@ -5,21 +5,21 @@ use zstd::zstd_safe::{CCtx, DCtx, compress_bound};
 use super::{Codec, Compressed, Engine, Unreadable};
 use crate::error::OutOfMemory;
 
-/// Zstandard at a level: what the blocks that stay are compressed with again.
+/// Zstandard at one level: recompresses the blocks that stay.
 #[derive(Debug, Clone, Copy)]
 pub struct Zstd {
     level: i32,
 }
 
 impl Zstd {
-    /// Levels as zstd counts them; below 0 are its fast ones. Out of range: the nearest.
+    /// A level as zstd counts them; negative levels are its fast ones. Out of range: the nearest level.
     pub fn level(level: i32) -> Self {
         Self { level: level.clamp(zstd::zstd_safe::min_c_level(), zstd::zstd_safe::max_c_level()) }
     }
 }
 
-/// Contexts come with the first use, so that a thread that only reads has none for writing (a MiB or two for
-/// blocks of 64 KiB), and go after an error, because what an error leaves of one is not said.
+/// A context is created at its first use, so a thread that only reads has no compression context (1 to 2 MiB for blocks of
+/// 64 KiB). After an error it is dropped, because zstd does not define its state.
 struct Contexts {
     level: i32,
     compress: Option<CCtx<'static>>,

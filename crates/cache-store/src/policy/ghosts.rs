@@ -1,8 +1,9 @@
-//! The memory of blocks that left the small queue unasked: if one comes again soon, it was thrown out too early.
+//! Ghosts: records of blocks that left the small queue without a second request. If one is admitted again soon, it was
+//! evicted too early.
 //!
-//! A table of buckets as in section 4.2 of the S3-FIFO paper: a ghost is a part of the key's hash and the time it went,
-//! where time is counted in the bytes that went since. Nothing is taken out by hand: a ghost older than the reach is none,
-//! and the oldest of a full bucket makes room.
+//! A table of buckets as in section 4.2 of the S3-FIFO paper. A ghost is a part of the key's hash and the time of eviction,
+//! counted in bytes evicted since. Nothing is removed: a ghost older than the reach does not count, and in a full bucket the
+//! oldest is replaced.
 
 use std::collections::TryReserveError;
 
@@ -10,11 +11,11 @@ use eke_model::units::Bytes;
 
 const WAYS: usize = 4;
 
-/// `tag` 0 is an empty place.
+/// `tag` 0 marks an empty entry.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ghost {
     tag: u32,
-    /// KiB that had gone before it; wraps after 4 TiB, where a wrong answer costs one block a better place.
+    /// KiB evicted before it. Wraps after 4 TiB; a wrong answer puts one block into the better queue.
     gone_kib: u32,
 }
 
@@ -27,17 +28,17 @@ pub(super) struct Ghosts {
 }
 
 impl Ghosts {
-    /// Room for about as many ghosts as `slots`; keeps those it has.
+    /// Makes room for about `slots` ghosts. Keeps the present ones.
     pub fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
-        let wanted = slots.div_ceil(WAYS).max(1).next_power_of_two();
-        if wanted > self.buckets.len() { self.rebuild(wanted) } else { Ok(()) }
+        let buckets = slots.div_ceil(WAYS).max(1).next_power_of_two();
+        if buckets > self.buckets.len() { self.rebuild(buckets) } else { Ok(()) }
     }
 
-    /// Room for no more than `slots` needs; keeps everything if there is no memory to do it with.
+    /// Shrinks to the room that `slots` ghosts need. Keeps the table if there is no memory for a smaller one.
     pub fn shrink(&mut self, slots: usize) {
-        let wanted = slots.div_ceil(WAYS).max(1).next_power_of_two();
-        if wanted < self.buckets.len() {
-            let _ = self.rebuild(wanted);
+        let buckets = slots.div_ceil(WAYS).max(1).next_power_of_two();
+        if buckets < self.buckets.len() {
+            let _ = self.rebuild(buckets);
         }
     }
 
@@ -45,7 +46,7 @@ impl Ghosts {
         Bytes((self.buckets.capacity() * size_of::<[Ghost; WAYS]>()) as u64)
     }
 
-    /// A ghost counts while no more than `reach` bytes went after it.
+    /// A ghost counts until `reach` bytes were evicted after it.
     pub fn set_reach(&mut self, reach: u64) {
         self.reach = reach;
     }
@@ -53,10 +54,10 @@ impl Ghosts {
     pub fn add(&mut self, tag: u32, weight: u32) {
         self.gone += u64::from(weight);
         let gone_kib = self.now_kib();
-        self.place(Ghost { tag: tag.max(1), gone_kib });
+        self.insert(Ghost { tag: tag.max(1), gone_kib });
     }
 
-    /// Is there such a ghost? If so it is none any more.
+    /// Removes a ghost; true if there was one within reach.
     pub fn take(&mut self, tag: u32) -> bool {
         let (tag, now, reach) = (tag.max(1), self.now_kib(), self.reach >> 10);
         let Some(bucket) = self.bucket(tag) else { return false };
@@ -75,14 +76,14 @@ impl Ghosts {
         self.buckets.get_mut(tag as usize & mask)
     }
 
-    fn place(&mut self, ghost: Ghost) {
+    fn insert(&mut self, ghost: Ghost) {
         let now = self.now_kib();
         let Some(bucket) = self.bucket(ghost.tag) else { return };
-        let worth = |g: &Ghost| {
+        let age = |g: &Ghost| {
             if g.tag == 0 || g.tag == ghost.tag { u64::MAX } else { u64::from(now.wrapping_sub(g.gone_kib)) }
         };
-        if let Some(place) = bucket.iter_mut().max_by_key(|g| worth(g)) {
-            *place = ghost;
+        if let Some(oldest) = bucket.iter_mut().max_by_key(|g| age(g)) {
+            *oldest = ghost;
         }
     }
 
@@ -92,7 +93,7 @@ impl Ghosts {
         fresh.resize(buckets, [Ghost::default(); WAYS]);
         let old = std::mem::replace(&mut self.buckets, fresh);
         for ghost in old.into_iter().flatten().filter(|g| g.tag != 0) {
-            self.place(ghost);
+            self.insert(ghost);
         }
         Ok(())
     }

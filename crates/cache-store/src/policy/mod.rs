@@ -1,12 +1,13 @@
-//! Which block goes when room is needed.
+//! The eviction policy.
 //!
-//! A policy orders *slots*, the numbers that a shard gives to the blocks it holds; it never sees keys or bytes. A cluster of blocks
-//! has the slot of its leader; where this module says block, a shard has a cluster. All of them
-//! weigh in bytes, because compressed blocks differ by a factor of a hundred.
+//! A policy orders *slots*, the numbers that a shard gives to its blocks. It sees neither keys nor bytes. A cluster has the
+//! slot of its leader; where this module says block, a shard has a cluster. Blocks weigh in bytes, because compressed sizes
+//! differ by a factor of a hundred.
 //!
-//! The order is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: *FIFO queues are all you need for cache eviction*, SOSP '23) with one bit of frequency, which its authors found better than two for block I/O behind another
-//! cache (the first author's blog, blog.jasony.me): exactly this store's place, behind the kernel's page cache.
-//! `experiments/cache-replay` compares it with others.
+//! The policy is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: *FIFO queues are all you need for cache eviction*, SOSP '23) with
+//! one bit of frequency. Its authors found one bit better than two for block I/O behind another cache (the first author's
+//! blog, blog.jasony.me). This store is behind the kernel's page cache. `experiments/cache-replay` compares it with other
+//! policies.
 
 mod ghosts;
 mod queues;
@@ -14,7 +15,7 @@ mod s3fifo;
 
 pub use s3fifo::S3Fifo;
 
-/// The number of a block that is held, chosen by whoever holds it; small numbers are used again.
+/// The number of a stored block, chosen by the shard. Small numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot(pub u32);
 

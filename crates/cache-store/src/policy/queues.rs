@@ -1,4 +1,4 @@
-//! Doubly linked queues over slot numbers: one vector of nodes, so that nothing is allocated when a block comes or goes.
+//! Doubly linked queues of slot numbers. All nodes are in one vector, so nothing is allocated when a block comes or goes.
 
 use std::collections::TryReserveError;
 
@@ -8,16 +8,16 @@ use super::Slot;
 
 const NONE: u32 = u32::MAX;
 
-/// A place in one of the queues.
+/// A slot's links and weight.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     newer: u32,
     older: u32,
     weight: u32,
-    /// For the owner: the key's hash, halved.
+    /// For the policy: half of the key's hash.
     tag: u32,
     queue: u8,
-    /// For the owner: how often asked for.
+    /// For the policy: how often requested.
     marks: u8,
 }
 
@@ -60,7 +60,7 @@ impl<const N: usize> Queues<N> {
         Bytes((self.nodes.capacity() * size_of::<Node>()) as u64)
     }
 
-    /// Puts a slot in as the newest of `queue`, without marks.
+    /// Adds a slot as the newest of `queue`, without marks.
     pub fn push(&mut self, queue: u8, slot: Slot, tag: u32, weight: u32) {
         let ends = &mut self.ends[usize::from(queue)];
         let older = std::mem::replace(&mut ends.newest, slot.0);
@@ -89,7 +89,7 @@ impl<const N: usize> Queues<N> {
         }
     }
 
-    /// Moves a slot to the newest end of `queue`; its marks become `marks`.
+    /// Moves a slot to the newest end of `queue` and sets its marks.
     pub fn renew(&mut self, queue: u8, slot: Slot, marks: u8) {
         let Node { tag, weight, .. } = self.nodes[slot.index()];
         self.unlink(slot);
@@ -104,7 +104,7 @@ impl<const N: usize> Queues<N> {
         node.weight = weight;
     }
 
-    /// The node of `from` becomes that of `to`, in the same place.
+    /// Moves the node of `from` to `to`, at the same position in the queue.
     pub fn renumber(&mut self, from: Slot, to: Slot) {
         let node = self.nodes[from.index()];
         let ends = &mut self.ends[usize::from(node.queue)];

@@ -1,4 +1,4 @@
-//! S3-FIFO: a small queue that most blocks pass through once, a main queue for those that were asked for again, and ghosts.
+//! S3-FIFO: a small queue that most blocks pass through once, a main queue for blocks that were requested again, and ghosts.
 
 use std::collections::TryReserveError;
 
@@ -11,12 +11,12 @@ use super::queues::Queues;
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
 
-/// The small queue's share of the capacity. The paper has 10 %; behind a page cache, which has had the quick repeats already,
-/// less is better: 1 to 4 points more hits on Zipf and launches, half a point fewer on launches in very small stores.
+/// The small queue's share of the capacity. The paper has 10 %. Behind a page cache, which serves the quick repeats, less is
+/// better: 1 to 4 points more hits on Zipf traces and launches, half a point fewer on launches in very small stores.
 const SMALL_SHARE: f64 = 0.03;
 
-/// S3-FIFO, weighed in bytes. `MAX` is the highest count of requests that is remembered: 1 is the one-bit form (one
-/// request while in the small queue is enough for the main one), 3 the paper's (it takes two).
+/// S3-FIFO, weighted in bytes. `MAX` is the highest request count: 1 is the one-bit form (one request in the small queue
+/// promotes a block), 3 the paper's (two requests).
 #[derive(Debug, Default)]
 pub struct S3Fifo<const MAX: u8 = 1> {
     queues: Queues<2>,
@@ -25,10 +25,10 @@ pub struct S3Fifo<const MAX: u8 = 1> {
 }
 
 impl<const MAX: u8> S3Fifo<MAX> {
-    /// Marks that carry a block from the small queue into the main one.
+    /// Marks that promote a block from the small queue to the main queue.
     const ENOUGH: u8 = if MAX > 1 { 2 } else { 1 };
 
-    /// The oldest of the small queue moves on to the main one, or goes and leaves a ghost.
+    /// Promotes the oldest block of the small queue, or evicts it and leaves a ghost.
     fn evict_small(&mut self, slot: Slot) -> Option<Slot> {
         if self.queues.marks_of(slot) >= Self::ENOUGH {
             self.queues.renew(MAIN, slot, 0);
@@ -39,7 +39,7 @@ impl<const MAX: u8> S3Fifo<MAX> {
         Some(slot)
     }
 
-    /// The oldest of the main queue gets another round for a mark, or goes.
+    /// Renews the oldest block of the main queue if it has a mark, or evicts it.
     fn evict_main(&mut self, slot: Slot) -> Option<Slot> {
         let marks = self.queues.marks_of(slot);
         if marks > 0 {
@@ -50,7 +50,7 @@ impl<const MAX: u8> S3Fifo<MAX> {
         Some(slot)
     }
 
-    /// Each call that takes nothing out takes a mark or a block out of the small queue, so that this ends.
+    /// Each call evicts a block, uses up a mark, or takes a block out of the small queue. So eviction ends.
     fn step(&mut self) -> Option<Option<Slot>> {
         let small = self.queues.oldest(SMALL).filter(|_| self.queues.weight(SMALL) > self.small_capacity);
         match (small, self.queues.oldest(MAIN)) {
@@ -61,42 +61,42 @@ impl<const MAX: u8> S3Fifo<MAX> {
     }
 }
 
-/// Calls come from under one lock. Only [`S3Fifo::reserve`] allocates.
+/// All calls come under one lock. Only [`S3Fifo::reserve`] allocates.
 impl<const MAX: u8> S3Fifo<MAX> {
-    /// Makes room for the slots below `slots`, and for the memory of as many that have gone.
+    /// Makes room for slots up to `slots`, and for as many ghosts.
     ///
     /// # Errors
-    /// When there is no memory; the policy is as before.
+    /// There is no memory. The policy is unchanged.
     pub fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         self.ghosts.reserve(slots)?;
         self.queues.reserve(slots)
     }
 
-    /// The most that the admitted blocks will weigh together.
+    /// The most bytes that the admitted blocks will weigh together.
     pub fn set_capacity(&mut self, capacity: Bytes) {
         self.small_capacity = capacity.scaled(SMALL_SHARE).0;
         self.ghosts.set_reach(capacity.0 - self.small_capacity);
     }
 
-    /// A block came in. `hash` is its key's, so that a policy can know it when it comes again.
+    /// A block was admitted. `hash` is its key's, to recognise it when it returns.
     pub fn admit(&mut self, slot: Slot, hash: u64, weight: u32) {
         let tag = (hash >> 16) as u32;
         let queue = if self.ghosts.take(tag) { MAIN } else { SMALL };
         self.queues.push(queue, slot, tag, weight);
     }
 
-    /// A block was asked for.
+    /// A block was requested.
     pub fn touch(&mut self, slot: Slot) {
         let marks = self.queues.marks(slot);
         *marks = (*marks + 1).min(MAX);
     }
 
-    /// A block weighs something else now; its place in the order stays.
+    /// A block's weight changed. Its position in the queue stays.
     pub fn reweigh(&mut self, slot: Slot, weight: u32) {
         self.queues.reweigh(slot, weight);
     }
 
-    /// Takes the next victim out; `None` if nothing is left.
+    /// Evicts the next victim; `None` if no block is left.
     pub fn evict(&mut self) -> Option<Slot> {
         loop {
             if let Some(slot) = self.step()? {
@@ -105,27 +105,27 @@ impl<const MAX: u8> S3Fifo<MAX> {
         }
     }
 
-    /// A block left for another reason: it was dropped by its owner.
+    /// A block was dropped by its owner.
     pub fn remove(&mut self, slot: Slot) {
         self.queues.unlink(slot);
     }
 
-    /// Does this block look as if it would be held for long, so that work on it pays?
+    /// True if the block will probably stay long, so that recompression pays.
     pub fn stays(&self, slot: Slot) -> bool {
         self.queues.queue_of(slot) == MAIN
     }
 
-    /// The memory that the policy itself takes.
+    /// The memory of the policy itself.
     pub fn held(&self) -> Bytes {
         self.queues.held() + self.ghosts.held()
     }
 
-    /// The block has another slot from now on; `to` is free.
+    /// The block has slot `to` from now on; `to` is free.
     pub fn renumber(&mut self, from: Slot, to: Slot) {
         self.queues.renumber(from, to);
     }
 
-    /// Gives back memory that slots from `slots` on took. None of them is in use.
+    /// Gives back the memory of slots from `slots` on. None of them is in use.
     pub fn shrink(&mut self, slots: usize) {
         self.queues.shrink(slots);
         self.ghosts.shrink(slots);

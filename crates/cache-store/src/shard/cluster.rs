@@ -1,27 +1,27 @@
-//! Clusters: blocks that came in one after the other from one stretch of a file. They are asked for together, so they stay and
-//! go together: the policy orders clusters, each by its leader's slot.
+//! Clusters: blocks of one stretch of a file that were admitted one after another. They are requested together, so they stay
+//! and leave together. The policy orders clusters, each by its leader's slot.
 //!
-//! Block by block a file that is read as a whole gets holes: whether a block was asked for again is chance (the page cache above
-//! answers for some), and each hole costs the next reader a seek of its own. Blocks that came in alone, by random reads, are alone
-//! in the policy too.
+//! With single blocks, a file that is read as a whole gets holes: the page cache serves some requests, so a second request
+//! for a block is chance, and each hole costs the next reader a seek. Blocks admitted alone, by random reads, are clusters
+//! of one.
 
 use super::Shard;
 use super::slots::{Cluster, NONE, State};
 use crate::Key;
 use crate::policy::Slot;
 
-/// A block joins a cluster that got its last one no more insertions ago than this: threads compress the blocks of one read out of
-/// order, and among those of others.
+/// A block joins a cluster whose last block was admitted at most this many admissions ago: threads compress the blocks of
+/// one read out of order, mixed with others.
 const FRESH: u32 = 64;
 
-/// The most blocks in a cluster.
+/// The most blocks of a cluster.
 pub(crate) const MOST: usize = 64;
 
 impl Shard {
-    /// Puts a block that is in the tables into its cluster, or into one of its own.
+    /// Adds a block that is in the tables to its cluster, or to a new one.
     pub(super) fn join(&mut self, slot: Slot) {
         self.joins = self.joins.wrapping_add(1);
-        let at = self.place_of(slot);
+        let at = self.position_in_stretch(slot);
         match self.fresh_leader(slot) {
             Some(leader) => {
                 self.slots[slot].leader = leader.0;
@@ -32,7 +32,7 @@ impl Shard {
             None => {
                 self.slots[slot].leader = slot.0;
                 self.slots[slot].cluster = Cluster { asked: at, joined: self.joins };
-                // By the stretch: the next time another block of it may come in first.
+                // By the stretch's hash: next time another block of it may be admitted first.
                 let hash = self.stretch(self.slots[slot].key).hash();
                 self.policy.admit(slot, hash, self.slots[slot].weight());
             }
@@ -45,9 +45,9 @@ impl Shard {
         others.map(|other| Slot(self.slots[other].leader)).find(|&leader| is_fresh(leader))
     }
 
-    /// A block was asked for. One pass over the cluster is one request for it, however many blocks it is asked for in.
+    /// A block was requested. One pass over the cluster counts as one request, however many blocks are requested in it.
     pub(super) fn asked(&mut self, slot: Slot) {
-        let (at, leader) = (self.place_of(slot), Slot(self.slots[slot].leader));
+        let (at, leader) = (self.position_in_stretch(slot), Slot(self.slots[slot].leader));
         let before = std::mem::replace(&mut self.slots[leader].cluster.asked, at);
         if at <= before {
             self.policy.touch(leader);
@@ -58,12 +58,12 @@ impl Shard {
         Key::new(key.file, key.block / self.together as u64)
     }
 
-    /// A block's place in its stretch.
-    fn place_of(&self, slot: Slot) -> u8 {
+    /// A block's position in its stretch.
+    fn position_in_stretch(&self, slot: Slot) -> u8 {
         (self.slots[slot].key.block % self.together as u64) as u8
     }
 
-    /// Takes a block out of its cluster, and out of the policy with it; it is in the tables still.
+    /// Removes a block from its cluster, and so from the policy. It is still in the tables.
     pub(super) fn leave(&mut self, slot: Slot) {
         let leader = Slot(std::mem::replace(&mut self.slots[slot].leader, NONE));
         let others = self.beside(self.slots[slot].key).find(|&other| self.slots[other].leader == leader.0);
@@ -74,14 +74,14 @@ impl Shard {
         }
     }
 
-    /// The cluster led by `was` is led by `is` from now on, another of its blocks.
+    /// Block `is` leads the cluster from now on, instead of `was`.
     fn lead(&mut self, was: Slot, is: Slot) {
         self.slots[is].cluster = self.slots[was].cluster;
         self.follow(was, is);
         self.weigh(is);
     }
 
-    /// A block has another slot, and with it those that it leads have another leader.
+    /// A block has another slot; the blocks that it leads follow.
     pub(super) fn renumber_leader(&mut self, from: Slot, to: Slot) {
         if self.slots[to].leader == from.0 {
             self.follow(from, to);
@@ -95,18 +95,18 @@ impl Shard {
         }
     }
 
-    /// Tells the policy what a cluster weighs now.
+    /// Updates the policy's weight of a cluster.
     pub(super) fn weigh(&mut self, leader: Slot) {
         let weight = self.members(leader).map(|member| self.slots[member].weight()).sum();
         self.policy.reweigh(leader, weight);
     }
 
-    /// Does the policy hold this block for one that stays?
+    /// True if the policy expects this block to stay.
     pub(super) fn stays(&self, slot: Slot) -> bool {
         self.policy.stays(Slot(self.slots[slot].leader))
     }
 
-    /// Lets the blocks go of a cluster that the policy has let go; how many.
+    /// Removes the blocks of an evicted cluster. Returns how many.
     pub(super) fn disband(&mut self, leader: Slot) -> u64 {
         let mut gone = 0;
         for member in self.all_led_by(leader, self.slots[leader].key) {
@@ -117,7 +117,7 @@ impl Shard {
         gone
     }
 
-    /// The blocks of a cluster in the stretch of `key`, by a list of their own, so that they can be changed.
+    /// The blocks of a cluster in the stretch of `key`, as a list of their own, so that they can be changed.
     fn all_led_by(&self, leader: Slot, key: Key) -> impl Iterator<Item = Slot> + use<> {
         let mut slots = [NONE; MOST];
         let led = self.beside(key).filter(|&slot| self.slots[slot].leader == leader.0);
@@ -130,7 +130,7 @@ impl Shard {
         beside.filter(move |&other| self.slots[other].leader == leader.0)
     }
 
-    /// What is held of the stretch that this block lies in.
+    /// The stored blocks of the stretch of `key`.
     fn beside(&self, key: Key) -> impl Iterator<Item = Slot> + '_ {
         let blocks = self.together as u64;
         let first = key.block - key.block % blocks;
@@ -138,9 +138,9 @@ impl Shard {
         keys.filter_map(|key| self.index.find(key, &self.slots))
     }
 
-    /// Do the clusters agree with the blocks? For tests.
+    /// True if clusters and blocks agree. For tests.
     pub(super) fn clusters_agree(&self) -> bool {
-        let mut held = self.slots.iter().filter(|(_, entry)| entry.state == State::Held);
+        let mut held = self.slots.iter().filter(|(_, entry)| entry.state == State::Stored);
         held.all(|(slot, entry)| {
             let leader = Slot(entry.leader);
             self.slots[leader].leader == leader.0 && self.members(leader).any(|member| member == slot)

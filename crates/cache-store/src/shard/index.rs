@@ -1,4 +1,4 @@
-//! From keys and files to slots. The tables hold slot numbers only; the keys are in the slots.
+//! From keys and files to slots. The tables have slot numbers only; the keys are in the slots.
 
 use hashbrown::HashTable;
 
@@ -8,7 +8,7 @@ use crate::error::OutOfMemory;
 use crate::key::FileId;
 use crate::policy::Slot;
 
-/// Blocks by key, and each file's blocks as a chain that begins with the newest.
+/// Blocks by key. The blocks of a file form a chain that begins with the newest.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     keys: HashTable<u32>,
@@ -40,7 +40,7 @@ impl Index {
         self.files.find(file.hash(), |&s| slots[Slot(s)].key.file == file).copied().map(Slot)
     }
 
-    /// Puts a slot in, whose key is set and in no other slot; there is room.
+    /// Inserts a slot, whose key is set and unique. There is room.
     pub fn insert(&mut self, slot: Slot, slots: &mut Slots) {
         let key = slots[slot].key;
         self.keys.insert_unique(key.hash(), slot.0, |&s| slots[Slot(s)].key.hash());
@@ -73,7 +73,7 @@ impl Index {
         }
     }
 
-    /// The block in `from` is in `to` now; its entry was moved already.
+    /// The block in `from` is in `to` now; its entry was already moved.
     pub fn renumber(&mut self, from: Slot, to: Slot, slots: &mut Slots) {
         let entry = slots[to];
         if let Some(number) = self.keys.find_mut(entry.key.hash(), |&s| s == from.0) {
@@ -88,7 +88,7 @@ impl Index {
         }
     }
 
-    /// Do the neighbours in the file's chain know this slot? For tests.
+    /// True if the neighbours in the file's chain link to this slot. For tests.
     pub fn is_chained(&self, slot: Slot, slots: &Slots) -> bool {
         let entry = slots[slot];
         let from_newer = match entry.newer {

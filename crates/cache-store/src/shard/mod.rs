@@ -1,17 +1,18 @@
-//! One shard: a share of the blocks, all under one lock, which is never held while bytes are compressed, decompressed or summed.
+//! One shard: a share of the blocks under one lock. The lock is never held while bytes are compressed, decompressed or
+//! summed.
 //!
 //! # Layout
-//! - `slots`: the numbered places of the blocks
+//! - `slots`: the numbered entries of the blocks
 //! - `index`: from keys and files to slots
-//! - `cluster`: blocks that stay and go together
-//! - `room`: eviction, growth, compaction, shrinking: everything that keeps within the budget
-//! - `dense`: finding and replacing what the dense codec recompresss
+//! - `cluster`: blocks that stay and leave together
+//! - `room`: eviction, growth, compaction, shrinking: all that keeps the shard within its budget
+//! - `recompress`: finding blocks that stay, and replacing their bytes
 //!
-//! Nothing here knows of locks: a shard is plain data with rules.
+//! A shard is plain data with rules; it knows nothing of locks.
 
 mod cluster;
-mod dense;
 mod index;
+mod recompress;
 mod room;
 mod slots;
 
@@ -25,12 +26,12 @@ use crate::key::FileId;
 use crate::policy::{S3Fifo, Slot};
 use crate::stats::{Counts, Inserted};
 
-pub(crate) use cluster::MOST as MOST_TOGETHER;
-pub(crate) use dense::Candidate;
+pub(crate) use cluster::MOST as MAX_CLUSTER;
 use index::Index;
+pub(crate) use recompress::Candidate;
 use slots::{Entry, Slots, State};
 
-/// A compressed block on its way in.
+/// A compressed block to be inserted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
     pub key: Key,
@@ -41,9 +42,9 @@ pub(crate) struct Incoming<'a> {
     pub compressed: &'a [u8],
 }
 
-/// A block as it was found. While it is pinned (all but zero blocks), its bytes stay as and where they are.
+/// A block that was found. While it is pinned (all but zero blocks), its bytes neither change nor move.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct FoundBlock {
     pub slot: Slot,
     pub key: Key,
     pub form: Form,
@@ -59,13 +60,13 @@ pub(crate) struct Shard {
     index: Index,
     policy: S3Fifo,
     arena: Arena,
-    /// The most memory to hold, bytes.
+    /// The limit of the shard's memory, in bytes.
     budget: usize,
     /// The most blocks of a cluster.
     together: usize,
-    /// Blocks that came in so far.
+    /// Blocks admitted so far.
     joins: u32,
-    /// Where the search for blocks to recompress goes on.
+    /// The slot where the search for blocks to recompress continues.
     sweep: u32,
     pub counts: Counts,
 }
@@ -87,33 +88,34 @@ impl Shard {
         shard
     }
 
-    /// Is the block held? Does not notify the policy.
+    /// True if the block is stored. Does not notify the policy.
     pub fn contains(&self, key: Key) -> bool {
         self.index.find(key, &self.slots).is_some()
     }
 
     /// Finds a block and pins it unless it is zero: [`Shard::unpin`] must follow. Neither counts as a request.
-    pub fn find(&mut self, key: Key) -> Option<Found> {
+    pub fn find(&mut self, key: Key) -> Option<FoundBlock> {
         self.counts.lookups += 1;
         let slot = self.index.find(key, &self.slots)?;
         Some(self.pin(slot))
     }
 
-    /// A block that was found is requested: counts it, and notifies the policy if it is still held.
-    pub fn request(&mut self, found: &Found) {
+    /// Requests a block that was found: counts it, and notifies the policy if the block is still stored.
+    pub fn request(&mut self, found: &FoundBlock) {
         self.counts.hits += 1;
         let entry = self.slots.get(found.slot);
-        if entry.is_some_and(|entry| entry.state == State::Held && entry.key == found.key) {
+        if entry.is_some_and(|entry| entry.state == State::Stored && entry.key == found.key) {
             self.asked(found.slot);
         }
     }
 
-    fn pin(&mut self, slot: Slot) -> Found {
+    fn pin(&mut self, slot: Slot) -> FoundBlock {
         let entry = &mut self.slots[slot];
-        let compressed = entry.place.map(|place| self.arena.bytes(place, entry.compressed_len as usize));
+        let compressed =
+            entry.address.map(|address| self.arena.bytes(address, entry.compressed_len as usize));
         entry.pins += u32::from(compressed.is_some());
         let Entry { key, form, raw_len, sum, .. } = *entry;
-        Found { slot, key, form, raw_len: raw_len as usize, sum, compressed }
+        FoundBlock { slot, key, form, raw_len: raw_len as usize, sum, compressed }
     }
 
     /// The bytes are no longer read.
@@ -125,7 +127,7 @@ impl Shard {
         }
     }
 
-    /// Puts a block in that is not there. Makes room as the policy says.
+    /// Inserts a block unless it is present. Evicts others for room.
     pub fn insert(&mut self, new: Incoming<'_>) -> Inserted {
         if self.contains(new.key) {
             return Inserted::Present;
@@ -140,23 +142,23 @@ impl Shard {
         outcome
     }
 
-    /// Puts a block into a slot that was just taken, which is given back if there is no room for the bytes.
+    /// Fills a slot that was just taken. Gives it back if there is no room for the bytes.
     fn fill(&mut self, slot: Slot, new: Incoming<'_>) -> Inserted {
-        let mut place = None;
+        let mut address = None;
         if !new.compressed.is_empty() {
-            place = match self.make_place(new.compressed.len(), slot) {
-                Ok(Some(place)) => Some(place),
+            address = match self.allocate(new.compressed.len(), slot) {
+                Ok(Some(address)) => Some(address),
                 Ok(None) => return self.refuse(slot, Inserted::NoRoom),
                 Err(OutOfMemory) => return self.refuse(slot, Inserted::NoMemory),
             };
         }
-        if let Some(place) = place {
-            self.arena.write(place, new.compressed);
+        if let Some(address) = address {
+            self.arena.write(address, new.compressed);
         }
         let entry = &mut self.slots[slot];
-        (entry.key, entry.form, entry.sum, entry.place) = (new.key, new.form, new.sum, place);
+        (entry.key, entry.form, entry.sum, entry.address) = (new.key, new.form, new.sum, address);
         (entry.raw_len, entry.compressed_len) = (new.raw_len as u32, new.compressed.len() as u32);
-        entry.state = State::Held;
+        entry.state = State::Stored;
         self.counts.add(entry.form, entry.raw_len, entry.compressed_len);
         self.index.insert(slot, &mut self.slots);
         self.join(slot);
@@ -168,15 +170,15 @@ impl Shard {
         why
     }
 
-    /// Drops a block; was there one?
+    /// Drops a block; true if there was one.
     pub fn remove(&mut self, key: Key) -> bool {
         let found = self.index.find(key, &self.slots);
         found.is_some_and(|slot| self.remove_slot(slot))
     }
 
-    /// Drops the block in a slot that its caller has pinned; false if that was done already.
+    /// Drops the block in a slot that the caller has pinned. False if that was done already.
     pub fn remove_slot(&mut self, slot: Slot) -> bool {
-        let held = self.slots[slot].state == State::Held;
+        let held = self.slots[slot].state == State::Stored;
         if held {
             self.leave(slot);
             self.retire(slot);
@@ -185,7 +187,7 @@ impl Shard {
         held
     }
 
-    /// Drops a file's blocks with numbers in `blocks`; how many. Takes the time of all the blocks of the file held here.
+    /// Drops a file's blocks with numbers in `blocks`. Returns how many. Visits all blocks of the file in this shard.
     pub fn remove_file(&mut self, file: FileId, blocks: &Range<u64>) -> u64 {
         let (mut removed, mut next) = (0, self.index.newest(file, &self.slots));
         while let Some(slot) = next {
@@ -197,7 +199,7 @@ impl Shard {
         removed
     }
 
-    /// Takes a block that the policy has let go out of the tables; its memory goes now, or with the last reader.
+    /// Removes a block, which has left the policy, from the tables. Its memory is freed now, or by the last reader.
     fn retire(&mut self, slot: Slot) {
         self.index.remove(slot, &mut self.slots);
         let entry = &mut self.slots[slot];
@@ -210,25 +212,25 @@ impl Shard {
     }
 
     fn free(&mut self, slot: Slot) {
-        if let Some(place) = self.slots[slot].place {
-            self.arena.give(place);
+        if let Some(address) = self.slots[slot].address {
+            self.arena.give(address);
         }
         self.slots.give(slot);
     }
 
-    /// Flips a bit of a block's compressed bytes, for tests of what follows; false if there are none.
+    /// Flips a bit of a block's stored bytes. For tests. False if there are none.
     pub fn damage(&mut self, key: Key) -> bool {
         let Some(slot) = self.index.find(key, &self.slots) else { return false };
-        let Entry { place: Some(place), compressed_len, pins: 0, .. } = self.slots[slot] else {
+        let Entry { address: Some(address), compressed_len, pins: 0, .. } = self.slots[slot] else {
             return false;
         };
-        self.arena.flip_bit(place, compressed_len as usize / 2);
+        self.arena.flip_bit(address, compressed_len as usize / 2);
         true
     }
 
-    /// Lists, tables, counts and memory agree, and the budget holds: for tests.
+    /// Checks that lists, tables, counts and memory agree, and that the budget holds. For tests.
     pub fn check(&self) -> Result<(), String> {
-        let held = self.slots.iter().filter(|(_, e)| e.state == State::Held);
+        let held = self.slots.iter().filter(|(_, e)| e.state == State::Stored);
         let (mut blocks, mut compressed) = (0, 0);
         for (slot, entry) in held {
             blocks += 1;
@@ -243,7 +245,7 @@ impl Shard {
         let taken: usize = self
             .slots
             .iter()
-            .filter(|(_, e)| e.place.is_some())
+            .filter(|(_, e)| e.address.is_some())
             .map(|(_, e)| rounded(e.compressed_len as usize))
             .sum();
         let pinned = self.slots.iter().any(|(_, e)| e.pins > 0);
@@ -260,5 +262,5 @@ impl Shard {
     }
 }
 
-/// What a shard without blocks may take: small tables that it did not give back.
+/// The most memory of a shard without blocks: small tables that it did not give back.
 const EMPTY_SHARD: usize = 16 << 10;

@@ -1,36 +1,36 @@
-//! Room: how a shard stays within its budget, which is memory as the kernel counts it.
+//! How a shard stays within its budget, which is memory as the kernel counts it.
 
 use super::Shard;
 use super::slots::{Entry, Slots, State};
-use crate::arena::{Drained, Owners, Place, SLAB};
+use crate::arena::{Address, Drained, Owners, SLAB};
 use crate::error::OutOfMemory;
 use crate::policy::Slot;
 use eke_model::units::Bytes;
 
-/// Slots grow by a quarter, and by this many at least.
+/// Slots grow by a quarter, and by at least this many.
 const MORE_SLOTS: usize = 64;
 
-/// With this share of the slabs free (one in so many), blocks are pushed together before others are evicted for room.
+/// If more than this share of the slabs is free (one in so many), slabs are compacted before blocks are evicted.
 const HOLES_ONE_IN: usize = 20;
 
 /// Clusters that one step of a shrink evicts.
 const EVICT_AT_ONCE: usize = 8;
 
-/// What draining a slab leaves free of the others, one in so many: without it every block would need a compaction.
+/// The share (one in so many) that draining leaves free in the other slabs: without it every block would need a compaction.
 const SLACK_ONE_IN: usize = 32;
 
 impl Shard {
-    /// The memory that it takes, bytes.
+    /// The shard's memory, in bytes.
     pub fn held(&self) -> usize {
         self.arena.held() + self.table_bytes()
     }
 
-    /// Of that, the tables.
+    /// The tables' share of it.
     pub fn table_bytes(&self) -> usize {
         self.slots.held_bytes() + self.index.held_bytes() + self.policy.held().0 as usize
     }
 
-    /// From now on; [`Shard::shrink_step`] brings it about.
+    /// Sets the budget. [`Shard::shrink_step`] brings the shard within it.
     pub fn set_budget(&mut self, budget: usize) {
         self.budget = budget;
         self.policy.set_capacity(Bytes(budget as u64));
@@ -45,7 +45,8 @@ impl Shard {
         victim.is_some()
     }
 
-    /// A free slot, and room in the tables for its key. Without memory for more, one is made free. `None`: no room.
+    /// A free slot, with room in the tables for its key. Evicts a cluster if there is no memory for more slots. `None`: no
+    /// room.
     pub(super) fn make_slot(&mut self) -> Result<Option<Slot>, OutOfMemory> {
         self.index.reserve(1, &self.slots)?;
         if !self.slots.has_free() && self.grow_slots() != Ok(true) && !self.evict() {
@@ -54,11 +55,11 @@ impl Shard {
         Ok(self.slots.take())
     }
 
-    /// More slots, if the budget allows.
+    /// Adds slots, if the budget allows.
     fn grow_slots(&mut self) -> Result<bool, OutOfMemory> {
         let more = MORE_SLOTS.max(self.slots.len() / 4);
         let all = self.slots.len() + more;
-        // The other tables may double. To find that out afterwards would mean to throw out what has just come in.
+        // The other tables may double. Finding that out afterwards would mean evicting what was just admitted.
         let others = self.index.held_bytes() + self.policy.held().0 as usize + more * 32;
         if self.held() + more * size_of::<Entry>() + others > self.budget {
             return Ok(false);
@@ -69,16 +70,16 @@ impl Shard {
         Ok(true)
     }
 
-    /// A place for `len` bytes. `None`: everything is evicted or being read. If the kernel gives no memory, what is held
-    /// makes room, as if the limit were reached.
+    /// Allocates `len` bytes for a slot. If the kernel has no memory, evicts others, as at the limit. `None`: everything was
+    /// evicted or is being read.
     ///
     /// # Errors
-    /// When the kernel gives no memory and nothing is held.
-    pub(super) fn make_place(&mut self, len: usize, slot: Slot) -> Result<Option<Place>, OutOfMemory> {
+    /// The kernel has no memory and nothing is stored.
+    pub(super) fn allocate(&mut self, len: usize, slot: Slot) -> Result<Option<Address>, OutOfMemory> {
         let mut lacking = false;
         loop {
-            if let Some(place) = self.arena.take(len, slot.0) {
-                return Ok(Some(place));
+            if let Some(address) = self.arena.take(len, slot.0) {
+                return Ok(Some(address));
             }
             if !lacking && self.held() + self.arena.growth() <= self.budget {
                 lacking = self.arena.grow().is_err();
@@ -99,12 +100,12 @@ impl Shard {
         self.arena.compact(len, &mut self.slots)
     }
 
-    /// Back within the budget, after tables grew.
+    /// Brings the shard back within the budget after tables grew.
     pub(super) fn settle(&mut self) {
         while self.held() > self.budget && self.shrink_step() {}
     }
 
-    /// A bounded step towards the budget. False: it is reached, or what is left is being read.
+    /// A bounded step towards the budget. False: it is reached, or all that is left is being read.
     pub fn shrink_step(&mut self) -> bool {
         if self.held() <= self.budget {
             return false;
@@ -119,7 +120,7 @@ impl Shard {
         }
     }
 
-    /// Evicts while there is more than would fit after the shrink, some clusters at a time.
+    /// Evicts a few clusters, while there is more than would fit after the shrink.
     fn evict_some(&mut self) -> bool {
         let slabs = self.budget.saturating_sub(self.table_bytes()) / SLAB;
         let room = slabs * (SLAB - SLAB / SLACK_ONE_IN);
@@ -135,7 +136,7 @@ impl Shard {
         true
     }
 
-    /// Makes the tables smaller if less than half of the slots are used: moves blocks to low slots. False: nothing done.
+    /// Shrinks the tables if less than half of the slots are used: moves blocks to low slots. False: nothing done.
     fn trim_tables(&mut self) -> bool {
         let before = self.table_bytes();
         if self.slots.len() <= 2 * self.slots.used() + MORE_SLOTS {
@@ -160,8 +161,8 @@ impl Shard {
         self.slots.renumber(from, to);
         self.index.renumber(from, to, &mut self.slots);
         self.renumber_leader(from, to);
-        if let Some(place) = self.slots[to].place {
-            self.arena.rename(place, to.0);
+        if let Some(address) = self.slots[to].address {
+            self.arena.rename(address, to.0);
         }
     }
 }
@@ -171,16 +172,17 @@ impl Owners for Slots {
         self[Slot(owner)].pins > 0
     }
 
-    fn moved(&mut self, owner: u32, place: Place) {
-        self[Slot(owner)].place = Some(place);
+    fn moved(&mut self, owner: u32, address: Address) {
+        self[Slot(owner)].address = Some(address);
     }
 }
 
 impl Slots {
-    /// A free slot and the last block that could move there, between `low` and `high`; `None`: no block is above a free slot.
+    /// A free slot and the last block that could move to it, between `low` and `high`. `None`: no block is above a free
+    /// slot.
     fn misplaced(&self, low: usize, high: usize) -> Option<(Slot, Slot)> {
         let to = (low..high).map(|i| Slot(i as u32)).find(|&s| self[s].state == State::Free)?;
-        let movable = |entry: &Entry| entry.state == State::Held && entry.pins == 0;
+        let movable = |entry: &Entry| entry.state == State::Stored && entry.pins == 0;
         let from = (to.index()..high).rev().map(|i| Slot(i as u32)).find(|&s| movable(&self[s]))?;
         Some((to, from))
     }

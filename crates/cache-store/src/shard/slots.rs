@@ -1,9 +1,9 @@
-//! The numbered places of a shard's blocks.
+//! The numbered entries of a shard's blocks.
 
 use std::ops::{Index, IndexMut};
 
 use crate::Key;
-use crate::arena::{Place, rounded};
+use crate::arena::{Address, rounded};
 use crate::block::Form;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
@@ -12,22 +12,22 @@ use crate::policy::Slot;
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a slot is.
+/// The state of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Free,
-    /// In the tables, and by its cluster in the policy.
-    Held,
-    /// Out of both, but still being read: whoever reads it last frees it.
+    /// In the tables, and in the policy by its cluster.
+    Stored,
+    /// In neither, but still being read; the last reader frees it.
     Condemned,
 }
 
-/// What a cluster is besides its blocks; its leader has it.
+/// What a cluster has besides its blocks. Its leader stores it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cluster {
-    /// The block that was asked for last, by its place in the stretch.
+    /// The position in the stretch of the block that was requested last.
     pub(super) asked: u8,
-    /// The shard's count of insertions at the last one into it.
+    /// The shard's count of admissions at the cluster's last one.
     pub(super) joined: u32,
 }
 
@@ -35,29 +35,29 @@ pub(super) struct Cluster {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub key: Key,
-    /// Of the compressed bytes.
+    /// The checksum of the compressed bytes.
     pub sum: u64,
-    /// `None`: nothing is kept, it is all zero.
-    pub place: Option<Place>,
+    /// `None`: all zero, no bytes are stored.
+    pub address: Option<Address>,
     pub raw_len: u32,
     pub compressed_len: u32,
-    /// Readers at work on the compressed bytes without the lock.
+    /// Readers of the compressed bytes that have no lock.
     pub pins: u32,
-    /// The file's block that came in after this one, and before it. For a free slot, `older` is the next free one.
+    /// The blocks of the file that were admitted after and before this one. For a free slot, `older` is the next free one.
     pub newer: u32,
     pub older: u32,
-    /// The block that its cluster has in the policy: itself, if it is alone.
+    /// The slot that represents its cluster in the policy: its own, if it is alone.
     pub leader: u32,
-    /// If it leads.
+    /// Valid if this block leads.
     pub cluster: Cluster,
     pub form: Form,
     pub state: State,
-    /// The dense codec was tried and did not pay.
+    /// The high-ratio codec was tried and did not pay.
     pub settled: bool,
 }
 
 impl Entry {
-    /// What the block weighs for the policy: its granules, and its part of the tables.
+    /// The block's weight in the policy: its granules, and its part of the tables.
     pub fn weight(&self) -> u32 {
         const TABLES: usize = size_of::<Entry>() + 32;
         u32::try_from(rounded(self.compressed_len as usize) + TABLES).unwrap_or(u32::MAX)
@@ -67,7 +67,7 @@ impl Entry {
 const EMPTY: Entry = Entry {
     key: Key::new(FileId(0), 0),
     sum: 0,
-    place: None,
+    address: None,
     raw_len: 0,
     compressed_len: 0,
     pins: 0,
@@ -80,7 +80,7 @@ const EMPTY: Entry = Entry {
     settled: false,
 };
 
-/// Slots by number, and which are free.
+/// Slots by number, and the list of free ones.
 #[derive(Debug)]
 pub(super) struct Slots {
     entries: Vec<Entry>,
@@ -99,7 +99,7 @@ impl Slots {
         self.entries.len()
     }
 
-    /// Slots that are not free.
+    /// The number of slots that are not free.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -143,13 +143,13 @@ impl Slots {
         self.entries.iter().enumerate().map(|(index, entry)| (Slot(index as u32), entry))
     }
 
-    /// Moves what `from` holds to the free slot `to`.
+    /// Moves the block in `from` to the free slot `to`.
     pub fn renumber(&mut self, from: Slot, to: Slot) {
         self[to] = self[from];
         self[from] = EMPTY;
     }
 
-    /// Forgets free slots at the end, and the room for them. To be called after [`Slots::renumber`].
+    /// Removes free slots at the end and their memory. Call it after [`Slots::renumber`].
     pub fn truncate(&mut self) {
         let end = self.entries.iter().rposition(|e| e.state != State::Free).map_or(0, |last| last + 1);
         self.entries.truncate(end);
@@ -157,7 +157,7 @@ impl Slots {
         self.relink_free();
     }
 
-    /// Makes the list of free slots anew, the lowest first.
+    /// Rebuilds the list of free slots, the lowest first.
     fn relink_free(&mut self) {
         self.free = NONE;
         for (index, entry) in

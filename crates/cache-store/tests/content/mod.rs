@@ -11,7 +11,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Words by chance: compresses to a third or so, more or less by seed, as text does.
+/// Random words, which compress to about a third, depending on the seed, as text does.
 pub fn text(seed: u64, len: usize) -> Vec<u8> {
     let (mut random, letters) = (fastrand::Rng::with_seed(seed), noise(0, 16 + (512 << 3)));
     let vocabulary = 64 << (seed % 4);

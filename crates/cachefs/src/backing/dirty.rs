@@ -1,8 +1,8 @@
-//! Pages below that a program has changed in memory, through a mapping.
+//! Dirty pages of backing files that a program has changed through a mapping.
 //!
-//! The first store to a clean page moves mtime; later ones do not, until the page is written back (`page_mkwrite`, mm/memory.c).
-//! So what is read from a dirty page can change without any sign in the file's times. A page that was written back is
-//! write-protected: the next store moves mtime again.
+//! The first store to a clean page changes mtime; later ones do not, until the page is written back (`page_mkwrite`,
+//! mm/memory.c). So bytes read from a dirty page can change without a sign in the file's times. A page that was written back
+//! is write-protected: the next store changes mtime again.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -10,19 +10,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use eke_linux::page_cache;
 use rustix::fs::fcntl_get_seals;
 
-/// Has the page cache dirty pages in this range? Pages under writeback are write-protected already. cachestat(2), Linux 6.5.
+/// True if the page cache has dirty pages in this range. Pages under writeback are already write-protected. cachestat(2),
+/// Linux 6.5.
 ///
 /// # Errors
-/// The kernel's answer: ENOSYS from an older one, EPERM if this user may not write the file and does not own it (Linux 6.14).
+/// The kernel's: ENOSYS from an older one; EPERM if this user may not write the file and does not own it (Linux 6.14).
 pub(super) fn has_dirty(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<bool> {
     Ok(page_cache::counts(file, offset, bytes)?.dirty > 0)
 }
 
-/// Writes dirty pages of this range back and waits for it. Costs little where the file has none. The descriptor must be one that
-/// nobody calls fsync(2) on: a writeback error is reported once to each open file description, and this call may take it.
+/// Writes back the dirty pages of this range and waits for it. It costs little without dirty pages. Nobody may call fsync(2)
+/// on the descriptor: a writeback error is reported once to each open file description, and this call may take it.
 ///
 /// # Errors
-/// What sync_file_range(2) answers.
+/// Those of sync_file_range(2).
 pub(super) fn write_back(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -33,8 +34,8 @@ pub(super) fn write_back(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::R
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Is it a file of tmpfs or hugetlbfs? Their pages are never written back, so stores through a mapping never move mtime again.
-/// Only such files have seals (fcntl(2)).
+/// True if it is a file of tmpfs or hugetlbfs. Their pages are never written back, so stores through a mapping never change
+/// mtime again. Only such files have seals (fcntl(2)).
 pub(super) fn is_memory(file: impl AsFd) -> bool {
     fcntl_get_seals(file).is_ok()
 }

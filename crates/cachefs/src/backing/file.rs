@@ -1,13 +1,13 @@
-//! A regular backing file, open. Its content is read without filling the kernel's cache, where that can be had.
+//! An open regular backing file. If possible, its content is read without filling the kernel's page cache.
 //!
-//! Three ways of reading, from the best to what always works; what the kernel refuses once is not asked for again:
-//! - `O_DIRECT`, by a second descriptor that is made at the first read: the least CPU time, and nothing is held twice. For
-//!   aligned buffers, and for reads that do not follow each other: it has no readahead.
+//! There are three ways of reading, the best first. A way that the kernel refused once is not tried again.
+//! - `O_DIRECT`, by a second descriptor that is opened at the first read: the least CPU time, and nothing is in memory
+//!   twice. It needs aligned buffers, and has no readahead, so it is not for short sequential reads.
 //! - `RWF_DONTCACHE` (Linux 6.14): through the page cache with its readahead, and out of it again.
 //! - pread(2), then `POSIX_FADV_DONTNEED`.
 //!
-//! All three see the same bytes: Linux writes dirty pages back before it reads past them (`filemap_write_and_wait_range`).
-//! What is read to be kept has to be settled first: see [`File::settle`].
+//! All three return the same bytes: Linux writes dirty pages back before it reads past them
+//! (`filemap_write_and_wait_range`). Before bytes are kept, the file must be settled: see [`File::settle`].
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
@@ -24,21 +24,21 @@ use super::{Stamp, at, dirty};
 /// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-/// Where `O_DIRECT` wants buffers, offsets and lengths if the kernel does not say: a page, which is enough for all but
-/// odd disks.
+/// The alignment for `O_DIRECT` if the kernel does not report it: a page, which is enough for all but unusual disks.
 const USUAL_ALIGN: u32 = 4096;
 
-/// A read this close to where the last one ended is part of one that goes on and on: readahead pays, and has perhaps read it
-/// already. The most that a readahead window usually is.
+/// A read at most this far from the end of the last one counts as sequential: readahead pays, or has already read it. This
+/// is the usual maximum of a readahead window.
 const NEAR: u64 = 1 << 20;
 
 /// A read this long needs no readahead.
 const LONG_READ: usize = 256 << 10;
 
-/// Shorter writes stay in the kernel's cache until it writes them back: `RWF_DONTCACHE` starts that at once, for every one.
+/// Shorter writes stay in the page cache until the kernel writes them back: `RWF_DONTCACHE` would start writeback for each
+/// at once.
 const LONG_WRITE: usize = 64 << 10;
 
-/// Of dirty pages so much is written back at once at least: what follows is probably read next.
+/// The least range of a writeback of dirty pages: what follows is probably read next.
 const AT_ONCE: u64 = 4 << 20;
 
 /// An open backing file.
@@ -50,28 +50,28 @@ pub struct File {
     no_dontcache: AtomicBool,
     no_cachestat: AtomicBool,
     memory: OnceLock<bool>,
-    /// Where the last read ended; `u64::MAX`: there was none.
+    /// Where the last read ended; `u64::MAX`: no read yet.
     last_end: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Direct {
     fd: OwnedFd,
-    /// In bytes: of memory, and of offsets and lengths.
+    /// The alignment of memory, and of offsets and lengths, in bytes.
     mem_align: usize,
     offset_align: u64,
 }
 
-/// How to read.
+/// A way of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ReadMethod {
     Direct,
     DontCache,
     Advise,
 }
 
 impl File {
-    /// Of a descriptor that is open for reading, or for both; not with `O_APPEND`, which would move writes.
+    /// From a descriptor that is open for reading, or for both. Not with `O_APPEND`, which would move writes.
     pub fn new(plain: OwnedFd) -> Self {
         Self {
             plain,
@@ -84,19 +84,19 @@ impl File {
         }
     }
 
-    /// What it is now.
+    /// The file's present stamp.
     ///
     /// # Errors
-    /// What fstat(2) answers.
+    /// Those of fstat(2).
     pub fn stamp(&self) -> io::Result<Stamp> {
         self.stamp_by(AtFlags::empty())
     }
 
-    /// What it is now on the server, if it is on one (`AT_STATX_FORCE_SYNC`): a network file system believes attributes of an open
-    /// file for up to a minute. A local one does the same as for [`File::stamp`].
+    /// The file's present stamp on the server, if it is remote (`AT_STATX_FORCE_SYNC`): a network file system caches
+    /// attributes of an open file for up to a minute. On a local one it is the same as [`File::stamp`].
     ///
     /// # Errors
-    /// What statx(2) answers.
+    /// Those of statx(2).
     pub fn fresh_stamp(&self) -> io::Result<Stamp> {
         self.stamp_by(AtFlags::STATX_FORCE_SYNC)
     }
@@ -106,8 +106,8 @@ impl File {
         Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH | how, flags)?))
     }
 
-    /// Has later changes of these bytes show in the stamp, also stores through a mapping of the backing file: writes dirty pages back. To be
-    /// called before a read whose bytes are kept. Returns whether they will show.
+    /// Writes back dirty pages, so that later changes of these bytes show in the stamp, including stores through a mapping.
+    /// Call it before a read whose bytes are kept. Returns whether changes will show.
     pub fn settle(&self, offset: u64, bytes: usize) -> bool {
         if *self.memory.get_or_init(|| dirty::is_memory(&self.plain)) {
             return false;
@@ -118,7 +118,7 @@ impl File {
         }
     }
 
-    /// Are there dirty pages? `None`: the kernel does not say.
+    /// True if there are dirty pages. `None`: the kernel does not report it.
     pub fn has_dirty(&self, offset: u64, bytes: usize) -> Option<bool> {
         if self.no_cachestat.load(Ordering::Relaxed) {
             return None;
@@ -128,7 +128,7 @@ impl File {
         found.ok()
     }
 
-    /// By a descriptor that nobody calls fsync(2) on: that of direct reads, or a new one.
+    /// Uses a descriptor that nobody calls fsync(2) on: that of direct reads, or a new one.
     fn write_back(&self, offset: u64, bytes: u64) -> io::Result<()> {
         if let Some(direct) = self.direct() {
             return dirty::write_back(direct.fd.as_fd(), offset, bytes);
@@ -137,10 +137,10 @@ impl File {
         dirty::write_back(fd.as_fd(), offset, bytes)
     }
 
-    /// Reads from `offset`; less than asked for only at the end. Buffers that begin at a multiple of 4096 are read best.
+    /// Reads from `offset`; fewer bytes than requested only at the end. Buffers aligned to 4096 are read best.
     ///
     /// # Errors
-    /// What preadv2(2) answers.
+    /// Those of preadv2(2).
     pub fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let near = self.last_end.load(Ordering::Relaxed).abs_diff(offset) <= NEAR;
         let mut done = 0;
@@ -158,39 +158,39 @@ impl File {
 
     fn read_once(&self, out: &mut [u8], offset: u64, near: bool) -> Result<usize, Errno> {
         loop {
-            let way = self.way(out, offset, near);
-            match self.read_by(way, out, offset) {
-                Err(e) if self.refused(way, e) => {}
+            let method = self.method(out, offset, near);
+            match self.read_by(method, out, offset) {
+                Err(e) if self.refused(method, e) => {}
                 result => return result,
             }
         }
     }
 
     /// The best way for this read.
-    fn way(&self, out: &[u8], offset: u64, near: bool) -> Way {
+    fn method(&self, out: &[u8], offset: u64, near: bool) -> ReadMethod {
         let dontcache = !self.no_dontcache.load(Ordering::Relaxed);
         if near && dontcache && out.len() < LONG_READ {
-            Way::DontCache
+            ReadMethod::DontCache
         } else if self.direct_for(out, offset).is_some() {
-            Way::Direct
+            ReadMethod::Direct
         } else if dontcache {
-            Way::DontCache
+            ReadMethod::DontCache
         } else {
-            Way::Advise
+            ReadMethod::Advise
         }
     }
 
-    fn read_by(&self, way: Way, out: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        match way {
-            Way::Direct => {
+    fn read_by(&self, method: ReadMethod, out: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        match method {
+            ReadMethod::Direct => {
                 let direct = self.direct_for(out, offset).ok_or(Errno::INVAL)?;
                 preadv2(&direct.fd, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())
             }
-            Way::DontCache => preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, DONTCACHE),
-            Way::Advise => {
+            ReadMethod::DontCache => preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, DONTCACHE),
+            ReadMethod::Advise => {
                 let read =
                     preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())?;
-                // Only advice: where it is not taken, the kernel holds a page more.
+                // It is only advice: if the kernel ignores it, a page more stays cached.
                 let _ = NonZeroU64::new(read as u64)
                     .map(|len| fadvise(&self.plain, offset, Some(len), Advice::DontNeed));
                 Ok(read)
@@ -198,18 +198,18 @@ impl File {
         }
     }
 
-    /// Did the kernel refuse the way, not the read? Then it is not gone again.
-    fn refused(&self, way: Way, e: Errno) -> bool {
+    /// Records it if the kernel refused the way and not the read.
+    fn refused(&self, method: ReadMethod, e: Errno) -> bool {
         let refusal = matches!(e, Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS);
-        match way {
-            Way::Direct if refusal => self.no_direct.store(true, Ordering::Relaxed),
-            Way::DontCache if refusal => self.no_dontcache.store(true, Ordering::Relaxed),
+        match method {
+            ReadMethod::Direct if refusal => self.no_direct.store(true, Ordering::Relaxed),
+            ReadMethod::DontCache if refusal => self.no_dontcache.store(true, Ordering::Relaxed),
             _ => return false,
         }
         true
     }
 
-    /// The descriptor that reads directly, if it can for this buffer and offset.
+    /// The descriptor for direct reads, if it can serve this buffer and offset.
     fn direct_for(&self, out: &[u8], offset: u64) -> Option<&Direct> {
         if self.no_direct.load(Ordering::Relaxed) {
             return None;
@@ -221,23 +221,23 @@ impl File {
         self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref()
     }
 
-    /// Did the last read end just there?
+    /// True if the last read ended exactly there.
     pub fn goes_on_at(&self, offset: u64) -> bool {
         self.last_end.load(Ordering::Relaxed) == offset
     }
 
-    /// Writes at `offset`, once.
+    /// Writes once, at `offset`.
     ///
     /// # Errors
-    /// What pwritev2(2) answers.
+    /// Those of pwritev2(2).
     pub fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         self.write_once(data, offset, ReadWriteFlags::empty())
     }
 
-    /// Writes at the end, wherever that is then, once (`RWF_APPEND`, Linux 4.16).
+    /// Writes once, at the file's end at that moment (`RWF_APPEND`, Linux 4.16).
     ///
     /// # Errors
-    /// What pwritev2(2) answers.
+    /// Those of pwritev2(2).
     pub fn append(&self, data: &[u8]) -> io::Result<usize> {
         self.write_once(data, 0, ReadWriteFlags::APPEND)
     }
@@ -248,7 +248,7 @@ impl File {
             let all = if dontcache { flags | DONTCACHE } else { flags };
             match pwritev2(&self.plain, &[IoSlice::new(data)], offset, all) {
                 Err(Errno::INTR) => {}
-                Err(e) if dontcache && self.refused(Way::DontCache, e) => {}
+                Err(e) if dontcache && self.refused(ReadMethod::DontCache, e) => {}
                 result => return Ok(result?),
             }
         }
@@ -256,7 +256,7 @@ impl File {
 }
 
 impl Direct {
-    /// Opens the file anew; `None` where the file system or the file's mode forbids it, or descriptors become few.
+    /// Opens the file again. `None`: the file system or the file's mode forbids it, or few descriptors are left.
     fn open(plain: &OwnedFd) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOCTTY;
         let fd = at::reopen(plain.as_fd(), flags).ok().filter(has_low_number)?;
@@ -270,14 +270,15 @@ impl Direct {
     }
 }
 
-/// The kernel gives the lowest number that is free (open(2)): one beyond a quarter of the limit means that so many are open, and
-/// the rest is for files that cannot do without.
+/// The kernel gives the lowest free number (open(2)). A number beyond a quarter of the limit means that many are open; the
+/// rest is for files that need one.
 fn has_low_number(fd: &OwnedFd) -> bool {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     u64::try_from(fd.as_raw_fd()).is_ok_and(|number| number < limit / 4)
 }
 
-/// What direct reads must be aligned to, in bytes: memory, offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: there are none.
+/// The alignment of direct reads in bytes: of memory and of offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: the file has no
+/// direct reads.
 fn alignment(fd: &OwnedFd) -> Option<(u32, u32)> {
     let statx = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if statx.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {

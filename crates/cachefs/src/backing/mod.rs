@@ -1,4 +1,4 @@
-//! The backing directory, as the worker reaches it: by descriptors, never by a path that somebody could replace.
+//! The backing directory, reached by descriptors, never by a path that somebody could replace.
 
 pub use eke_cache_mounts::at;
 mod dirty;
@@ -23,7 +23,7 @@ const REMOTE: [u32; 9] = [
     0x6573_5546,
 ];
 
-/// Is it on a file system that is somewhere else, as far as can be told?
+/// True if it is on a remote file system, or if that is unknown.
 pub fn is_remote(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).map_or(true, |fs| REMOTE.contains(&(fs.f_type as u32)))
 }

@@ -1,11 +1,11 @@
-//! What tells one content of a file from another, as NFS does it: close-to-open.
+//! Stamps, which distinguish contents of a file as NFS does: close-to-open.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::fs::{Statx, StatxTimestamp, fstatfs};
 
-/// What a file was when it was looked at.
+/// The size and times of a file at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// In bytes.
@@ -14,15 +14,15 @@ pub struct Stamp {
     pub modified_ns: i128,
     /// Of the inode, in nanoseconds since 1970.
     pub changed_ns: i128,
-    /// When the inode came to be, if the file system says: an inode number can be used again.
+    /// The inode's birth, if the file system has it, because an inode number can be reused.
     pub born_ns: i128,
 }
 
-/// Times in whole seconds come from a file system that has no finer ones: FAT counts in twos.
+/// Times in whole seconds come from a file system without finer ones. FAT counts in steps of two.
 const COARSE_NS: i128 = 2_000_000_000;
 
 impl Stamp {
-    /// Of what statx(2) says with `STATX_BASIC_STATS | STATX_BTIME`.
+    /// From statx(2) with `STATX_BASIC_STATS | STATX_BTIME`.
     pub fn of(statx: &Statx) -> Self {
         Self {
             size: statx.stx_size,
@@ -32,10 +32,10 @@ impl Stamp {
         }
     }
 
-    /// Would a change after the moment `now_ns` show? Not while the clock below may still say the same, which it does for
-    /// `tick_ns`: git calls such entries racy.
+    /// True if any change after `now_ns` would show. For `tick_ns` after a change, the file system's clock may still have
+    /// the same value; git calls such entries racy.
     ///
-    /// By the time of the inode: each change of the content sets it too, and nobody can set it to a time of their choice.
+    /// It uses the inode's time: every change of the content sets it, and nobody can set it to a chosen value.
     pub fn is_settled(&self, now_ns: i128, tick_ns: i128) -> bool {
         let coarse = self.changed_ns % 1_000_000_000 == 0;
         let tick_ns = if coarse { COARSE_NS.max(tick_ns) } else { tick_ns };
@@ -43,18 +43,17 @@ impl Stamp {
     }
 }
 
-/// The clock of inodes ticks at 100 Hz or faster: `CONFIG_HZ`, for times are those of the last tick.
+/// The clock of inodes ticks at 100 Hz or faster (`CONFIG_HZ`); times are those of the last tick.
 const TICK: Duration = Duration::from_millis(10);
 
-/// File systems where a change after a look has a time of its own since Linux 6.13
+/// File systems where a change after a stat has a distinct time since Linux 6.13
 /// (`Documentation/filesystems/multigrain-ts.rst`): ext4, XFS, Btrfs, by `include/uapi/linux/magic.h`.
 const MULTIGRAIN: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
 
-/// File systems of memory alone, tmpfs and ramfs: stores through a mapping have no time (see `dirty`).
+/// File systems in memory, tmpfs and ramfs: stores through a mapping have no time (see `dirty`).
 const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Changes of a file in this file system, one before and one after it was looked at, may have the same time if they are no
-/// further apart than this.
+/// The tick of this file system: a change before and one after a stat may have the same time if they are no further apart.
 pub fn tick(dir: impl AsFd) -> Duration {
     let since = uname_is_at_least(&rustix::system::uname().release().to_string_lossy(), (6, 13));
     match fstatfs(dir).map(|fs| fs.f_type as u32) {
@@ -64,7 +63,7 @@ pub fn tick(dir: impl AsFd) -> Duration {
     }
 }
 
-/// Is a kernel's release, as uname(2) says it, this version or a later one?
+/// True if a kernel release, as uname(2) reports it, is at least this version.
 fn uname_is_at_least(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= version)

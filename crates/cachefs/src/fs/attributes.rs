@@ -1,4 +1,4 @@
-//! Attributes: reading and changing them.
+//! Reading and changing attributes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,23 +16,23 @@ use super::{Caller, Fs, error};
 use crate::backing::at;
 use crate::node::{Access, Node, ROOT};
 
-/// A time to be set.
+/// A time to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Time {
-    /// The time when it is done.
+pub enum SetTime {
+    /// The time of the change.
     Now,
-    /// This one, since 1970.
+    /// This time, since 1970.
     At {
-        /// Whole seconds, less than 0 before 1970.
+        /// Whole seconds, negative before 1970.
         seconds: i64,
-        /// And so many nanoseconds after that.
+        /// Nanoseconds after that.
         nanos: u32,
     },
 }
 
-impl From<TimeOrNow> for Time {
-    /// fuser 0.18 puts a time before 1970 as far before 1970 as seconds and nanoseconds are, added up. So they come apart
-    /// again as they were.
+impl From<TimeOrNow> for SetTime {
+    /// fuser 0.18 represents a time before 1970 as a distance: the sum of the seconds' magnitude and the nanoseconds. This
+    /// recovers both.
     fn from(time: TimeOrNow) -> Self {
         let TimeOrNow::SpecificTime(time) = time else { return Self::Now };
         match time.duration_since(UNIX_EPOCH) {
@@ -50,9 +50,9 @@ fn before(duration: Duration) -> i64 {
     0i64.checked_sub_unsigned(duration.as_secs()).unwrap_or(i64::MIN)
 }
 
-/// What is to be changed (`FUSE_SETATTR`).
+/// The attributes to change (`FUSE_SETATTR`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct AttrChange {
     /// Permissions.
     pub mode: Option<u32>,
     /// Owner.
@@ -61,29 +61,29 @@ pub struct Change {
     pub gid: Option<u32>,
     /// In bytes.
     pub size: Option<u64>,
-    /// Last read.
-    pub atime: Option<Time>,
-    /// Last written.
-    pub mtime: Option<Time>,
+    /// The time of the last read.
+    pub atime: Option<SetTime>,
+    /// The time of the last write.
+    pub mtime: Option<SetTime>,
 }
 
 impl Fs {
     /// The attributes of a node. The root has its inode's number here.
     ///
     /// # Errors
-    /// ESTALE; what statx(2) answers.
+    /// ESTALE; those of statx(2).
     pub fn getattr(&self, number: u64) -> io::Result<FileAttr> {
         let node = self.nodes.get(number)?;
         let path = self.nodes.path(&node)?;
         attr(&node, &path)
     }
 
-    /// Changes attributes: the owner first, since that takes setuid and setgid bits away. The kernel has checked the owner by
-    /// attributes that may be a second old; another user's change is checked once more below.
+    /// Changes attributes, the owner first, because that clears setuid and setgid bits. The kernel has checked the owner by
+    /// attributes that may be a second old, so another user's change is checked again on the backing file.
     ///
     /// # Errors
-    /// What chown(2), chmod(2), ftruncate(2) and utimensat(2) answer.
-    pub fn setattr(&self, caller: &Caller, number: u64, change: &Change) -> io::Result<FileAttr> {
+    /// Those of chown(2), chmod(2), ftruncate(2) and utimensat(2).
+    pub fn setattr(&self, caller: &Caller, number: u64, change: &AttrChange) -> io::Result<FileAttr> {
         let node = self.nodes.get(number)?;
         let path = self.nodes.path(&node)?;
         if change.uid.is_some() || change.gid.is_some() {
@@ -104,7 +104,7 @@ impl Fs {
     /// Makes a file longer or shorter.
     ///
     /// # Errors
-    /// What ftruncate(2) answers.
+    /// Those of ftruncate(2).
     pub(super) fn truncate(&self, caller: &Caller, number: u64, size: u64) -> io::Result<()> {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Write)?;
@@ -114,17 +114,17 @@ impl Fs {
     }
 }
 
-impl Change {
-    /// truncate(2) comes with the present time, which ftruncate(2) below sets itself, also for who is not the owner.
+impl AttrChange {
+    /// truncate(2) comes with the present time. ftruncate(2) sets that itself, also for a caller who is not the owner.
     fn sets_times(&self) -> bool {
-        let now = |time| matches!(time, None | Some(Time::Now));
+        let now = |time| matches!(time, None | Some(SetTime::Now));
         let any = self.atime.is_some() || self.mtime.is_some();
         any && !(self.size.is_some() && now(self.atime) && now(self.mtime))
     }
 }
 
-/// A user may give a file of its own to any group of that user's, and the kernel has checked with all of them that this is one.
-fn set_owner(caller: &Caller, path: &OwnedFd, change: &Change) -> io::Result<()> {
+/// A user may give an own file to any of the user's groups. The kernel has checked this with all of them.
+fn set_owner(caller: &Caller, path: &OwnedFd, change: &AttrChange) -> io::Result<()> {
     let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
     let set = || Ok(chownat(path, c"", uid, gid, AtFlags::EMPTY_PATH)?);
     let done = caller.acts(set);
@@ -150,18 +150,18 @@ fn set_mode(caller: &Caller, path: &OwnedFd, mode: u32) -> io::Result<()> {
     caller.acts_on_with(more, &[statx], set)
 }
 
-fn set_times(caller: &Caller, path: &OwnedFd, change: &Change) -> io::Result<()> {
+fn set_times(caller: &Caller, path: &OwnedFd, change: &AttrChange) -> io::Result<()> {
     let times = Timestamps { last_access: timespec(change.atime), last_modification: timespec(change.mtime) };
     let statx = at::stat(path)?;
     let set = || Ok(utimensat(CWD, at::link(path.as_fd()), &times, AtFlags::empty())?);
     caller.acts_on(&[statx], set)
 }
 
-fn timespec(time: Option<Time>) -> Timespec {
+fn timespec(time: Option<SetTime>) -> Timespec {
     match time {
         None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        Some(Time::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-        Some(Time::At { seconds, nanos }) => Timespec { tv_sec: seconds, tv_nsec: nanos.into() },
+        Some(SetTime::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Some(SetTime::At { seconds, nanos }) => Timespec { tv_sec: seconds, tv_nsec: nanos.into() },
     }
 }
 
@@ -171,7 +171,7 @@ fn attr(node: &Node, path: &OwnedFd) -> io::Result<FileAttr> {
     Ok(attr_of(number, &statx))
 }
 
-/// The attributes of statx(2), for the node with this number.
+/// Converts the attributes of statx(2), for the node with this number.
 pub fn attr_of(number: u64, statx: &Statx) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
@@ -199,26 +199,26 @@ fn time(time: StatxTimestamp) -> SystemTime {
     second.and_then(|s| s.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-/// fuser's word for it.
+/// The type in fuser's terms.
 pub(super) fn kind(kind: rustix::fs::FileType) -> FileType {
-    use rustix::fs::FileType as Below;
+    use rustix::fs::FileType as Backing;
     match kind {
-        Below::Directory => FileType::Directory,
-        Below::Symlink => FileType::Symlink,
-        Below::Fifo => FileType::NamedPipe,
-        Below::Socket => FileType::Socket,
-        Below::CharacterDevice => FileType::CharDevice,
-        Below::BlockDevice => FileType::BlockDevice,
-        Below::RegularFile | Below::Unknown => FileType::RegularFile,
+        Backing::Directory => FileType::Directory,
+        Backing::Symlink => FileType::Symlink,
+        Backing::Fifo => FileType::NamedPipe,
+        Backing::Socket => FileType::Socket,
+        Backing::CharacterDevice => FileType::CharDevice,
+        Backing::BlockDevice => FileType::BlockDevice,
+        Backing::RegularFile | Backing::Unknown => FileType::RegularFile,
     }
 }
 
-/// As the kernel compresses a device's number for FUSE (`new_encode_dev`).
+/// Encodes a device number for FUSE as the kernel does (`new_encode_dev`).
 fn device(major: u32, minor: u32) -> u32 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// And back: major and minor.
+/// Decodes it: major and minor.
 pub(super) fn halves(rdev: u32) -> (u32, u32) {
     ((rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xf_ff00))
 }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_devices_number_is_packed_and_unpacked() {
+    fn a_devices_number_is_encoded_and_decoded() {
         for (major, minor) in [(0, 0), (1, 3), (8, 255), (259, 256), (4095, 0xf_ffff)] {
             assert_eq!(halves(device(major, minor)), (major, minor));
         }
@@ -236,10 +236,16 @@ mod tests {
 
     #[test]
     fn a_time_before_1970_comes_as_the_kernel_sent_it() {
-        // What fuser makes of seconds -2 and 800,000,000 nanoseconds.
+        // fuser's representation of seconds -2 and 800,000,000 nanoseconds.
         let sent = UNIX_EPOCH - Duration::new(2, 800_000_000);
-        assert_eq!(Time::from(TimeOrNow::SpecificTime(sent)), Time::At { seconds: -2, nanos: 800_000_000 });
+        assert_eq!(
+            SetTime::from(TimeOrNow::SpecificTime(sent)),
+            SetTime::At { seconds: -2, nanos: 800_000_000 }
+        );
         let earliest = UNIX_EPOCH - Duration::from_secs(1 << 63);
-        assert_eq!(Time::from(TimeOrNow::SpecificTime(earliest)), Time::At { seconds: i64::MIN, nanos: 0 });
+        assert_eq!(
+            SetTime::from(TimeOrNow::SpecificTime(earliest)),
+            SetTime::At { seconds: i64::MIN, nanos: 0 }
+        );
     }
 }

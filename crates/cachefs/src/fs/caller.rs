@@ -1,5 +1,5 @@
-//! Who asks, and acting as that one: what is made belongs to who asked. An unprivileged worker serves its own user and changes
-//! nothing.
+//! The caller of a request, and acting with its identity: new objects belong to the caller. An unprivileged worker serves
+//! its own user and changes no ids.
 
 use std::cell::Cell;
 use std::io;
@@ -13,19 +13,19 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::error;
 use crate::backing::at;
-use crate::rights::{self, Proof};
+use crate::rights::{self, Credentials};
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The user.
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// The process (a thread's number), 0 if it is not known.
+    /// The thread's number; 0: unknown.
     pub pid: u32,
-    /// A dead worker was asked the same, and may have done it.
-    pub again: bool,
+    /// The request was resent: a dead worker may have executed it.
+    pub resent: bool,
 }
 
 /// `FUSE_UNIQUE_RESEND`, Linux 6.9.
@@ -34,22 +34,23 @@ const RESENT: u32 = 63;
 impl From<&Request> for Caller {
     fn from(request: &Request) -> Self {
         let (uid, gid, pid) = (request.uid(), request.gid(), request.pid());
-        Self { uid, gid, pid, again: request.unique().0 >> RESENT == 1 }
+        Self { uid, gid, pid, resent: request.unique().0 >> RESENT == 1 }
     }
 }
 
 const NOTHING: CapabilitySet = CapabilitySet::empty();
 
 impl Caller {
-    /// Does a root's worker act for somebody else than root?
+    /// True if a root's worker acts for a user other than root.
     pub fn is_other(&self) -> bool {
         self.uid != 0 && geteuid().is_root()
     }
 
-    /// Does `act`, which makes something in a directory, with the caller's ids and umask. `mode` is what was asked for, and the umask.
+    /// Does `act`, which creates something in a directory, with the caller's ids and umask. The pair is the requested mode
+    /// and the umask.
     ///
     /// # Errors
-    /// What `act` answers; EPERM if the ids cannot be taken.
+    /// Those of `act`; EPERM if the ids cannot be set.
     pub fn makes<T>(
         &self,
         dir: &OwnedFd,
@@ -58,7 +59,7 @@ impl Caller {
     ) -> io::Result<T> {
         own_umask()?;
         umask(Mode::from_raw_mode(mask & 0o777));
-        // The group of what is made may be the directory's.
+        // A new object may get the directory's group.
         let set_gid = mode & libc::S_ISGID != 0;
         let more = if set_gid { self.leaves_set_gid(&at::stat(dir)?) } else { NOTHING };
         self.acts_with(more, act)
@@ -67,7 +68,7 @@ impl Caller {
     /// Does `act` with the caller's ids and rights: root's, or a user's.
     ///
     /// # Errors
-    /// What `act` answers; EPERM if the ids cannot be taken.
+    /// Those of `act`; EPERM if the ids cannot be set.
     pub fn acts<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.acts_with(NOTHING, act)
     }
@@ -80,19 +81,19 @@ impl Caller {
         rights::as_user((self.uid, self.gid), more, act)
     }
 
-    /// Does `act` on inodes `of` somebody. What is refused since they are another's (EPERM) is done if the caller's process has
-    /// `CAP_FOWNER` over all of them.
+    /// Does `act` on the inodes `of`. If it is refused because they belong to others (EPERM), repeats it with `CAP_FOWNER`,
+    /// provided that the caller's process has that over all of them.
     ///
     /// # Errors
-    /// What `act` answers; EPERM if the ids cannot be taken.
+    /// Those of `act`; EPERM if the ids cannot be set.
     pub fn acts_on<T>(&self, of: &[Statx], act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         self.acts_on_with(NOTHING, of, act)
     }
 
-    /// The same, with more capabilities.
+    /// The same, with the capabilities `more`.
     ///
     /// # Errors
-    /// What `act` answers; EPERM if the ids cannot be taken.
+    /// Those of `act`; EPERM if the ids cannot be set.
     pub fn acts_on_with<T>(
         &self,
         more: CapabilitySet,
@@ -107,30 +108,31 @@ impl Caller {
         self.acts_with(more.union(CapabilitySet::FOWNER), act)
     }
 
-    /// Has the caller's process this capability over all of these?
+    /// True if the caller's process has this capability over all these inodes.
     pub fn holds(&self, capability: CapabilitySet, over: &[Statx]) -> bool {
-        self.proof().is_some_and(|proof| over.iter().all(|one| proof.holds(capability, one)))
+        self.credentials()
+            .is_some_and(|credentials| over.iter().all(|one| credentials.holds(capability, one)))
     }
 
-    fn proof(&self) -> Option<Proof> {
-        Proof::of(self.pid, self.uid)
+    fn credentials(&self) -> Option<Credentials> {
+        Credentials::of(self.pid, self.uid)
     }
 
-    /// What leaves `S_ISGID` to this inode: nothing for its group's members by their first group, `CAP_FSETID` for its other
-    /// members. Who is none loses the bit.
+    /// The capability that preserves `S_ISGID` of this inode: none needed if the caller's primary group owns it,
+    /// `CAP_FSETID` if another of its groups does. Without it the bit is cleared.
     pub fn leaves_set_gid(&self, of: &Statx) -> CapabilitySet {
         if !self.is_other() || of.stx_gid == self.gid {
             return NOTHING;
         }
-        let leaves = |p: &Proof| p.is_in(of.stx_gid) || p.holds(CapabilitySet::FSETID, of);
-        if self.proof().as_ref().is_some_and(leaves) { CapabilitySet::FSETID } else { NOTHING }
+        let leaves = |p: &Credentials| p.is_in(of.stx_gid) || p.holds(CapabilitySet::FSETID, of);
+        if self.credentials().as_ref().is_some_and(leaves) { CapabilitySet::FSETID } else { NOTHING }
     }
 
-    /// Does `act`, a change of a file's content, with the caller's right to the last blocks of a disk and past quotas. The file
-    /// loses its setuid and setgid bits, but for root where the kernel does not say that they go (`kills`).
+    /// Does `act`, which changes a file's content, with the caller's right to reserved disk blocks and past quotas. The file
+    /// loses its setuid and setgid bits, except for root where the kernel does not request that (`kills`).
     ///
     /// # Errors
-    /// What `act` answers.
+    /// Those of `act`.
     pub fn changes<T>(&self, kills: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if self.uid != 0 || !kills {
             return self.acts(act);
@@ -140,10 +142,11 @@ impl Caller {
     }
 }
 
-/// Does `act`, which writes what was changed in memory (mmap), nobody knows by whom. As natively that takes no bits away.
+/// Does `act`, which writes back pages changed through a mapping. The writer is unknown. As natively, this clears no set-id
+/// bits.
 ///
 /// # Errors
-/// What `act` answers.
+/// Those of `act`.
 pub fn writes_back<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     rights::as_user(rights::NOBODY, CapabilitySet::FSETID, act)
 }
@@ -152,7 +155,7 @@ thread_local! {
     static OWNS_UMASK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A umask belongs to the process, unless a thread has a copy for itself.
+/// A umask belongs to the process, unless a thread has its own copy.
 fn own_umask() -> io::Result<()> {
     if OWNS_UMASK.get() {
         return Ok(());
@@ -164,6 +167,6 @@ fn own_umask() -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "rustix marks it so for its other flags")]
 fn unshare_fs() -> io::Result<()> {
-    // SAFETY: `FS` is umask, root and working directory; the worker uses neither of the latter two by name.
+    // SAFETY: `FS` is umask, root and working directory; the worker's threads do not change the latter two.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }?)
 }

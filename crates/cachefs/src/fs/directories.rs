@@ -1,7 +1,7 @@
-//! Directories: what is in them.
+//! Listing directories.
 //!
-//! Nothing is kept between two requests: each opens the directory anew and goes to the place that the backing file system
-//! named for it (`d_off` of getdents64(2)), which stays right when names come and go.
+//! Nothing is kept between two requests. Each one opens the directory anew and seeks to the position that the backing file
+//! system gave (`d_off` of getdents64(2)), which stays valid when names come and go.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,29 +14,29 @@ use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::kind;
 use super::foreign::unserved;
-use super::{Caller, Found, Fs};
+use super::{Caller, FoundNode, Fs};
 use crate::backing::at;
 use crate::node::Access;
 
-/// Of getdents64(2) at a time: about what one reply takes.
+/// The buffer of getdents64(2), in bytes: about as much as one reply takes.
 const BUFFER: usize = 8192;
 
 /// An entry of a directory.
 #[derive(Debug, Clone, Copy)]
-pub struct Listed<'a> {
+pub struct ListedEntry<'a> {
     /// Its name.
     pub name: &'a OsStr,
-    /// The inode's number below.
+    /// The backing inode's number.
     pub ino: u64,
-    /// What it is.
+    /// Its type.
     pub kind: FileType,
-    /// Where the next one is.
+    /// The position of the next entry.
     pub next: u64,
-    /// Is it another mount's, which is not served?
+    /// True if it is on another mount that is not served.
     pub foreign: bool,
 }
 
-impl Listed<'_> {
+impl ListedEntry<'_> {
     fn is_dots(&self) -> bool {
         matches!(self.name.as_bytes(), b"." | b"..")
     }
@@ -51,10 +51,10 @@ impl Fs {
         self.nodes.opened(&self.nodes.get(number)?, Access::Read)
     }
 
-    /// It was closed.
+    /// Records that a directory was closed.
     pub fn releasedir(&self, caller: &Caller, number: u64) {
         if let Ok(node) = self.nodes.get(number) {
-            self.nodes.released(&node, Access::Read, caller.again);
+            self.nodes.released(&node, Access::Read, caller.resent);
         }
     }
 
@@ -62,45 +62,46 @@ impl Fs {
         at::reopen(self.path(number)?.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Entries from `offset` on, until `take` says that it is full.
+    /// Lists entries from `offset` on, until `take` returns true: its buffer is full.
     ///
     /// # Errors
-    /// What getdents64(2) answers.
+    /// Those of getdents64(2).
     pub fn readdir(
         &self,
         number: u64,
         offset: u64,
-        mut take: impl FnMut(&Listed<'_>) -> bool,
+        mut take: impl FnMut(&ListedEntry<'_>) -> bool,
     ) -> io::Result<()> {
         list(&self.directory(number)?, offset, |dir, listed| {
             let kind = listed.kind.unwrap_or_else(|| kind_of(dir, listed.name));
-            take(&Listed { name: listed.name, ino: listed.ino, kind, next: listed.next, foreign: false })
+            take(&ListedEntry { name: listed.name, ino: listed.ino, kind, next: listed.next, foreign: false })
         })
     }
 
-    /// The same with attributes. The kernel knows each node once more that was taken; `.` and `..` are not counted.
+    /// The same with attributes. Each entry taken counts as one more lookup by the kernel, except `.` and `..`.
     ///
     /// # Errors
-    /// What getdents64(2) answers.
+    /// Those of getdents64(2).
     pub fn readdirplus(
         &self,
         number: u64,
         offset: u64,
-        mut take: impl FnMut(&Listed<'_>, &Found) -> bool,
+        mut take: impl FnMut(&ListedEntry<'_>, &FoundNode) -> bool,
     ) -> io::Result<()> {
         list(&self.directory(number)?, offset, |dir, raw| {
             let kind = raw.kind.unwrap_or(FileType::RegularFile);
-            let mut listed = Listed { name: raw.name, ino: raw.ino, kind, next: raw.next, foreign: false };
+            let mut listed =
+                ListedEntry { name: raw.name, ino: raw.ino, kind, next: raw.next, foreign: false };
             if listed.is_dots() {
                 return take(&listed, &dots(listed.ino));
             }
-            // It went between the two calls.
+            // It was removed between the two calls.
             let Ok(statx) = at::stat_at(dir, listed.name) else { return false };
             if self.nodes.may_serve(&statx).is_err() {
                 listed.foreign = true;
                 return take(&listed, &unserved(&statx));
             }
-            let found = self.told(number, listed.name, &statx);
+            let found = self.learned(number, listed.name, &statx);
             let full = take(&listed, &found);
             if full {
                 self.forget(found.attr.ino.0, 1);
@@ -109,10 +110,10 @@ impl Fs {
         })
     }
 
-    /// Has the backing disk have the directory.
+    /// Writes the directory to the backing disk.
     ///
     /// # Errors
-    /// What fsync(2) answers.
+    /// Those of fsync(2).
     pub fn fsyncdir(&self, number: u64, data_only: bool) -> io::Result<()> {
         let dir = self.directory(number)?;
         if data_only {
@@ -124,14 +125,14 @@ impl Fs {
     }
 }
 
-struct Raw<'a> {
+struct RawEntry<'a> {
     name: &'a OsStr,
     ino: u64,
     kind: Option<FileType>,
     next: u64,
 }
 
-fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &Raw<'_>) -> bool) -> io::Result<()> {
+fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &RawEntry<'_>) -> bool) -> io::Result<()> {
     if offset != 0 {
         seek(dir, SeekFrom::Start(offset))?;
     }
@@ -144,7 +145,7 @@ fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &Raw<'_>) -> 
             known => Some(kind(known)),
         };
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if take(dir, &Raw { name, ino: entry.ino(), kind, next: entry.next_entry_cookie() }) {
+        if take(dir, &RawEntry { name, ino: entry.ino(), kind, next: entry.next_entry_cookie() }) {
             break;
         }
     }
@@ -156,8 +157,8 @@ fn kind_of(dir: &OwnedFd, name: &OsStr) -> FileType {
     kind(rustix::fs::FileType::from_raw_mode(mode.into()))
 }
 
-/// The kernel takes no more of `.` and `..` than number and kind.
-fn dots(ino: u64) -> Found {
+/// The kernel uses only number and type of `.` and `..`.
+fn dots(ino: u64) -> FoundNode {
     let epoch = std::time::UNIX_EPOCH;
     let attr = FileAttr {
         ino: INodeNo(ino),
@@ -176,5 +177,5 @@ fn dots(ino: u64) -> Found {
         blksize: 4096,
         flags: 0,
     };
-    Found { attr, generation: 0 }
+    FoundNode { attr, generation: 0 }
 }

@@ -1,9 +1,9 @@
-//! Reads that wait for the backing file, away from the sessions: a session that waited for the disk would hold up requests that
+//! Reads that wait for the backing file, on their own threads: a session that waited for the disk would delay requests that
 //! need none.
 //!
-//! A session answers a read of what is held. What is missing goes to the fetchers, threads that read from the backing file. What one of them is
-//! reading already waits without a thread; when it has landed, threads that answer look again. The kernel bounds how many reads
-//! wait (readers, and `max_background`), so the queues are not bounded here.
+//! A session answers reads of resident blocks. Other reads go to the fetchers, threads that read the backing file. A read of
+//! a block that a fetcher is already reading waits without a thread; when the block has landed, answering threads look it up
+//! again. The kernel bounds the number of waiting reads (readers, and `max_background`), so the queues here are unbounded.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,68 +17,72 @@ use super::error::errno;
 use crate::node::Node;
 use crate::tier::ready::{Prepared, Readiness};
 
-/// A read that was not answered yet. Its node was looked up once.
-struct Job {
+/// A read without an answer. Its node was looked up once.
+struct ReadJob {
     node: Arc<Node>,
     file: FileId,
     offset: u64,
     len: u32,
-    /// It has waited for another's read already. The next time it is read by itself: else each of many readers of a block that
-    /// cannot be kept would wait for all before it.
+    /// It has already waited for another thread's read. Next time it is read alone: otherwise each of many readers of a
+    /// block that cannot be kept would wait for all earlier ones.
     waited: bool,
     reply: ReplyData,
 }
 
-/// Where sessions leave reads.
+/// The queues for reads.
 #[derive(Debug, Clone)]
 struct Senders {
-    landed: Sender<Job>,
-    missing: Sender<Job>,
+    landed: Sender<ReadJob>,
+    missing: Sender<ReadJob>,
 }
 
-/// Threads to be.
+/// The fetcher threads, before their start.
 #[derive(Debug)]
 pub struct Fetchers {
     senders: Senders,
-    landed: Receiver<Job>,
-    missing: Receiver<Job>,
+    landed: Receiver<ReadJob>,
+    missing: Receiver<ReadJob>,
 }
 
-/// What one of them does.
+/// The body of a thread.
 type Body = Box<dyn FnOnce() + Send>;
 
 impl Fetchers {
-    /// None yet: they are started when there is something to serve.
+    /// Not started. They are started when there is something to serve.
     #[expect(clippy::new_without_default, reason = "two channels are no default value")]
     pub fn new() -> Self {
         let ((to_landed, landed), (to_missing, missing)) = (channel(), channel());
         Self { senders: Senders { landed: to_landed, missing: to_missing }, landed, missing }
     }
 
-    /// Starts so many that read from the backing file, and so many that answer what has landed, by `spawn`, which gets each thread's name. They
-    /// never end.
+    /// Starts `fetching` threads that read the backing file and `answering` threads that answer landed reads. `spawn` gets
+    /// each thread's name. They never end.
     ///
     /// # Errors
-    /// Of `spawn`.
+    /// Those of `spawn`.
     pub fn start(
         self,
         fs: &Arc<Fs>,
         (fetching, answering): (usize, usize),
         mut spawn: impl FnMut(&str, Body) -> io::Result<()>,
     ) -> io::Result<()> {
-        let reads = Reads::of(Arc::clone(fs), Some(&self));
+        let reads = ReadDispatch::of(Arc::clone(fs), Some(&self));
         let (landed, missing) = (Arc::new(Mutex::new(self.landed)), Arc::new(Mutex::new(self.missing)));
         for _ in 0..fetching {
-            spawn("fetch", each(&missing, &reads, Reads::fetch))?;
+            spawn("fetch", each(&missing, &reads, ReadDispatch::fetch))?;
         }
         for _ in 0..answering {
-            spawn("answer", each(&landed, &reads, Reads::take))?;
+            spawn("answer", each(&landed, &reads, ReadDispatch::take))?;
         }
         Ok(())
     }
 }
 
-fn each(jobs: &Arc<Mutex<Receiver<Job>>>, reads: &Reads, act: impl Fn(&Reads, Job) + Send + 'static) -> Body {
+fn each(
+    jobs: &Arc<Mutex<Receiver<ReadJob>>>,
+    reads: &ReadDispatch,
+    act: impl Fn(&ReadDispatch, ReadJob) + Send + 'static,
+) -> Body {
     let (jobs, reads) = (Arc::clone(jobs), reads.clone());
     let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
     Box::new(move || {
@@ -88,32 +92,32 @@ fn each(jobs: &Arc<Mutex<Receiver<Job>>>, reads: &Reads, act: impl Fn(&Reads, Jo
     })
 }
 
-/// Answers reads, or leaves them to the fetchers.
+/// Answers reads, or passes them to the fetchers.
 #[derive(Debug, Clone)]
-pub(super) struct Reads {
+pub(super) struct ReadDispatch {
     fs: Arc<Fs>,
-    /// `None`: whoever reads waits for the backing file itself.
+    /// `None`: the session waits for the backing file itself.
     senders: Option<Senders>,
 }
 
-impl Reads {
+impl ReadDispatch {
     pub fn of(fs: Arc<Fs>, fetchers: Option<&Fetchers>) -> Self {
         Self { fs, senders: fetchers.map(|fetchers| fetchers.senders.clone()) }
     }
 
-    /// A read of the kernel.
+    /// A read request of the kernel.
     pub fn read(&self, number: u64, offset: u64, len: u32, reply: ReplyData) {
         match self.fs.nodes.get(number) {
             Ok(node) => {
                 let file = self.fs.id(&node);
-                self.take(Job { node, file, offset, len, waited: false, reply });
+                self.take(ReadJob { node, file, offset, len, waited: false, reply });
             }
             Err(e) => reply.error(errno(e)),
         }
     }
 
-    /// Answers if all is resident; else others will. Without fetchers it waits itself.
-    fn take(&self, job: Job) {
+    /// Answers if all blocks are resident, or passes the read on. Without fetchers it waits itself.
+    fn take(&self, job: ReadJob) {
         let Some(senders) = &self.senders else { return self.answer(job, None) };
         match self.fs.tier.prepare(job.file, job.offset, job.len as usize) {
             Readiness::Resident(read) => self.answer(job, Some(read)),
@@ -126,8 +130,8 @@ impl Reads {
         }
     }
 
-    /// As [`Reads::take`], but reads the backing file.
-    fn fetch(&self, job: Job) {
+    /// As [`ReadDispatch::take`], but reads the backing file.
+    fn fetch(&self, job: ReadJob) {
         match (&self.senders, self.fs.tier.prepare(job.file, job.offset, job.len as usize)) {
             (Some(senders), Readiness::Flying(key)) if !job.waited => self.when_landed(senders, key, job),
             (_, Readiness::Resident(read)) => self.answer(job, Some(read)),
@@ -135,19 +139,19 @@ impl Reads {
         }
     }
 
-    fn when_landed(&self, senders: &Senders, key: Key, job: Job) {
-        let job = Job { waited: true, ..job };
+    fn when_landed(&self, senders: &Senders, key: Key, job: ReadJob) {
+        let job = ReadJob { waited: true, ..job };
         let (landed, reads) = (senders.landed.clone(), self.clone());
-        let word = move || {
+        let resume = move || {
             if let Err(unsent) = landed.send(job) {
                 reads.answer(unsent.0, None);
             }
         };
-        self.fs.tier.when_landed(key, Box::new(word));
+        self.fs.tier.when_landed(key, Box::new(resume));
     }
 
-    fn answer(&self, job: Job, prepared: Option<Prepared<'_>>) {
-        let Job { node, offset, len, reply, .. } = job;
+    fn answer(&self, job: ReadJob, prepared: Option<Prepared<'_>>) {
+        let ReadJob { node, offset, len, reply, .. } = job;
         let mut reply = Some(reply);
         let done = self.fs.read_node(&node, offset, len, prepared, |data| reply.take().map(|r| r.data(data)));
         if let (Err(e), Some(reply)) = (done, reply) {

@@ -1,4 +1,4 @@
-//! Regular files: opening, reading, writing.
+//! Opening, reading and writing regular files.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use eke_cache_policy::admission::Judged;
+use eke_cache_policy::admission::OpenDecision;
 use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
@@ -14,21 +14,21 @@ use rustix::thread::CapabilitySet;
 
 use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description};
-use super::{Caller, Found, Fs, again};
+use super::{Caller, FoundNode, Fs, resent};
 use crate::backing::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
 use crate::rights;
 use crate::tier::ready::Prepared;
-use crate::tier::{Place, Seen};
+use crate::tier::{Freshness, WritePosition};
 
 fn access(flags: i32) -> Access {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { Access::Read } else { Access::Write }
 }
 
-/// A file that is read only has nothing to be told at close(2).
-fn fopen(access: Access, seen: Seen) -> FopenFlags {
-    let keep = if seen == Seen::Same { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+/// A read-only file needs no request at close(2).
+fn fopen(access: Access, seen: Freshness) -> FopenFlags {
+    let keep = if seen == Freshness::Unchanged { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
     let quiet = if access == Access::Read { FopenFlags::FOPEN_NOFLUSH } else { FopenFlags::empty() };
     keep | quiet
 }
@@ -37,7 +37,7 @@ impl Fs {
     /// Opens a file. The kernel may keep its pages if nobody changed it since it was last seen.
     ///
     /// # Errors
-    /// What open(2) answers; ESTALE.
+    /// Those of open(2); ESTALE.
     pub fn open(
         &self,
         caller: &Caller,
@@ -66,7 +66,7 @@ impl Fs {
             Some(seen) => seen,
             None => self.tier.opened(self.id(node), file.fresh_stamp()?),
         };
-        if seen == Seen::Changed {
+        if seen == Freshness::Changed {
             self.attributes_are_old(node);
         }
         if flags.0 & libc::O_TRUNC != 0 {
@@ -75,7 +75,7 @@ impl Fs {
         Ok((self.handle(access, &file, first.is_some()), fopen(access, seen)))
     }
 
-    /// For an open of this file, which was opened below for it or not.
+    /// The handle for an open. `first`: the backing file was opened for it.
     fn handle(&self, access: Access, file: &File, first: bool) -> FileHandle {
         match access {
             Access::Read => READER,
@@ -84,29 +84,29 @@ impl Fs {
         }
     }
 
-    /// Counts an open that is about to be answered: with the id of the backing file if the kernel is to read that itself. It is counted
-    /// in any case, since its release will be.
+    /// Counts an open that is about to be answered. Returns the backing file's id if the kernel is to read that itself.
+    /// Every open is counted, because every release will be.
     pub fn passthrough<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
-        // Ids are closed here too, which takes root's rights.
+        // Ids are closed here too, which needs root's rights.
         rights::as_root(CapabilitySet::empty()).ok()?;
         let node = self.nodes.get(number).ok()?;
         let opened = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write));
         let file = opened.ok().map(|(file, _)| file);
         let id = self.id(&node);
-        // Nobody asks for its blocks here any more, and the kernel's cache has use for the memory; also while it is still open the
-        // other way. What later probes leave stays: if it is asked for again, that counts.
+        // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
+        // leave stay.
         let size = || Some(file.as_ref()?.stamp().ok()?.size);
-        if self.passthrough.admission.judge_open(id.hash(), size) == Judged::TurnedToPassthrough {
-            self.tier.let_go(id);
+        if self.passthrough.admission.decide_at_open(id.hash(), size) == OpenDecision::NowPassthrough {
+            self.tier.drop_blocks(id);
         }
         self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
     }
 
-    /// Makes and opens a file. Never opens one that is there: the kernel has not checked who may.
+    /// Creates and opens a file. Never opens an existing one, because the kernel has not checked permissions for it.
     ///
     /// # Errors
-    /// What open(2) answers. If there is a file by now: EEXIST with `O_EXCL`; else ESTALE, so that the kernel looks again, checks
-    /// permissions, and opens it.
+    /// Those of open(2). If the file exists by now: EEXIST with `O_EXCL`, otherwise ESTALE, so that the kernel looks it up
+    /// again, checks permissions and opens it.
     pub fn create(
         &self,
         caller: &Caller,
@@ -114,7 +114,7 @@ impl Fs {
         name: &OsStr,
         mode: (u32, u32),
         flags: i32,
-    ) -> io::Result<(Found, FileHandle, FopenFlags)> {
+    ) -> io::Result<(FoundNode, FileHandle, FopenFlags)> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let access = access(flags);
@@ -129,23 +129,23 @@ impl Fs {
         }
         let (handle, seen) = created?;
         Ok((
-            Found { attr: super::attr_of(node.number, &statx), generation: node.generation },
+            FoundNode { attr: super::attr_of(node.number, &statx), generation: node.generation },
             handle,
             fopen(access, seen),
         ))
     }
 
-    fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<(FileHandle, Seen)> {
+    fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<(FileHandle, Freshness)> {
         let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?);
         let writer = Writer { file: Arc::new(file), readable: true };
         let (file, first) = node.file(access, || Ok(writer))?;
         Ok((self.handle(access, &file, first), seen))
     }
 
-    /// Reads, and gives what was read to `take`; less than asked for only at the end.
+    /// Reads, and passes the bytes to `take`; fewer than requested only at the end.
     ///
     /// # Errors
-    /// What the backing file answers.
+    /// Those of the backing file.
     pub fn read<T>(
         &self,
         number: u64,
@@ -156,7 +156,7 @@ impl Fs {
         self.read_node(&self.nodes.get(number)?, offset, len, None, take)
     }
 
-    /// The same of a node, with the blocks that were found for it, if any were looked for.
+    /// The same by node, with the blocks found for it, if they were looked up.
     pub(super) fn read_node<T>(
         &self,
         node: &Arc<Node>,
@@ -175,11 +175,11 @@ impl Fs {
         })
     }
 
-    /// Writes at `offset`, or at the file's end below if it was opened with `O_APPEND`. Pages that were changed in memory
-    /// (mmap) have their place in any case.
+    /// Writes at `offset`, or at the backing file's end if it was opened with `O_APPEND`. Pages changed through a mapping
+    /// (mmap) are always written at `offset`.
     ///
     /// # Errors
-    /// What the backing file answers.
+    /// Those of the backing file.
     pub fn write(
         &self,
         caller: &Caller,
@@ -191,12 +191,12 @@ impl Fs {
         let node = self.nodes.get(number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let appends = how.1.0 & libc::O_APPEND != 0 && !how.0.contains(WriteFlags::FUSE_WRITE_CACHE);
-        if appends && caller.again && again::appended(&file, offset, data)? {
+        if appends && caller.resent && resent::appended(&file, offset, data)? {
             return Ok(count(data.len()));
         }
-        let place = if appends { Place::End } else { Place::At(offset) };
+        let position = if appends { WritePosition::End } else { WritePosition::At(offset) };
         let put =
-            || self.with_context(|context| self.tier.write(context, self.id(&node), &file, place, data));
+            || self.with_context(|context| self.tier.write(context, self.id(&node), &file, position, data));
         let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
             writes_back(put)?
@@ -209,7 +209,7 @@ impl Fs {
         Ok(count(written))
     }
 
-    /// The kernel has what was appended in its pages at the end that it knew. If that was not the end, they are wrong, and
+    /// The kernel has placed the appended bytes at the end that it knew. If that was not the end, its pages are wrong and
     /// must not be kept at the next open.
     fn check_end(&self, node: &Node, file: &File, end: u64) -> io::Result<()> {
         if file.stamp()?.size != end {
@@ -218,40 +218,41 @@ impl Fs {
         Ok(())
     }
 
-    /// A descriptor of the file was closed. The backing file system may say now that it could not write (NFS does).
+    /// A descriptor of the file was closed. The backing file system may now report a failed write, as NFS does.
     ///
     /// # Errors
-    /// What close(2) answers.
+    /// Those of close(2).
     pub fn flush(&self, number: u64) -> io::Result<()> {
         let node = self.nodes.get(number)?;
-        let Some(file) = node.hold().file(Access::Write) else { return Ok(()) };
+        let Some(file) = node.descriptors().file(Access::Write) else { return Ok(()) };
         close(rustix::io::fcntl_dupfd_cloexec(&*file, 0)?)
     }
 
-    /// The file was closed for good.
+    /// The last descriptor of this open was closed.
     pub fn release(&self, caller: &Caller, number: u64, handle: FileHandle, flags: OpenFlags) {
         self.handles.release(handle);
-        // Whether a dead worker counted it is not known. One too many costs nothing, one too few an error at an open.
-        if !caller.again && rights::as_root(CapabilitySet::empty()).is_ok() {
+        // A dead worker may have counted it already. A count that is one too high costs nothing; one too low makes an open
+        // fail.
+        if !caller.resent && rights::as_root(CapabilitySet::empty()).is_ok() {
             self.passthrough.opens.release(number);
         }
         let Ok(node) = self.nodes.get(number) else { return };
-        self.nodes.released(&node, access(flags.0), caller.again);
+        self.nodes.released(&node, access(flags.0), caller.resent);
         if node.is_gone() && !node.is_open() {
             self.tier.forget(self.id(&node));
         }
     }
 
-    /// Has the backing disk have it.
+    /// Writes the file to the backing disk.
     ///
     /// # Errors
-    /// What fsync(2) answers.
+    /// Those of fsync(2).
     pub fn fsync(&self, number: u64, handle: FileHandle, data_only: bool) -> io::Result<()> {
         if let Some(own) = self.handles.get(handle) {
             return sync(own.as_fd(), data_only);
         }
         let node = self.nodes.get(number)?;
-        let open = node.hold().file(Access::Write);
+        let open = node.descriptors().file(Access::Write);
         let file = match open {
             Some(file) => file,
             None => self.file(&node, Access::Read)?.0,
@@ -272,16 +273,16 @@ fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// So often a file is tried to be made where others make and remove one below. The kernel looks only once more, and the program
-/// would meet an error that open(2) does not have.
+/// How often creation is tried while others create and remove the backing file. The kernel retries only once, and the
+/// program would get an error that open(2) does not have.
 const TRIES: usize = 64;
 
-/// A file to write is opened to read as well: see [`Writer`].
+/// A file for writing is also opened for reading: see [`Writer`].
 fn create(caller: &Caller, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {
     let exclusive = flags & libc::O_EXCL != 0;
     let how = rights_of(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Mode::from_raw_mode(mode.0 & 0o7777);
-    let tries = if exclusive || caller.again { 1 } else { TRIES };
+    let tries = if exclusive || caller.resent { 1 } else { TRIES };
     let make = || {
         let all = (0..tries).map(|_| openat(dir, name, how, bits));
         all.into_iter().find(|made| !matches!(made, Err(Errno::EXIST))).unwrap_or(Err(Errno::EXIST))
@@ -301,19 +302,19 @@ fn rights_of(flags: i32) -> OFlags {
     if access(flags) == Access::Read { OFlags::RDONLY } else { OFlags::RDWR }
 }
 
-/// What a dead worker made for the same request.
+/// The file that a dead worker created for the same request.
 fn made_before(caller: &Caller, dir: &OwnedFd, name: &OsStr, flags: i32) -> Option<OwnedFd> {
-    let path = at::path(dir, name).ok().filter(|_| caller.again)?;
+    let path = at::path(dir, name).ok().filter(|_| caller.resent)?;
     let statx = at::stat(&path).ok()?;
-    let is_it = statx.stx_size == 0 && again::made(&statx, FileType::RegularFile, caller, SystemTime::now());
+    let is_it = statx.stx_size == 0 && resent::made(&statx, FileType::RegularFile, caller, SystemTime::now());
     if is_it { at::reopen(path.as_fd(), rights_of(flags)).ok() } else { None }
 }
 
-/// close(2), with what it says.
+/// close(2), with its error.
 #[expect(unsafe_code, reason = "dropping a descriptor hides what close(2) says")]
 fn close(fd: OwnedFd) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
-    // SAFETY: the descriptor is ours and is not used again.
+    // SAFETY: the descriptor is owned and is not used again.
     let closed = unsafe { libc::close(fd.into_raw_fd()) };
     if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,10 +1,11 @@
-//! File handles: which backing descriptor an fsync(2) goes to.
+//! File handles: they select the backing descriptor for an fsync(2).
 //!
-//! Users of one node share its backing descriptors. But the kernel reports a writeback error once to each open file description: the
-//! first fsync(2) on a shared one would take it from all others. So each open to write has a description of its own; the first one
-//! uses the node's. Opens to read get one when they ask: it has every error that nobody was told of, as an open at that moment has.
+//! The users of a node share its backing descriptors. But the kernel reports a writeback error once to each open file
+//! description, so the first fsync(2) on a shared one would take it from the others. Therefore each open for writing has its
+//! own description; the first one uses the node's. An open for reading gets one when it calls fsync(2): a new description
+//! has every error that nobody has received yet.
 //!
-//! Nothing else depends on a handle. One that a dead worker gave out stands for the node's descriptor.
+//! Nothing else depends on a handle. A handle of a dead worker selects the node's descriptor.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +21,7 @@ use crate::backing::{File, at};
 
 /// The node's own descriptor.
 pub(super) const OF_NODE: FileHandle = FileHandle(0);
-/// Opened to read.
+/// Opened for reading.
 pub(super) const READER: FileHandle = FileHandle(1);
 
 /// The descriptors of handles that have their own.
@@ -31,7 +32,7 @@ pub(super) struct Handles {
 }
 
 impl Default for Handles {
-    /// Numbers begin with the time since boot, so that no worker gives one out that an earlier one did.
+    /// Numbers begin with the time since boot, so that no worker reuses one of an earlier worker.
     fn default() -> Self {
         let now = clock_gettime(ClockId::Boottime);
         let nanos = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
@@ -44,7 +45,7 @@ impl Handles {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For one more open to write of this file. Without a descriptor for it, the node's.
+    /// A handle for one more open of this file for writing. If it gets no descriptor, the node's handle.
     pub fn another(&self, file: &File) -> FileHandle {
         let Ok(fd) = description(file.as_fd()) else { return OF_NODE };
         let number = self.next.fetch_add(1, Relaxed);
@@ -57,17 +58,17 @@ impl Handles {
         self.own().get(&handle.0).map(Arc::clone)
     }
 
-    /// It was closed.
+    /// Closes the handle.
     pub fn release(&self, handle: FileHandle) {
         let closed = self.own().remove(&handle.0);
         drop(closed);
     }
 }
 
-/// A new open file description, of which nobody was told an error. fsync(2) needs no right to write.
+/// A new open file description, which has every error that nobody received. fsync(2) needs no write permission.
 ///
 /// # Errors
-/// What openat(2) answers.
+/// Those of openat(2).
 pub(super) fn description(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     at::reopen(file, OFlags::RDONLY).or_else(|_| at::reopen(file, OFlags::WRONLY))
 }

@@ -1,21 +1,20 @@
-//! Each request of the kernel to calls on the backing directory.
+//! Each request of the kernel as calls on the backing directory.
 //!
-//! - [`Serve`]: decodes a request, calls a plain function of [`Fs`], encodes what it returned
+//! - [`Serve`]: decodes a request, calls a function of [`Fs`], encodes the result
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - [`Fetchers`]: reads that wait
-//! - [`Caller`]: who asks, and acting as that one
-//! - `foreign`: what is shown of a mount inside that is not served
-//! - `again`: requests that a dead worker may have done already
+//! - [`Caller`]: the caller of a request, and acting with its identity
+//! - `foreign`: names on mounts that are not served
+//! - `resent`: requests that a dead worker may have executed already
 //!
-//! Whatever a request needs comes from its node, so that any worker can serve it; a file handle only says which descriptor an
-//! fsync(2) goes to (`handles`).
+//! All that a request needs comes from its node, so that any worker can serve it. A file handle only selects the descriptor
+//! for an fsync(2) (`handles`).
 //!
 //! # Limits
-//! - FUSE sends one group of who asks. The kernel has checked permissions with all of them; where the others matter below, proc(5)
-//!   is asked for them ([`crate::rights`]).
+//! - FUSE sends one group of the caller. The kernel has checked permissions with all of them. Where the others matter on the
+//!   backing file, they are read from proc(5) ([`crate::rights`]).
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the backing file system (fuser 0.18 lacks them).
 
-mod again;
 mod attributes;
 mod caller;
 mod directories;
@@ -26,6 +25,7 @@ mod foreign;
 mod handles;
 mod names;
 mod removal;
+mod resent;
 mod serve;
 mod space;
 mod xattrs;
@@ -43,45 +43,45 @@ use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 use crate::backing::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes};
 use crate::passthrough::Passthrough;
-use crate::tier::{ReadContext, Seen, Tier};
+use crate::tier::{Freshness, ReadContext, Tier};
 use handles::Handles;
 
-pub use attributes::{Change, Time, attr_of};
+pub use attributes::{AttrChange, SetTime, attr_of};
 pub use caller::Caller;
 pub use fetchers::Fetchers;
-pub use names::Kind;
-pub use removal::End;
+pub use names::NewNode;
+pub use removal::EntryRef;
 pub use serve::Serve;
 
-/// How a mount serves.
+/// The options of a served directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long the kernel believes names and attributes without asking.
+    /// How long the kernel may use names and attributes without asking.
     pub ttl: Duration,
     /// Descriptors that are kept of nodes that the kernel has forgotten.
     pub forgotten: usize,
-    /// Threads' buffers that are kept, of up to 3 MiB each: of as many as read from the backing file at once.
+    /// Read contexts that are kept, of up to 3 MiB each: as many as concurrent reads of the backing file.
     pub context: usize,
-    /// Nodes with a backing descriptor, at most.
+    /// The most nodes with a backing descriptor.
     pub paths: usize,
-    /// open(2) below asks the server for the file's attributes: NFS.
+    /// open(2) of a backing file asks the server for attributes: NFS.
     pub opens_ask: bool,
 }
 
 impl Default for Options {
-    /// One second, as NFS has it at least (`acregmin` is 3).
+    /// One second, less than NFS (`acregmin` is 3).
     fn default() -> Self {
         Self { ttl: Duration::from_secs(1), forgotten: 0, context: 4, paths: usize::MAX, opens_ask: false }
     }
 }
 
-/// What the mount asks of the kernel in FUSE_INIT. What an older kernel lacks may be left out, but for
-/// `FUSE_ATOMIC_O_TRUNC`, `FUSE_POSIX_ACL` with `FUSE_DONT_MASK`, and `FUSE_HAS_RESEND` where workers are to be outlived.
+/// The flags that the mount requests in FUSE_INIT. An older kernel may lack some, but not `FUSE_ATOMIC_O_TRUNC`,
+/// `FUSE_POSIX_ACL` with `FUSE_DONT_MASK`, and, for take-over, `FUSE_HAS_RESEND`.
 ///
-/// - `DONT_MASK` and `POSIX_ACL`: a default ACL replaces the umask, which only the backing file system can know.
+/// - `DONT_MASK` and `POSIX_ACL`: a default ACL replaces the umask, and only the backing file system knows it.
 /// - `HANDLE_KILLPRIV_V2` (5.11): without it the kernel asks for `security.capability` before every write.
-/// - Not `AUTO_INVAL_DATA`: the mount's own writes change mtime, so it would drop the pages after each. A change of size
-///   drops them in any case, other changes at the next open (close-to-open).
+/// - Not `AUTO_INVAL_DATA`: the mount's own writes change mtime, so it would drop the pages after each of them. A change of
+///   size drops them anyway, other changes at the next open (close-to-open).
 /// - Not `WRITEBACK_CACHE`: a write is acknowledged when the backing file has it.
 pub fn capabilities() -> InitFlags {
     InitFlags::FUSE_ASYNC_READ
@@ -100,7 +100,7 @@ pub fn capabilities() -> InitFlags {
         | InitFlags::FUSE_PASSTHROUGH
 }
 
-/// A directory as a file system. Several sessions may share one.
+/// A directory as a file system. Several sessions may share it.
 #[derive(Debug)]
 pub struct Fs {
     nodes: Nodes,
@@ -114,27 +114,27 @@ pub struct Fs {
     opens_ask: bool,
 }
 
-/// How long the kernel may believe these attributes: not at all where a program would run with another's rights. Those bits go with
-/// a write, of which the kernel does not know them gone.
+/// How long the kernel may use these attributes. Zero for set-id programs: a write clears those bits without the kernel's
+/// knowledge, and a program would then run with another's rights.
 fn believed(ttl: Duration, attr: &FileAttr) -> Duration {
     let set_id = attr.kind == fuser::FileType::RegularFile && attr.perm & 0o6000 != 0;
     if set_id { Duration::ZERO } else { ttl }
 }
 
-/// What a name turned out to be.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
-    /// Its attributes; `ino` is the node's number.
+pub struct FoundNode {
+    /// The attributes; `ino` is the node's number.
     pub attr: FileAttr,
     /// The generation of the number.
     pub generation: u64,
 }
 
 impl Fs {
-    /// Of the directory of this descriptor, which may be one of `O_PATH`.
+    /// Serves the directory of this descriptor, which may be of `O_PATH`.
     ///
     /// # Errors
-    /// What statx(2) answers.
+    /// Those of statx(2).
     pub fn new(
         root: OwnedFd,
         tier: Arc<Tier>,
@@ -156,27 +156,27 @@ impl Fs {
         })
     }
 
-    /// Served by the mount with this number: other mounts inside are entered only if they forbid nothing that it does not.
+    /// Served by the mount with this number. Other mounts inside are entered only if they forbid nothing that it allows.
     pub fn served_by(mut self, mount: u64) -> Self {
         self.nodes.served_by(mount);
         self
     }
 
-    /// With files that use passthrough. A worker that takes over restores its nodes first: the files that are open are
-    /// open in one way until they are closed.
+    /// With passthrough. A worker that takes over restores its nodes first, because an open file keeps its mode until it is
+    /// closed.
     pub fn with_passthrough(mut self, passthrough: Passthrough) -> Self {
         passthrough.opens.adopt(self.nodes.open());
         self.passthrough = passthrough;
         self
     }
 
-    /// Lets the kernel be told when an open finds a file changed that the attributes which it holds are old. Without it a file
-    /// that grew below is read up to its old end for the rest of their time.
+    /// Sets the notifier that invalidates the kernel's attributes when an open finds a file changed. Without it, a file that
+    /// grew is read up to its old end until they expire.
     pub fn notify_by(&self, notifier: Notifier) {
         let _ = self.notifier.set(notifier);
     }
 
-    /// An offset below 0 stands for attributes alone: no page is waited for, so that this is safe on a session's own thread
+    /// A negative offset stands for attributes alone. It waits for no page, so it is safe on a session's thread
     /// (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
     fn attributes_are_old(&self, node: &Node) {
         if let Some(notifier) = self.notifier.get() {
@@ -184,17 +184,17 @@ impl Fs {
         }
     }
 
-    /// The nodes: to take over from a dead worker, and to know which one a backing file is.
+    /// The nodes: to take over from a dead worker, and to find the node of a backing file.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
     }
 
-    /// Nodes that are open by passthrough now.
+    /// The number of nodes that are open with passthrough.
     pub fn open_passthrough(&self) -> u64 {
         self.passthrough.opens.passthrough()
     }
 
-    /// What is remembered of files, in all tables that grow with them.
+    /// The memory of all tables that grow with the files.
     pub fn footprint(&self) -> Footprint {
         let nodes = self.nodes.footprint();
         Footprint { tables: Bytes(nodes.tables.0 + self.tier.tables() as u64), ..nodes }
@@ -204,20 +204,20 @@ impl Fs {
         self.tier.id(node.inode.dev, node.inode.ino)
     }
 
-    /// The file of a node, and what the tier said if it was opened just now.
-    fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, Option<Seen>)> {
+    /// The file of a node, and its freshness if it was opened just now.
+    fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, Option<Freshness>)> {
         let (file, fresh) = self.nodes.file(node, access)?;
         let seen = if fresh { Some(self.tier.opened(self.id(node), self.new_stamp(&file)?)) } else { None };
         Ok((file, seen))
     }
 
-    /// Of a file that was opened below just now.
+    /// The stamp of a backing file that was opened just now.
     fn new_stamp(&self, file: &File) -> io::Result<Stamp> {
         if self.opens_ask { file.stamp() } else { file.fresh_stamp() }
     }
 
-    /// Gives back the buffers that no thread is using, up to 3 MiB each. Threads that need some again get them anew: to be called
-    /// every few seconds, so that a mount whose files are not read, or are read by passthrough, holds little.
+    /// Frees the read contexts that no thread is using, up to 3 MiB each. Threads create new ones when they need them. Call
+    /// it every few seconds, so that a mount without reads uses little memory.
     pub fn give_back_buffers(&self) {
         let unused = std::mem::take(&mut *self.context.lock().unwrap_or_else(PoisonError::into_inner));
         drop(unused);

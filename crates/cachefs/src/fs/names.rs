@@ -1,4 +1,4 @@
-//! Names: looking them up, and making what they name.
+//! Looking names up, and creating objects.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,107 +14,107 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::halves;
-use super::{Caller, Found, Fs, again, attr_of, error};
+use super::{Caller, FoundNode, Fs, attr_of, error, resent};
 use crate::backing::at;
 
-/// What is to be made under a name.
+/// The object to create.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind<'a> {
+pub enum NewNode<'a> {
     /// A directory.
     Directory,
-    /// A file, pipe, socket or device: the type's bits of a mode, and the device's number as FUSE compresses it.
+    /// A file, pipe, socket or device: the type bits of a mode, and the device number in FUSE's encoding.
     Node(u32, u32),
     /// A symbolic link with this target.
     Symlink(&'a Path),
 }
 
 impl Fs {
-    /// What a directory has under a name. The kernel knows the node once more.
+    /// Looks a name up in a directory. Counts one more lookup of the node by the kernel.
     ///
     /// # Errors
-    /// What statx(2) answers; ESTALE for the directory.
-    pub fn lookup(&self, parent: u64, name: &OsStr) -> io::Result<Found> {
+    /// Those of statx(2); ESTALE for the directory.
+    pub fn lookup(&self, parent: u64, name: &OsStr) -> io::Result<FoundNode> {
         let dir = self.path(parent)?;
-        self.look(parent, &dir, name)
+        self.look_up(parent, &dir, name)
     }
 
     pub(super) fn path(&self, number: u64) -> io::Result<Arc<OwnedFd>> {
         self.nodes.path(&self.nodes.get(number)?)
     }
 
-    pub(super) fn look(&self, parent: u64, dir: &OwnedFd, name: &OsStr) -> io::Result<Found> {
+    pub(super) fn look_up(&self, parent: u64, dir: &OwnedFd, name: &OsStr) -> io::Result<FoundNode> {
         let statx = at::stat_at(dir, name)?;
         self.nodes.may_serve(&statx)?;
-        Ok(self.told(parent, name, &statx))
+        Ok(self.learned(parent, name, &statx))
     }
 
-    /// The kernel is told of it.
-    pub(super) fn told(&self, parent: u64, name: &OsStr, statx: &Statx) -> Found {
+    /// Counts a lookup of the node that the kernel learns about.
+    pub(super) fn learned(&self, parent: u64, name: &OsStr, statx: &Statx) -> FoundNode {
         let node = self.nodes.learn(statx, parent, name);
-        Found { attr: attr_of(node.number, statx), generation: node.generation }
+        FoundNode { attr: attr_of(node.number, statx), generation: node.generation }
     }
 
-    /// The kernel forgot so many lookups of a node.
+    /// The kernel forgot `lookups` lookups of a node.
     pub fn forget(&self, number: u64, lookups: u64) {
         if let Some(node) = self.nodes.forget(number, lookups).filter(|n| n.is_gone()) {
             self.tier.forget(self.id(&node));
         }
     }
 
-    /// Makes something under a name, for who asks.
+    /// Creates an object for the caller.
     ///
     /// # Errors
-    /// What mkdir(2), mknod(2) or symlink(2) answers.
+    /// Those of mkdir(2), mknod(2) or symlink(2).
     pub fn make(
         &self,
         caller: &Caller,
         parent: u64,
         name: &OsStr,
-        kind: Kind<'_>,
+        kind: NewNode<'_>,
         mode: u32,
         umask: u32,
-    ) -> io::Result<Found> {
+    ) -> io::Result<FoundNode> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let made =
             caller.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
-        if !(caller.again && error::is(&made, Errno::EXIST) && is_made(caller, &dir, name, kind)) {
+        if !(caller.resent && error::is(&made, Errno::EXIST) && is_made(caller, &dir, name, kind)) {
             made?;
         }
-        self.look(parent, &dir, name)
+        self.look_up(parent, &dir, name)
     }
 
     /// The target of a symbolic link.
     ///
     /// # Errors
-    /// What readlink(2) answers.
+    /// Those of readlink(2).
     pub fn readlink(&self, number: u64) -> io::Result<Vec<u8>> {
         Ok(readlinkat(self.path(number)?, c"", Vec::new())?.into_bytes())
     }
 
-    /// One name more for a node.
+    /// Adds a name to a node.
     ///
     /// # Errors
-    /// What link(2) answers.
-    pub fn link(&self, caller: &Caller, number: u64, parent: u64, name: &OsStr) -> io::Result<Found> {
+    /// Those of link(2).
+    pub fn link(&self, caller: &Caller, number: u64, parent: u64, name: &OsStr) -> io::Result<FoundNode> {
         let node = self.nodes.get(number)?;
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
         let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
         let linked = caller.acts_on(&[at::stat(&path)?], link);
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
-        if !(caller.again && error::is(&linked, Errno::EXIST) && is_it()) {
+        if !(caller.resent && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;
         }
-        self.look(parent, &dir, name)
+        self.look_up(parent, &dir, name)
     }
 }
 
-fn make(dir: &OwnedFd, name: &OsStr, kind: Kind<'_>, mode: Mode) -> io::Result<()> {
+fn make(dir: &OwnedFd, name: &OsStr, kind: NewNode<'_>, mode: Mode) -> io::Result<()> {
     match kind {
-        Kind::Directory => mkdirat(dir, name, mode)?,
-        Kind::Symlink(target) => symlinkat(target, dir, name)?,
-        Kind::Node(bits, rdev) => {
+        NewNode::Directory => mkdirat(dir, name, mode)?,
+        NewNode::Symlink(target) => symlinkat(target, dir, name)?,
+        NewNode::Node(bits, rdev) => {
             let (major, minor) = halves(rdev);
             mknodat(dir, name, FileType::from_raw_mode(bits), mode, makedev(major, minor))?;
         }
@@ -122,13 +122,13 @@ fn make(dir: &OwnedFd, name: &OsStr, kind: Kind<'_>, mode: Mode) -> io::Result<(
     Ok(())
 }
 
-fn is_made(caller: &Caller, dir: &OwnedFd, name: &OsStr, kind: Kind<'_>) -> bool {
+fn is_made(caller: &Caller, dir: &OwnedFd, name: &OsStr, kind: NewNode<'_>) -> bool {
     let (file_type, target) = match kind {
-        Kind::Directory => (FileType::Directory, None),
-        Kind::Symlink(target) => (FileType::Symlink, Some(target)),
-        Kind::Node(bits, _) => (FileType::from_raw_mode(bits), None),
+        NewNode::Directory => (FileType::Directory, None),
+        NewNode::Symlink(target) => (FileType::Symlink, Some(target)),
+        NewNode::Node(bits, _) => (FileType::from_raw_mode(bits), None),
     };
-    let made = at::stat_at(dir, name).is_ok_and(|s| again::made(&s, file_type, caller, SystemTime::now()));
+    let made = at::stat_at(dir, name).is_ok_and(|s| resent::made(&s, file_type, caller, SystemTime::now()));
     let leads = |t: &Path| {
         readlinkat(dir, name, Vec::new()).is_ok_and(|l| l.into_bytes() == t.as_os_str().as_bytes())
     };

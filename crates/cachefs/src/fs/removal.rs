@@ -1,10 +1,10 @@
-//! Names: taking them away and moving them. What is open stays open.
+//! Removing and renaming. What is open stays open.
 //!
-//! The kernel says a name, and has checked what it had under it up to a second ago. What is there now is compared, and acted on as
-//! the caller, so that the kernel below checks once more what it checks by owner: sticky directories.
+//! The kernel sends a name, and has checked what it referred to up to a second ago. The present object is compared with
+//! that, and the call is made as the caller, so that the backing file system checks ownership again (sticky directories).
 //!
-//! Limit: between the comparison and the act somebody below may put another directory under the name. A user may then move that one
-//! to another directory without the right to write to it.
+//! Limit: between comparison and call, somebody may put another directory under the name on the backing file system. A user
+//! may then move that one to another directory without the right to write to it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,22 +14,22 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::{Caller, Fs, again, error};
+use super::{Caller, Fs, error, resent};
 use crate::backing::at;
 use crate::node::{self, Node};
 
 /// A node that is about to lose a name.
 struct Victim {
     node: Arc<Node>,
-    /// If the name is its last: a descriptor, since it cannot be opened by name any more.
+    /// For its last name: a descriptor, because it cannot be opened by name afterwards.
     last: Option<Arc<OwnedFd>>,
-    /// The supervisor keeps a descriptor of it for this.
+    /// The supervisor keeps a descriptor for this.
     kept: bool,
 }
 
-/// One end of a rename.
+/// A name in a directory, as an end of a rename.
 #[derive(Debug, Clone, Copy)]
-pub struct End<'a> {
+pub struct EntryRef<'a> {
     /// The directory's number.
     pub parent: u64,
     /// The name there.
@@ -37,36 +37,37 @@ pub struct End<'a> {
 }
 
 impl Fs {
-    /// Takes a name away: a directory's, or that of anything else.
+    /// Removes a name: of a directory, or of another object.
     ///
     /// # Errors
-    /// What unlink(2) or rmdir(2) answers; EIO if the file is open and nobody can keep it.
+    /// Those of unlink(2) or rmdir(2); EIO if the file is open and nobody can keep it.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr, directory: bool) -> io::Result<()> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
-        let end = End { parent, name };
+        let end = EntryRef { parent, name };
         let found = self.as_believed(caller, &dir, end)?;
         let victim = self.victim(found.as_ref(), end)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let removed = caller.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
-        self.settle(victim, end, again::removed(removed, caller))
+        self.settle(victim, end, resent::removed(removed, caller))
     }
 
-    /// What is under the name now. What is wrong with the name, the call itself will say.
+    /// The present object under the name. The call itself reports what is wrong with the name.
     ///
     /// # Errors
-    /// ESTALE if the kernel was never told that it is there, and asks for another than root: so it looks again, and checks that.
-    fn as_believed(&self, caller: &Caller, dir: &OwnedFd, end: End<'_>) -> io::Result<Option<Statx>> {
+    /// ESTALE if the kernel does not know this object here and the caller is not root: then the kernel looks it up and
+    /// checks it.
+    fn as_believed(&self, caller: &Caller, dir: &OwnedFd, end: EntryRef<'_>) -> io::Result<Option<Statx>> {
         let found = at::stat_at(dir, end.name).ok();
-        let is_told = |s: &Statx| self.nodes.is_told(&node::inode(s), end.parent, end.name);
-        if caller.is_other() && !caller.again && !found.as_ref().is_none_or(is_told) {
+        let is_known_at = |s: &Statx| self.nodes.is_known_at(&node::inode(s), end.parent, end.name);
+        if caller.is_other() && !caller.resent && !found.as_ref().is_none_or(is_known_at) {
             return Err(Errno::STALE.into());
         }
         Ok(found)
     }
 
-    /// The node that will lose this name, made ready for it.
-    fn victim(&self, found: Option<&Statx>, end: End<'_>) -> io::Result<Option<Victim>> {
+    /// Prepares the node that will lose this name.
+    fn victim(&self, found: Option<&Statx>, end: EntryRef<'_>) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
         let Some(node) = self.nodes.find(&node::inode(statx)) else { return Ok(None) };
         let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
@@ -79,8 +80,8 @@ impl Fs {
         Ok(Some(Victim { node, last, kept }))
     }
 
-    /// Notes that the name is gone, or that it is not.
-    fn settle(&self, victim: Option<Victim>, end: End<'_>, done: io::Result<()>) -> io::Result<()> {
+    /// Records whether the name was removed.
+    fn settle(&self, victim: Option<Victim>, end: EntryRef<'_>, done: io::Result<()>) -> io::Result<()> {
         match (victim, done) {
             (Some(victim), Ok(())) => self.lost_name(&victim, end),
             (Some(Victim { node, kept: true, .. }), Err(e)) => {
@@ -92,13 +93,13 @@ impl Fs {
         Ok(())
     }
 
-    fn lost_name(&self, victim: &Victim, end: End<'_>) {
+    fn lost_name(&self, victim: &Victim, end: EntryRef<'_>) {
         let node = &victim.node;
         if let Some(path) = victim.last.as_ref().filter(|p| is_gone(p)) {
-            node.hold().path.get_or_insert_with(|| Arc::clone(path));
+            node.descriptors().path.get_or_insert_with(|| Arc::clone(path));
             node.set_gone();
             if node.is_open() {
-                // Opened since the victim was made ready; a next worker would miss it, nothing else.
+                // Opened since it was prepared. If this fails, only the next worker would miss it.
                 let _ = self.nodes.keep(node);
             } else {
                 self.tier.forget(self.id(node));
@@ -107,15 +108,21 @@ impl Fs {
         self.nodes.unnamed(node, end.parent, end.name);
     }
 
-    /// Moves a name, over another one if it is there and `flags` (renameat2(2)) allow it.
+    /// Renames, over an existing name if `flags` (renameat2(2)) allow it.
     ///
     /// # Errors
-    /// What renameat2(2) answers; EIO as for [`Self::unlink`], and for an exchange that may have been done already.
-    pub fn rename(&self, caller: &Caller, from: End<'_>, to: End<'_>, flags: RenameFlags) -> io::Result<()> {
+    /// Those of renameat2(2); EIO as for [`Self::unlink`], and for an exchange that may have been executed already.
+    pub fn rename(
+        &self,
+        caller: &Caller,
+        from: EntryRef<'_>,
+        to: EntryRef<'_>,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
         let (dir, to_dir) = (self.path(from.parent)?, self.path(to.parent)?);
         let (name, to_name) = (at::name(from.name)?, at::name(to.name)?);
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        if exchange && caller.again {
+        if exchange && caller.resent {
             return Err(Errno::IO.into());
         }
         let source = self.as_believed(caller, &dir, from)?;
@@ -132,7 +139,7 @@ impl Fs {
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let renamed = caller.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
-        if caller.again && error::is(&renamed, Errno::NOENT) && arrived() {
+        if caller.resent && error::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());
         }
         self.settle(victim, to, renamed)?;
@@ -147,7 +154,7 @@ impl Fs {
         self.nodes.find(&node::inode(found?))
     }
 
-    fn moved(&self, node: Option<Arc<Node>>, from: End<'_>, to: End<'_>) {
+    fn moved(&self, node: Option<Arc<Node>>, from: EntryRef<'_>, to: EntryRef<'_>) {
         if let Some(node) = node {
             self.nodes.named(&node, to.parent, to.name);
             self.nodes.unnamed(&node, from.parent, from.name);
@@ -155,7 +162,7 @@ impl Fs {
     }
 }
 
-/// A directory has no second name; another file may have got one below, a moment ago.
+/// A directory has one name; another file may have got a second one on the backing file system.
 fn is_gone(path: &OwnedFd) -> bool {
     let is_dir = |mode: u16| FileType::from_raw_mode(mode.into()) == FileType::Directory;
     at::stat(path).is_ok_and(|s| s.stx_nlink == 0 || is_dir(s.stx_mode))

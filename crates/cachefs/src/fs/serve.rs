@@ -1,5 +1,5 @@
-//! What fuser calls: decodes, calls a plain function, encodes. A trait has one `impl`, so all requests are here, in the
-//! order of the files that do them.
+//! The functions that fuser calls: each decodes, calls a function of [`Fs`], and encodes. A trait has one `impl`, so all
+//! requests are here, in the order of the files that execute them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,19 +15,19 @@ use fuser::{
 };
 
 use super::error::errno;
-use super::fetchers::{Fetchers, Reads};
-use super::removal::End;
-use super::space::At;
-use super::{Caller, Change, Found, Fs, Kind, believed, capabilities};
+use super::fetchers::{Fetchers, ReadDispatch};
+use super::removal::EntryRef;
+use super::space::FilePosition;
+use super::{AttrChange, Caller, FoundNode, Fs, NewNode, believed, capabilities};
 
 /// A directory's handle carries nothing.
 const NO_HANDLE: FileHandle = FileHandle(0);
 
-/// The file system as fuser wants it. Clones serve the same, so that each session can have one.
+/// The file system for fuser. Clones serve the same file system, so that each session can have one.
 #[derive(Debug, Clone)]
 pub struct Serve {
     fs: Arc<Fs>,
-    reads: Reads,
+    reads: ReadDispatch,
 }
 
 fn empty(reply: ReplyEmpty, done: io::Result<()>) {
@@ -46,17 +46,17 @@ fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
 }
 
 impl Serve {
-    /// Of this file system. A session that reads waits for the backing file itself.
+    /// Serves this file system. A session that reads waits for the backing file itself.
     pub fn new(fs: Arc<Fs>) -> Self {
-        Self { reads: Reads::of(Arc::clone(&fs), None), fs }
+        Self { reads: ReadDispatch::of(Arc::clone(&fs), None), fs }
     }
 
-    /// Of this file system; what is missing is read by these threads.
+    /// Serves this file system. The fetchers read missing blocks.
     pub fn with_fetchers(fs: Arc<Fs>, fetchers: &Fetchers) -> Self {
-        Self { reads: Reads::of(Arc::clone(&fs), Some(fetchers)), fs }
+        Self { reads: ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs }
     }
 
-    fn entry(&self, reply: ReplyEntry, found: io::Result<Found>) {
+    fn entry(&self, reply: ReplyEntry, found: io::Result<FoundNode>) {
         match found {
             Ok(found) => {
                 let ttl = believed(self.fs.ttl, &found.attr);
@@ -74,18 +74,18 @@ impl Serve {
     }
 }
 
-/// Any other flag makes an open with passthrough an error (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
+/// Any other flag makes an open with passthrough fail (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
 const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
 
 impl Filesystem for Serve {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
-        let mut wanted = capabilities();
+        let mut requested = capabilities();
         if !rustix::process::geteuid().is_root() || config.set_max_stack_depth(1).is_err() {
-            wanted -= InitFlags::FUSE_PASSTHROUGH;
+            requested -= InitFlags::FUSE_PASSTHROUGH;
         }
-        // Only what is offered is asked for, so nothing is refused.
-        let _ = config.add_capabilities(wanted & offered);
+        // Only offered flags are requested, so none is refused.
+        let _ = config.add_capabilities(requested & offered);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Filesystem for Serve {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let kind = Kind::Node(mode & libc::S_IFMT, rdev);
+        let kind = NewNode::Node(mode & libc::S_IFMT, rdev);
         self.entry(reply, self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
     }
 
@@ -120,11 +120,11 @@ impl Filesystem for Serve {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        self.entry(reply, self.fs.make(&request.into(), parent.0, name, Kind::Directory, mode, umask));
+        self.entry(reply, self.fs.make(&request.into(), parent.0, name, NewNode::Directory, mode, umask));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.entry(reply, self.fs.make(&request.into(), parent.0, name, Kind::Symlink(target), 0o777, 0));
+        self.entry(reply, self.fs.make(&request.into(), parent.0, name, NewNode::Symlink(target), 0o777, 0));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
@@ -157,7 +157,8 @@ impl Filesystem for Serve {
         reply: ReplyEmpty,
     ) {
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
-        let (from, to) = (End { parent: parent.0, name }, End { parent: new_parent.0, name: new_name });
+        let (from, to) =
+            (EntryRef { parent: parent.0, name }, EntryRef { parent: new_parent.0, name: new_name });
         empty(reply, self.fs.rename(&request.into(), from, to, flags));
     }
 
@@ -184,7 +185,7 @@ impl Filesystem for Serve {
         reply: ReplyAttr,
     ) {
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
-        let change = Change { mode, uid, gid, size, atime, mtime };
+        let change = AttrChange { mode, uid, gid, size, atime, mtime };
         self.attr(reply, self.fs.setattr(&request.into(), ino.0, &change));
     }
 
@@ -372,12 +373,12 @@ impl Filesystem for Serve {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.fs.fallocate(&request.into(), At { number: ino.0, offset }, len, mode));
+        empty(reply, self.fs.fallocate(&request.into(), FilePosition { number: ino.0, offset }, len, mode));
     }
 
     fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        match self.fs.lseek(At { number: ino.0, offset }, whence) {
+        match self.fs.lseek(FilePosition { number: ino.0, offset }, whence) {
             Ok(at) => reply.offset(i64::try_from(at).unwrap_or(i64::MAX)),
             Err(e) => reply.error(errno(e)),
         }
@@ -396,7 +397,10 @@ impl Filesystem for Serve {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let (from, to) = (At { number: from.0, offset: from_offset }, At { number: to.0, offset: to_offset });
+        let (from, to) = (
+            FilePosition { number: from.0, offset: from_offset },
+            FilePosition { number: to.0, offset: to_offset },
+        );
         match self.fs.copy_file_range(&request.into(), from, to, len) {
             Ok(copied) => reply.written(copied),
             Err(e) => reply.error(errno(e)),

@@ -1,4 +1,4 @@
-//! Where a file has data, room for it, and copies inside the kernel.
+//! Data and holes, allocation, and copies inside the kernel.
 
 use std::io;
 
@@ -8,32 +8,32 @@ use rustix::io::Errno;
 use super::{Caller, Fs};
 use crate::node::Access;
 
-/// One end of a copy: the node's number, and where in it.
+/// A position in a node's file.
 #[derive(Debug, Clone, Copy)]
-pub struct At {
+pub struct FilePosition {
     /// The node's number.
     pub number: u64,
     /// In bytes.
     pub offset: u64,
 }
 
-/// At a time; the caller asks again. Keeps one request from holding a thread for long.
+/// The most bytes of one copy, so that a request does not occupy a thread for long. The caller repeats.
 const MOST_COPIED: u64 = 64 << 20;
 
 impl Fs {
-    /// The backing file system.
+    /// The statistics of the backing file system.
     ///
     /// # Errors
-    /// What fstatvfs(3) answers.
+    /// Those of fstatvfs(3).
     pub fn statfs(&self, number: u64) -> io::Result<StatVfs> {
         Ok(fstatvfs(self.path(number)?)?)
     }
 
-    /// Room for data, or none any more; `mode` as of fallocate(2).
+    /// Allocates or frees space; `mode` as of fallocate(2).
     ///
     /// # Errors
-    /// What fallocate(2) answers.
-    pub fn fallocate(&self, caller: &Caller, at: At, len: u64, mode: i32) -> io::Result<()> {
+    /// Those of fallocate(2).
+    pub fn fallocate(&self, caller: &Caller, at: FilePosition, len: u64, mode: i32) -> io::Result<()> {
         let node = self.nodes.get(at.number)?;
         let (file, _) = self.file(&node, Access::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
@@ -42,11 +42,11 @@ impl Fs {
         self.tier.change(self.id(&node), from, &file, allocate)
     }
 
-    /// Where data or a hole begins from `at` on (`SEEK_DATA`, `SEEK_HOLE`; the kernel does the others itself).
+    /// The start of the next data or hole from `at` on (`SEEK_DATA`, `SEEK_HOLE`; the kernel handles the others).
     ///
     /// # Errors
-    /// What lseek(2) answers.
-    pub fn lseek(&self, at: At, whence: i32) -> io::Result<u64> {
+    /// Those of lseek(2).
+    pub fn lseek(&self, at: FilePosition, whence: i32) -> io::Result<u64> {
         let node = self.nodes.get(at.number)?;
         let (file, _) = self.file(&node, Access::Read)?;
         let to = match whence {
@@ -57,11 +57,17 @@ impl Fs {
         Ok(seek(&*file, to)?)
     }
 
-    /// Copies from one file to another, and returns how much.
+    /// Copies from one file to another. Returns the bytes copied.
     ///
     /// # Errors
-    /// What copy_file_range(2) answers.
-    pub fn copy_file_range(&self, caller: &Caller, from: At, to: At, len: u64) -> io::Result<u32> {
+    /// Those of copy_file_range(2).
+    pub fn copy_file_range(
+        &self,
+        caller: &Caller,
+        from: FilePosition,
+        to: FilePosition,
+        len: u64,
+    ) -> io::Result<u32> {
         let (source, target) = (self.nodes.get(from.number)?, self.nodes.get(to.number)?);
         let (input, _) = self.file(&source, Access::Read)?;
         let (output, _) = self.file(&target, Access::Write)?;

@@ -1,4 +1,4 @@
-//! Extended attributes, and with them POSIX ACLs: as the backing file system has them.
+//! Extended attributes, and with them POSIX ACLs, as on the backing file system.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,19 +14,19 @@ use super::{Caller, Fs, error};
 use crate::backing::at;
 use crate::rights;
 
-/// The largest value and the longest list (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
+/// The largest value and the longest list (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`), in bytes.
 const MOST: usize = 65_536;
 
-/// What only root sees and sets.
+/// Only root reads and sets these.
 const TRUSTED: &[u8] = b"trusted.";
 const CAPABILITY: &[u8] = b"security.capability";
 const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 impl Fs {
-    /// The value of an attribute, in at most `most` bytes; all of it if that is 0.
+    /// The value of an attribute, in at most `most` bytes; without a limit if that is 0.
     ///
     /// # Errors
-    /// What getxattr(2) answers.
+    /// Those of getxattr(2).
     pub fn getxattr(&self, caller: &Caller, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
         sees(caller, name)?;
         let mut value = Vec::with_capacity(room(most));
@@ -34,10 +34,10 @@ impl Fs {
         Ok(value)
     }
 
-    /// The names of all that the caller sees, each with a 0 after it, in at most `most` bytes; all of them if that is 0.
+    /// The names that the caller may see, each with a 0 after it, in at most `most` bytes; without a limit if that is 0.
     ///
     /// # Errors
-    /// What listxattr(2) answers.
+    /// Those of listxattr(2).
     pub fn listxattr(&self, caller: &Caller, number: u64, most: u32) -> io::Result<Vec<u8>> {
         let mut names = Vec::with_capacity(MOST);
         if !caller.is_other() {
@@ -50,10 +50,10 @@ impl Fs {
         if names.len() > room(most) { Err(Errno::RANGE.into()) } else { Ok(names) }
     }
 
-    /// Sets one; `flags` as of setxattr(2).
+    /// Sets an attribute; `flags` as of setxattr(2).
     ///
     /// # Errors
-    /// What setxattr(2) answers; EOPNOTSUPP for what only root sets.
+    /// Those of setxattr(2); EOPNOTSUPP for attributes that only root sets.
     pub fn setxattr(
         &self,
         caller: &Caller,
@@ -68,23 +68,23 @@ impl Fs {
             Ok(setxattr(at::link(path.as_fd()), name, value, flags)?)
         });
         let is_set = || self.getxattr(caller, number, name, 0).is_ok_and(|v| v == value);
-        if caller.again && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
+        if caller.resent && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
 
-    /// Removes one.
+    /// Removes an attribute.
     ///
     /// # Errors
-    /// What removexattr(2) answers; EOPNOTSUPP for what only root sets.
+    /// Those of removexattr(2); EOPNOTSUPP for attributes that only root sets.
     pub fn removexattr(&self, caller: &Caller, number: u64, name: &OsStr) -> io::Result<()> {
         let path = self.path(number)?;
         let removed = change(caller, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
-        if caller.again && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
+        if caller.resent && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }
 
-/// Changes an attribute as the caller. Of `system.*` the kernel checks ACLs and leaves the others to the file system, and that one
-/// would see the worker's rights: so a user has none but ACLs. Where a user writes to a file with capabilities, the kernel removes
-/// these in that one's name; it refuses a user who asks for it.
+/// Changes an attribute as the caller. Among `system.*` the kernel checks ACLs and leaves the others to the file system,
+/// which would see the worker's rights; so a user may change only ACLs. If a user writes to a file with capabilities, the
+/// kernel removes these in that user's name; it refuses a user who requests that.
 fn change(
     caller: &Caller,
     path: &OwnedFd,
@@ -108,7 +108,7 @@ fn change(
 }
 
 /// # Errors
-/// ENODATA, as for what is not there.
+/// ENODATA, as for an attribute that does not exist.
 fn sees(caller: &Caller, name: &OsStr) -> io::Result<()> {
     if !name.as_bytes().starts_with(TRUSTED) {
         return Ok(());

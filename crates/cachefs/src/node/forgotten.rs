@@ -1,8 +1,8 @@
-//! Descriptors of nodes that the kernel has forgotten, kept for when it asks again.
+//! Descriptors of nodes that the kernel has forgotten, kept for its next lookup.
 //!
-//! Where memory is short the kernel forgets nodes within seconds, and, as soon as nobody has a backing file open, its inode
-//! too: to open a file whose every block is held would mean to wait for the disk. A descriptor keeps the inode, and its name,
-//! in memory.
+//! Under memory pressure the kernel forgets nodes within seconds, and then the inodes of backing files that nobody has open.
+//! Opening a file whose blocks are all stored would then wait for the disk. A descriptor keeps the inode and its name in
+//! memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -15,19 +15,19 @@ use crate::footprint::{allocated, map};
 
 type Key = (u64, u64);
 
-/// A bounded number of them, the oldest given up first.
+/// A bounded number of descriptors; the oldest is closed first.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     most: usize,
-    /// The mount that they may be on: on another one, also of the same file system, they would keep that from being unmounted.
+    /// The only mount that they may be on. On another one, even of the same file system, they would prevent its unmounting.
     mount: Option<u64>,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptPaths>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptPaths {
     paths: HashMap<Key, Path>,
-    /// In the order in which they came, with their numbers; some have gone since.
+    /// In the order of arrival, with their numbers. Some have been taken since.
     order: VecDeque<(Key, u64)>,
     puts: u64,
 }
@@ -43,7 +43,7 @@ fn key(inode: &Inode) -> Key {
     (inode.dev, inode.ino)
 }
 
-/// The mount that an open file is on (`STATX_MNT_ID`, Linux 5.8); `None`: the kernel does not say.
+/// The mount of an open file (`STATX_MNT_ID`, Linux 5.8). `None`: the kernel does not report it.
 pub(super) fn mount_of(path: &OwnedFd) -> Option<u64> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = statx(path, c"", flags, StatxFlags::MNT_ID).ok()?;
@@ -51,16 +51,16 @@ pub(super) fn mount_of(path: &OwnedFd) -> Option<u64> {
 }
 
 impl Forgotten {
-    /// Of so many inodes on this mount; of none if it is not known.
+    /// Keeps descriptors of up to `most` inodes on this mount; of none if it is unknown.
     pub fn new(most: usize, mount: Option<u64>) -> Self {
         Self { most: if mount.is_some() { most } else { 0 }, mount, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptPaths> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are, and what the tables take.
+    /// The number of descriptors, and the memory of the tables in bytes.
     pub fn footprint(&self) -> (usize, usize) {
         let kept = self.kept();
         let tables = map(kept.paths.capacity(), size_of::<(Key, Path)>())
@@ -69,7 +69,7 @@ impl Forgotten {
         (kept.paths.len(), tables)
     }
 
-    /// The kernel has forgotten this inode.
+    /// Keeps a descriptor of an inode that the kernel has forgotten.
     pub fn put(&self, inode: &Inode, path: Arc<OwnedFd>) {
         if self.most == 0 || mount_of(&path) != self.mount {
             return;
@@ -81,17 +81,17 @@ impl Forgotten {
         kept.order.push_back((key(inode), number));
         let oldest = if kept.order.len() > self.most { kept.give_up_oldest() } else { None };
         drop(kept);
-        // Closing may take a while (the last descriptor of what was unlinked): without the lock.
+        // Without the lock: closing the last descriptor of an unlinked file may take long.
         drop((before, oldest));
     }
 
-    /// The kernel asks for it again.
+    /// Takes the descriptor of an inode that the kernel looks up again.
     pub fn take(&self, inode: &Inode) -> Option<Arc<OwnedFd>> {
         let taken = self.kept().paths.remove(&key(inode))?;
         taken.inode.is(inode).then_some(taken.path)
     }
 
-    /// Closes those that others have unlinked, so that their space is free.
+    /// Closes the descriptors of files that others have unlinked, so that their space is freed.
     pub fn close_unlinked(&self) {
         let all: Vec<_> =
             self.kept().paths.iter().map(|(key, kept)| (*key, Arc::clone(&kept.path))).collect();
@@ -102,8 +102,8 @@ impl Forgotten {
     }
 }
 
-impl Kept {
-    /// What came first, if it was not taken, or put again, since.
+impl KeptPaths {
+    /// Removes the oldest, if it was neither taken nor put again since.
     fn give_up_oldest(&mut self) -> Option<Path> {
         let (key, number) = self.order.pop_front()?;
         let is_it = self.paths.get(&key).is_some_and(|path| path.number == number);
@@ -139,8 +139,8 @@ mod tests {
         let (_file, path) = file();
         let forgotten = forgotten(2, &path);
         (1..=3).for_each(|ino| forgotten.put(&inode(ino), Arc::clone(&path)));
-        let there = [1, 2, 3, 3].map(|ino| forgotten.take(&inode(ino)).is_some());
-        assert_eq!(there, [false, true, true, false]);
+        let found = [1, 2, 3, 3].map(|ino| forgotten.take(&inode(ino)).is_some());
+        assert_eq!(found, [false, true, true, false]);
         assert_eq!(Arc::strong_count(&path), 1);
     }
 

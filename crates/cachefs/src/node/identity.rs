@@ -1,4 +1,4 @@
-//! What tells inodes apart.
+//! The identity of inodes.
 
 /// A backing inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,12 +7,12 @@ pub struct Inode {
     pub dev: u64,
     /// `st_ino`.
     pub ino: u64,
-    /// Its birth in nanoseconds since 1970, 0 if unknown.
+    /// Its birth in nanoseconds since 1970; 0: unknown.
     pub born_ns: i128,
 }
 
 impl Inode {
-    /// Is the other the same, as far as can be told?
+    /// True if both are the same inode, as far as that can be determined.
     pub fn is(&self, other: &Self) -> bool {
         let births = self.born_ns == other.born_ns || self.born_ns == 0 || other.born_ns == 0;
         (self.dev, self.ino) == (other.dev, other.ino) && births

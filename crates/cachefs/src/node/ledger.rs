@@ -1,4 +1,4 @@
-//! What a new worker must know of the old one's nodes.
+//! The records about nodes that a new worker needs.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,27 +6,27 @@ use std::os::fd::BorrowedFd;
 
 use eke_model::units::Bytes;
 
-/// One thing that happened to a node.
+/// An event of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// The node is below `parent` under this name from now on: it was looked up, made, renamed or linked.
+    /// The node has this name in `parent` from now on: it was looked up, created, renamed or linked.
     Known {
         /// Its number.
         node: u64,
         /// The parent's number.
         parent: u64,
-        /// Its name there, any bytes but 0 and `/`.
+        /// Its name there: any bytes but 0 and `/`.
         name: &'a OsStr,
-        /// `st_dev` below.
+        /// The backing inode's `st_dev`.
         dev: u64,
-        /// `st_ino` below.
+        /// The backing inode's `st_ino`.
         ino: u64,
-        /// The birth time below in nanoseconds since 1970, 0 if unknown: an inode number can be used again.
+        /// The backing inode's birth in nanoseconds since 1970, 0 if unknown: an inode number can be reused.
         born_ns: i128,
         /// FUSE's generation of the node's number.
         generation: u64,
     },
-    /// The kernel asks for it no more (FORGET), or it never will.
+    /// The kernel has forgotten it (FORGET), or never learned of it.
     Forgotten {
         /// Its number.
         node: u64,
@@ -43,31 +43,31 @@ pub enum Entry<'a> {
     },
 }
 
-/// What outlives a worker. Cheap: it is called for every lookup and open.
+/// Records that outlive a worker. Calls must be cheap: there is one for every lookup and open.
 pub trait Ledger: Send + Sync {
-    /// Notes an entry; a worker that dies after this returns has it noted.
+    /// Records an entry. It survives the worker once this has returned.
     fn record(&self, entry: Entry<'_>);
 
     /// Keeps a descriptor of an open file that is about to lose its last name, until its last release.
     ///
     /// # Errors
-    /// The keeper cannot be reached; then the file must not lose its name.
+    /// The keeper cannot be reached. Then the file must not lose its name.
     fn keep(&self, node: u64, file: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// The kept descriptor is needed no more.
+    /// The kept descriptor is no longer needed.
     fn drop_kept(&self, node: u64);
 
-    /// What it takes.
+    /// The memory of the ledger.
     fn memory(&self) -> Bytes {
         Bytes(0)
     }
 }
 
-/// A ledger for a worker that is not to be outlived: tests.
+/// A ledger for a worker without a successor: tests.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Nobody;
+pub struct NoLedger;
 
-impl Ledger for Nobody {
+impl Ledger for NoLedger {
     fn record(&self, _: Entry<'_>) {}
 
     fn keep(&self, _: u64, _: BorrowedFd<'_>) -> io::Result<()> {

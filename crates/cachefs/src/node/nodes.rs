@@ -1,4 +1,4 @@
-//! A descriptor for a number.
+//! From a node's number to a descriptor.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,16 +11,16 @@ use eke_model::units::Bytes;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
-use super::borders::{Borders, Refused};
+use super::descriptors::Writer;
 use super::forgotten::{Forgotten, mount_of};
-use super::hold::Writer;
 use super::paths::Paths;
-use super::{Access, Entry, Inode, Ledger, Node, Place, ROOT, Table};
+use super::submounts::{RefusedMount, Submounts};
+use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table};
 use crate::backing::{File, Stamp, at};
 
-/// No directory is deeper. Names of directories that were moved below may form a ring.
+/// No directory is deeper. The names of moved directories may form a ring.
 const DEEPEST: usize = 1 << 16;
-/// How often wrong names are given up before a node counts as lost.
+/// How many wrong names are given up before a node counts as lost.
 const TRIES: usize = 16;
 
 /// The nodes of a mount.
@@ -29,104 +29,105 @@ pub struct Nodes {
     table: RwLock<Table>,
     paths: Paths,
     forgotten: Forgotten,
-    borders: Borders,
-    ledger: Shared,
+    submounts: Submounts,
+    ledger: LedgerRef,
 }
 
-/// What is remembered of files.
+/// The memory of what is known about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
     /// Files and directories that the kernel may ask for.
     pub known: u64,
-    /// Memory of what this process knows of them.
+    /// Memory of the tables in this process.
     pub tables: Bytes,
-    /// Memory of what a next worker must know.
+    /// Memory of the ledger.
     pub ledger: Bytes,
     /// Their open backing descriptors, at most.
     pub descriptors: u64,
 }
 
-/// What a descriptor keeps in the kernel's memory: an open file, its name, and an inode of ext4 (filp, dentry, ext4_inode_cache in
+/// The kernel memory of a descriptor: an open file, its name, and an inode of ext4 (filp, dentry, ext4_inode_cache in
 /// `/proc/slabinfo`).
 pub const DESCRIPTOR: Bytes = Bytes(2048);
 
 impl Footprint {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> Bytes {
         Bytes(self.tables.0 + self.ledger.0 + self.descriptors * DESCRIPTOR.0)
     }
 }
 
-/// The way down to a node, the last step first.
-type Steps = Vec<(Arc<Node>, Place)>;
+/// The path to a node, the last step first.
+type Steps = Vec<(Arc<Node>, DirEntry)>;
 
-/// The ledger, which says nothing of itself.
-struct Shared(Arc<dyn Ledger>);
+/// The ledger, with a short `Debug`.
+struct LedgerRef(Arc<dyn Ledger>);
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for LedgerRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ledger")
     }
 }
 
-/// The inode of statx(2)'s answer.
+/// The inode in a result of statx(2).
 pub(crate) fn inode(statx: &Statx) -> Inode {
     Inode { dev: at::dev(statx), ino: statx.stx_ino, born_ns: Stamp::of(statx).born_ns }
 }
 
 impl Nodes {
-    /// Below this directory, of which any descriptor will do.
+    /// The nodes of this directory; any descriptor of it will do.
     ///
     /// # Errors
-    /// What statx(2) answers.
+    /// Those of statx(2).
     pub fn new(root: OwnedFd, ledger: Arc<dyn Ledger>) -> io::Result<Self> {
         let statx = at::stat(&root)?;
-        let (node, borders) = (Node::new(ROOT, inode(&statx), 0), Borders::new(at::mount_of(&root, &statx)));
-        node.hold().path = Some(Arc::new(root));
+        let (node, submounts) =
+            (Node::new(ROOT, inode(&statx), 0), Submounts::new(at::mount_of(&root, &statx)));
+        node.descriptors().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
         let (paths, forgotten) = (Paths::within_limits(usize::MAX), Forgotten::default());
-        Ok(Self { table: RwLock::new(table), paths, forgotten, borders, ledger: Shared(ledger) })
+        Ok(Self { table: RwLock::new(table), paths, forgotten, submounts, ledger: LedgerRef(ledger) })
     }
 
-    /// With descriptors of so many nodes at most.
+    /// With descriptors of at most `most` nodes.
     pub fn with_paths(mut self, most: usize) -> Self {
         self.paths = Paths::within_limits(most);
         self
     }
 
-    /// With descriptors of so many nodes kept after the kernel has forgotten them, or of as many as may be open.
+    /// Keeps descriptors of up to `most` nodes after the kernel has forgotten them, within the limit of open descriptors.
     pub fn remembering(mut self, most: usize) -> Self {
-        let root = self.read().get(ROOT).and_then(|root| root.hold().path.clone());
-        let place = root.and_then(|root| mount_of(&root));
-        self.forgotten = Forgotten::new(most.min(self.paths.most() / 2), place);
+        let root = self.read().get(ROOT).and_then(|root| root.descriptors().path.clone());
+        let mount = root.and_then(|root| mount_of(&root));
+        self.forgotten = Forgotten::new(most.min(self.paths.most() / 2), mount);
         self
     }
 
     /// Served by the mount with this number. Without it the flags of the directory's own mount count.
     pub fn served_by(&mut self, mount: u64) {
-        self.borders = std::mem::replace(&mut self.borders, Borders::new(None)).served_by(mount);
+        self.submounts = std::mem::replace(&mut self.submounts, Submounts::new(None)).served_by(mount);
     }
 
-    /// May what was found be served, by the mount that it is on?
+    /// Checks that a found file may be served, by its mount.
     ///
     /// # Errors
-    /// EXDEV if that is stricter than the one that serves.
+    /// EXDEV if that is stricter than the serving mount.
     pub fn may_serve(&self, found: &Statx) -> io::Result<()> {
         self.may_enter(at::mount(found))
     }
 
-    /// On a kernel that does not say which mount a name is on, nothing is refused here: what is reached by a descriptor is asked
-    /// again, so such a file is seen and not opened.
+    /// On a kernel that does not report the mount of a name, nothing is refused here. The check is repeated on the opened
+    /// descriptor, so such a file is listed and cannot be opened.
     fn may_enter(&self, mount: Option<u64>) -> io::Result<()> {
-        let open = mount.is_none_or(|mount| self.borders.are_open_to(mount));
+        let open = mount.is_none_or(|mount| self.submounts.are_open_to(mount));
         if open { Ok(()) } else { Err(Errno::XDEV.into()) }
     }
 
-    /// The mounts inside the directory that are not served, as far as they can be seen.
-    pub fn refused(&self) -> Vec<Refused> {
-        let root = self.read().get(ROOT).and_then(|root| root.hold().path.clone());
+    /// The mounts inside the directory that are not served, as far as they are visible.
+    pub fn refused(&self) -> Vec<RefusedMount> {
+        let root = self.read().get(ROOT).and_then(|root| root.descriptors().path.clone());
         let dir = root.and_then(|root| std::fs::read_link(at::link(root.as_fd())).ok());
-        dir.map_or_else(Vec::new, |dir| self.borders.refused(&dir))
+        dir.map_or_else(Vec::new, |dir| self.submounts.refused(&dir))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -137,8 +138,8 @@ impl Nodes {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over from a worker: what it noted, in its order, and the descriptors that were kept of nodes without a name.
-    /// To be called before the first request.
+    /// Takes over from a worker: its records in order, and the kept descriptors of nodes without a name. Call it before the
+    /// first request.
     pub fn restore<'a>(&self, entries: impl IntoIterator<Item = Entry<'a>>, kept: Vec<(u64, OwnedFd)>) {
         let mut table = self.write();
         entries.into_iter().for_each(|e| table.restore(&e));
@@ -150,16 +151,16 @@ impl Nodes {
                 node.set_gone();
             }
             node.set_kept(true);
-            node.hold().path = Some(Arc::new(fd));
+            node.descriptors().path = Some(Arc::new(fd));
         }
     }
 
-    /// The nodes that are open, and how often.
+    /// The open nodes and their numbers of opens.
     pub fn open(&self) -> Vec<(u64, u64)> {
         self.read().open()
     }
 
-    /// How many are known, and what that takes.
+    /// The number of known nodes, and the memory of the tables.
     pub fn footprint(&self) -> Footprint {
         let (forgotten, of_forgotten) = self.forgotten.footprint();
         let paths = self.paths.len();
@@ -175,62 +176,62 @@ impl Nodes {
     /// The node with this number.
     ///
     /// # Errors
-    /// ESTALE if the kernel was never told of it.
+    /// ESTALE if the kernel does not know it.
     pub fn get(&self, number: u64) -> io::Result<Arc<Node>> {
         self.read().get(number).ok_or_else(stale)
     }
 
-    /// The node of this inode, if the kernel was told of it.
+    /// The node of this inode, if the kernel knows it.
     pub fn find(&self, inode: &Inode) -> Option<Arc<Node>> {
         self.read().find(inode)
     }
 
-    /// Was the kernel told of this inode under this name, and not that it went?
-    pub fn is_told(&self, inode: &Inode, parent: u64, name: &OsStr) -> bool {
+    /// True if the kernel knows this inode by this name.
+    pub fn is_known_at(&self, inode: &Inode, parent: u64, name: &OsStr) -> bool {
         let table = self.read();
         table.find(inode).is_some_and(|node| table.is_at(node.number, parent, name))
     }
 
-    /// The kernel is told of what this directory has under this name.
+    /// Counts a lookup by the kernel of a file of this directory.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
-        let node = self.write().learn(inode(statx), Place::new(parent, name));
+        let node = self.write().learn(inode(statx), DirEntry::new(parent, name));
         if let Some(path) = self.forgotten.take(&node.inode) {
             self.put_shared(&node, path);
         }
         node
     }
 
-    /// The kernel forgot so many lookups. Returns the node if it is known no more.
+    /// The kernel forgot `lookups` lookups. Returns the node if none is left.
     pub fn forget(&self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         let node = self.write().forget(number, lookups)?;
         self.unkeep(&node);
-        let path = node.hold().path.take().filter(|_| !node.is_gone());
+        let path = node.descriptors().path.take().filter(|_| !node.is_gone());
         path.into_iter().for_each(|path| self.forgotten.put(&node.inode, path));
         Some(node)
     }
 
-    /// Closes what is kept of forgotten nodes that have no name any more. To be called now and then.
+    /// Closes the descriptors of forgotten nodes that have no name any more. Call it now and then.
     pub fn close_unlinked(&self) {
         self.forgotten.close_unlinked();
     }
 
-    /// The node has this name too.
+    /// Adds a name to a node.
     pub fn named(&self, node: &Node, parent: u64, name: &OsStr) {
-        self.write().place(node.number, Place::new(parent, name));
+        self.write().add_name(node.number, DirEntry::new(parent, name));
     }
 
-    /// The node has this name no more.
+    /// Removes a name from a node.
     pub fn unnamed(&self, node: &Node, parent: u64, name: &OsStr) {
-        self.write().unplace(node.number, parent, name);
+        self.write().remove_name(node.number, parent, name);
     }
 
     /// A descriptor of the node, with `O_PATH` or any other.
     ///
     /// # Errors
-    /// ESTALE if it is not where it was last seen; what openat(2) answers.
+    /// ESTALE if it is not where it was last seen; those of openat(2).
     pub fn path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
         match self.find_path(node) {
-            // Others moved it below, but it is open.
+            // Others moved the backing file, but it is open.
             Err(e) if is_elsewhere(&e) => match open_file(node) {
                 Some(file) => Ok(self.put(node, at::reopen(file.as_fd(), OFlags::PATH)?)),
                 None => Err(e),
@@ -243,37 +244,37 @@ impl Nodes {
         for _ in 0..TRIES {
             match self.walk(node)? {
                 Ok(path) => return Ok(path),
-                Err((number, place)) => self.give_up(number, &place)?,
+                Err((number, entry)) => self.give_up(number, &entry)?,
             }
         }
         Err(stale())
     }
 
-    /// One of several names was wrong; with one only, the node is lost as long as that is wrong.
-    fn give_up(&self, number: u64, place: &Place) -> io::Result<()> {
+    /// Gives up a wrong name. A node with only this one is lost while it stays wrong.
+    fn give_up(&self, number: u64, entry: &DirEntry) -> io::Result<()> {
         let mut table = self.write();
-        if table.places(number).len() < 2 {
+        if table.names(number).len() < 2 {
             return Err(stale());
         }
-        table.unplace(number, place.parent, &place.name);
+        table.remove_name(number, entry.parent, &entry.name);
         Ok(())
     }
 
-    /// Up to a node with a descriptor and down again. The inner error is a name that was wrong.
-    fn walk(&self, node: &Arc<Node>) -> io::Result<Result<Arc<OwnedFd>, (u64, Place)>> {
+    /// Climbs to a node with a descriptor and descends again. The inner error is a wrong name.
+    fn walk(&self, node: &Arc<Node>) -> io::Result<Result<Arc<OwnedFd>, (u64, DirEntry)>> {
         let (mut path, steps) = self.climb(node)?;
-        for (node, place) in steps.into_iter().rev() {
-            match self.step(&path, &node, &place)? {
+        for (node, entry) in steps.into_iter().rev() {
+            match self.step(&path, &node, &entry)? {
                 Some(next) => path = self.put(&node, next),
-                None => return Ok(Err((node.number, place))),
+                None => return Ok(Err((node.number, entry))),
             }
         }
         Ok(Ok(path))
     }
 
-    /// What lies at the place, if it is the node.
-    fn step(&self, dir: &OwnedFd, node: &Node, place: &Place) -> io::Result<Option<OwnedFd>> {
-        let path = match at::path(dir, &place.name) {
+    /// Opens the name, if it is the node's.
+    fn step(&self, dir: &OwnedFd, node: &Node, entry: &DirEntry) -> io::Result<Option<OwnedFd>> {
+        let path = match at::path(dir, &entry.name) {
             Ok(path) => path,
             Err(e) if is_elsewhere(&e) => return Ok(None),
             Err(e) => return Err(e),
@@ -291,9 +292,9 @@ impl Nodes {
                 return Ok((path, steps));
             }
             let table = self.read();
-            let place = table.last_place(node.number).ok_or_else(stale)?;
-            let parent = table.get(place.parent).ok_or_else(stale)?;
-            steps.push((std::mem::replace(&mut node, parent), place));
+            let entry = table.last_name(node.number).ok_or_else(stale)?;
+            let parent = table.get(entry.parent).ok_or_else(stale)?;
+            steps.push((std::mem::replace(&mut node, parent), entry));
             if steps.len() > DEEPEST {
                 return Err(stale());
             }
@@ -305,29 +306,29 @@ impl Nodes {
     }
 
     fn put_shared(&self, node: &Arc<Node>, path: Arc<OwnedFd>) -> Arc<OwnedFd> {
-        let had = node.hold().path.replace(Arc::clone(&path)).is_some();
+        let had = node.descriptors().path.replace(Arc::clone(&path)).is_some();
         if !had {
             self.paths.add(node);
         }
         path
     }
 
-    /// The file that serves this access, and whether it was opened just now. Kept while the node is open.
+    /// The file that serves this access, and whether it was opened just now. It stays open while the node is.
     ///
     /// # Errors
-    /// What openat(2) answers; ESTALE.
+    /// Those of openat(2); ESTALE.
     pub fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, bool)> {
-        if let Some(file) = node.hold().file(access) {
+        if let Some(file) = node.descriptors().file(access) {
             return Ok((file, false));
         }
         let path = self.path(node)?;
         node.file(access, || open(&path, access))
     }
 
-    /// The node was opened once more.
+    /// Counts an open of the node.
     ///
     /// # Errors
-    /// It has no name, and the supervisor cannot be reached to keep it.
+    /// The node has no name, and the supervisor cannot be reached to keep it.
     pub fn opened(&self, node: &Arc<Node>, access: Access) -> io::Result<()> {
         node.note_opened(Instant::now());
         node.count_open(true);
@@ -345,7 +346,7 @@ impl Nodes {
         kept
     }
 
-    /// It was released once. `again`: an earlier worker may have counted it already, so it stays.
+    /// Counts a release. `again`: an earlier worker may have counted it, so the count stays.
     pub fn released(&self, node: &Node, access: Access, again: bool) {
         let written = access != Access::Write || node.count_writer(false);
         let open = again || node.count_open(false);
@@ -358,10 +359,10 @@ impl Nodes {
         }
     }
 
-    /// Has the supervisor keep a descriptor of the node; returns whether it did not before.
+    /// Makes the supervisor keep a descriptor of the node. True if it did not keep one before.
     ///
     /// # Errors
-    /// It cannot be reached.
+    /// The supervisor cannot be reached.
     pub fn keep(&self, node: &Arc<Node>) -> io::Result<bool> {
         if node.set_kept(true) {
             return Ok(false);
@@ -376,7 +377,7 @@ impl Nodes {
         kept.map(|()| true)
     }
 
-    /// It need not be kept any more.
+    /// Releases the kept descriptor.
     pub fn unkeep(&self, node: &Node) {
         if node.set_kept(false) {
             self.ledger.0.drop_kept(node.number);
@@ -385,8 +386,8 @@ impl Nodes {
 }
 
 fn open_file(node: &Node) -> Option<Arc<File>> {
-    let hold = node.hold();
-    hold.file(Access::Write).or_else(|| hold.file(Access::Read))
+    let descriptors = node.descriptors();
+    descriptors.file(Access::Write).or_else(|| descriptors.file(Access::Read))
 }
 
 fn stale() -> io::Error {
@@ -394,7 +395,7 @@ fn stale() -> io::Error {
 }
 
 fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
-    let path = node.hold().path.clone()?;
+    let path = node.descriptors().path.clone()?;
     node.used.store(true, Relaxed);
     Some(path)
 }
@@ -404,7 +405,7 @@ fn is_elsewhere(e: &io::Error) -> bool {
     elsewhere.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A file to write is opened to read as well, if that is allowed: the store may need what lies around what is written.
+/// A file for writing is also opened for reading if that is allowed: the store may need the bytes around a write.
 fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
     if access == Access::Read {
         return Ok(Writer {

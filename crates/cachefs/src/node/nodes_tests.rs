@@ -4,11 +4,11 @@ use rustix::fs::{CWD, Mode, openat};
 use tempfile::TempDir;
 
 use super::*;
-use crate::node::Nobody;
+use crate::node::NoLedger;
 
 fn nodes(dir: &TempDir, most: usize) -> Nodes {
     let root = openat(CWD, dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-    Nodes { paths: Paths::new(most), ..Nodes::new(root, Arc::new(Nobody)).unwrap() }
+    Nodes { paths: Paths::new(most), ..Nodes::new(root, Arc::new(NoLedger)).unwrap() }
 }
 
 fn learn(nodes: &Nodes, parent: &Arc<Node>, name: &str) -> Arc<Node> {
@@ -25,7 +25,7 @@ fn descriptors_are_bounded_and_come_back_when_needed() {
     let root = nodes.get(ROOT).unwrap();
     let known: Vec<_> = names.iter().map(|n| learn(&nodes, &root, n)).collect();
     let inodes: Vec<_> = known.iter().map(|n| at::stat(nodes.path(n).unwrap()).unwrap().stx_ino).collect();
-    assert_eq!(known.iter().filter(|n| n.hold().path.is_some()).count(), 64);
+    assert_eq!(known.iter().filter(|n| n.descriptors().path.is_some()).count(), 64);
     assert!(known.iter().zip(inodes).all(|(n, ino)| n.number == ino));
     // What has no name keeps its descriptor, however many others come.
     nodes.path(&known[0]).unwrap();
@@ -45,7 +45,7 @@ fn a_node_is_found_where_it_is_or_not_at_all() {
         chain.push(learn(&nodes, &chain[chain.len() - 1], name));
         chain
     });
-    let close = || chain[1..].iter().for_each(|n| n.hold().path = None);
+    let close = || chain[1..].iter().for_each(|n| n.descriptors().path = None);
     let is_stale = |e: io::Error| e.raw_os_error() == Some(libc::ESTALE);
     let stale = |node: &Arc<Node>| nodes.path(node).is_err_and(is_stale);
     close();

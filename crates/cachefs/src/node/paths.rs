@@ -8,12 +8,12 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Node;
 
-/// At least so many, however low the limit is: a path has as many parts.
+/// At least this many, however low the limit is: a path has as many components.
 const FEWEST: usize = 64;
-/// No more, however high it is.
+/// At most this many, however high the limit is.
 const MOST: u64 = 65_536;
 
-/// The nodes whose path has a descriptor, the oldest first; one that was used since gets a second chance.
+/// The nodes whose path has a descriptor, the oldest first. One that was used since gets a second chance.
 #[derive(Debug)]
 pub(super) struct Paths {
     most: usize,
@@ -21,7 +21,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// So many, but at most a quarter of what this process may open (`RLIMIT_NOFILE`).
+    /// Up to `most` descriptors, and at most a quarter of what this process may open (`RLIMIT_NOFILE`).
     pub(super) fn within_limits(most: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self::new(usize::try_from((limit / 4).min(MOST)).unwrap_or(FEWEST).min(most))
@@ -35,12 +35,12 @@ impl Paths {
         self.most
     }
 
-    /// How many there are, with those of nodes that went since.
+    /// The number of descriptors, including those of nodes that are gone.
     pub(super) fn len(&self) -> usize {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// This one has a descriptor now. No hold may be locked.
+    /// Adds a node that has a descriptor now. No node's descriptors may be locked.
     pub(super) fn add(&self, node: &Arc<Node>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push_back(Arc::downgrade(node));
@@ -58,10 +58,10 @@ impl Paths {
     }
 }
 
-/// What has no name cannot be opened again, so it stays open.
+/// A file without a name cannot be opened again, so it stays open.
 fn close(node: &Node) {
-    let mut hold = node.hold();
+    let mut descriptors = node.descriptors();
     if !node.is_gone() && !node.is_kept() {
-        hold.path = None;
+        descriptors.path = None;
     }
 }

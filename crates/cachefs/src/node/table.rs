@@ -1,4 +1,4 @@
-//! The numbers of nodes, where they are, and how often the kernel holds them. No descriptors here.
+//! The numbers and names of nodes, and the kernel's lookups of them. It has no descriptors.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -13,24 +13,24 @@ use crate::footprint::{allocated, map};
 
 /// The root's number (`FUSE_ROOT_ID`).
 pub const ROOT: u64 = 1;
-/// Numbers that are no inode's number below.
+/// From here on, numbers are not inode numbers.
 const FOREIGN: u64 = 1 << 63;
-/// The names that are known of a file with many links; the oldest are given up.
-const MOST_PLACES: usize = 16;
-/// Nodes of an earlier worker that seem forgotten are kept until so many more do, in case they are not.
+/// The most names that are kept of a file with many links; the oldest are dropped.
+const MOST_NAMES: usize = 16;
+/// Nodes of an earlier worker that seem forgotten are kept until this many more are, in case they are not.
 const MOST_DOUBTFUL: usize = 1024;
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DirEntry {
     /// The directory's number.
     pub parent: u64,
     /// The name there.
     pub name: Box<OsStr>,
 }
 
-impl Place {
-    /// Of both.
+impl DirEntry {
+    /// The entry `name` in directory `parent`.
     pub fn new(parent: u64, name: &OsStr) -> Self {
         Self { parent, name: name.into() }
     }
@@ -41,38 +41,38 @@ impl Place {
 }
 
 #[derive(Debug)]
-struct Known {
+struct NodeRecord {
     node: Arc<Node>,
-    /// The one that the ledger has is last.
-    places: Vec<Place>,
-    /// What the kernel will forget.
+    /// The last one is the ledger's.
+    names: Vec<DirEntry>,
+    /// The lookups that the kernel will forget.
     lookups: u64,
-    /// An earlier worker answered lookups as well, nobody knows how many.
+    /// An earlier worker answered lookups too; their number is unknown.
     unsure: bool,
-    /// How many places lie in it.
+    /// The number of known names in it.
     pins: u64,
 }
 
-impl Known {
-    /// Most have one place, and no room for more.
-    fn add(&mut self, place: Place) {
-        self.places.reserve_exact(1);
-        self.places.push(place);
+impl NodeRecord {
+    /// Most nodes have one name, so no extra room is reserved.
+    fn add(&mut self, entry: DirEntry) {
+        self.names.reserve_exact(1);
+        self.names.push(entry);
     }
 }
 
-/// With its part of the list that it is in, which most are in alone.
-fn memory_of(place: &Place) -> usize {
-    allocated(size_of::<Place>()) + allocated(place.name.len())
+/// The memory of a name, with its part of the node's list, which usually has one entry.
+fn memory_of(entry: &DirEntry) -> usize {
+    allocated(size_of::<DirEntry>()) + allocated(entry.name.len())
 }
 
 /// All nodes.
 pub struct Table {
-    nodes: HashMap<u64, Known>,
-    /// Of inodes whose number is not that of the node.
+    nodes: HashMap<u64, NodeRecord>,
+    /// The numbers of nodes that are not their inode's number.
     numbers: HashMap<(u64, u64), u64>,
-    /// What the places take, in bytes.
-    places: usize,
+    /// The memory of all names, in bytes.
+    names_bytes: usize,
     root_dev: u64,
     next_foreign: u64,
     doubtful: VecDeque<u64>,
@@ -86,14 +86,14 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// With the root alone.
+    /// With only the root.
     pub fn new(root: Arc<Node>, ledger: Arc<dyn Ledger>) -> Self {
         let inode = root.inode;
-        let known = Known { node: root, places: Vec::new(), lookups: 1, unsure: false, pins: 0 };
+        let known = NodeRecord { node: root, names: Vec::new(), lookups: 1, unsure: false, pins: 0 };
         Self {
             nodes: HashMap::from([(ROOT, known)]),
             numbers: HashMap::from([((inode.dev, inode.ino), ROOT)]),
-            places: 0,
+            names_bytes: 0,
             root_dev: inode.dev,
             next_foreign: FOREIGN,
             doubtful: VecDeque::new(),
@@ -115,41 +115,41 @@ impl Table {
         node.inode.is(inode).then(|| Arc::clone(node))
     }
 
-    /// The nodes that are open, and how often.
+    /// The open nodes and their numbers of opens.
     pub fn open(&self) -> Vec<(u64, u64)> {
         let opens = self.nodes.iter().map(|(number, known)| (*number, known.node.opens()));
         opens.filter(|(_, opens)| *opens > 0).collect()
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// What all of it takes.
+    /// The memory of the table.
     pub fn memory(&self) -> Bytes {
-        let maps = map(self.nodes.capacity(), size_of::<(u64, Known)>())
+        let maps = map(self.nodes.capacity(), size_of::<(u64, NodeRecord)>())
             + map(self.numbers.capacity(), size_of::<((u64, u64), u64)>());
-        // Two counts stand before what an Arc points to.
+        // An Arc's target has two counts in front of it.
         let nodes = self.nodes.len() * allocated(size_of::<Node>() + 16);
-        Bytes((maps + nodes + self.places) as u64)
+        Bytes((maps + nodes + self.names_bytes) as u64)
     }
 
-    /// Is there nothing, not even the root? Never.
+    /// True if there is not even the root, which never happens.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The kernel was told of this inode at this place once more.
-    pub fn learn(&mut self, inode: Inode, place: Place) -> Arc<Node> {
+    /// Counts a lookup of this inode by this name.
+    pub fn learn(&mut self, inode: Inode, entry: DirEntry) -> Arc<Node> {
         let number = self.number(&inode);
         let reused = self.nodes.get(&number).is_some_and(|k| k.node.is_gone() || !k.node.inode.is(&inode));
         if reused {
             self.replace(number, inode);
         }
-        let known = self.nodes.entry(number).or_insert_with(|| Known {
+        let known = self.nodes.entry(number).or_insert_with(|| NodeRecord {
             node: Arc::new(Node::new(number, inode, 0)),
-            places: Vec::new(),
+            names: Vec::new(),
             lookups: 0,
             unsure: false,
             pins: 0,
@@ -157,7 +157,7 @@ impl Table {
         known.lookups += 1;
         known.node.doubtful.store(false, Relaxed);
         let node = Arc::clone(&known.node);
-        self.place(number, place);
+        self.add_name(number, entry);
         node
     }
 
@@ -174,7 +174,7 @@ impl Table {
         number
     }
 
-    /// Is its number the node's?
+    /// True if the inode's number is also the node's.
     fn is_plain(&self, inode: &Inode) -> bool {
         inode.dev == self.root_dev && inode.ino > ROOT && inode.ino < FOREIGN
     }
@@ -184,28 +184,28 @@ impl Table {
         self.next_foreign - 1
     }
 
-    /// Another inode has the number now. The kernel will forget both under it, so the counts go on.
+    /// Another inode has the number now. The kernel will forget the lookups of both under it, so the counts continue.
     fn replace(&mut self, number: u64, inode: Inode) {
         let Some(known) = self.nodes.get_mut(&number) else { return };
         let node = Arc::new(Node::new(number, inode, known.node.generation + 1));
         node.take_opens(&known.node);
         known.node = node;
-        let places = std::mem::take(&mut known.places);
-        self.places -= places.iter().map(memory_of).sum::<usize>();
-        places.iter().for_each(|p| self.unpin(p.parent));
+        let names = std::mem::take(&mut known.names);
+        self.names_bytes -= names.iter().map(memory_of).sum::<usize>();
+        names.iter().for_each(|p| self.unpin(p.parent));
     }
 
-    /// The node is at this place too, from now on.
-    pub fn place(&mut self, number: u64, place: Place) {
+    /// Adds a name to the node.
+    pub fn add_name(&mut self, number: u64, entry: DirEntry) {
         let Some(known) = self.nodes.get_mut(&number) else { return };
-        if number == ROOT || known.places.contains(&place) {
+        if number == ROOT || known.names.contains(&entry) {
             return;
         }
-        let parent = place.parent;
-        self.places += memory_of(&place);
-        known.add(place);
-        let oldest = (known.places.len() > MOST_PLACES).then(|| known.places.remove(0));
-        self.places -= oldest.as_ref().map_or(0, memory_of);
+        let parent = entry.parent;
+        self.names_bytes += memory_of(&entry);
+        known.add(entry);
+        let oldest = (known.names.len() > MOST_NAMES).then(|| known.names.remove(0));
+        self.names_bytes -= oldest.as_ref().map_or(0, memory_of);
         self.record(number);
         if let Some(known) = self.nodes.get_mut(&parent) {
             known.pins += 1;
@@ -215,42 +215,42 @@ impl Table {
         }
     }
 
-    /// It is not there any more.
-    pub fn unplace(&mut self, number: u64, parent: u64, name: &OsStr) {
+    /// Removes a name from the node.
+    pub fn remove_name(&mut self, number: u64, parent: u64, name: &OsStr) {
         let Some(known) = self.nodes.get_mut(&number) else { return };
-        let Some(at) = known.places.iter().position(|p| p.is(parent, name)) else { return };
-        self.places -= memory_of(&known.places.remove(at));
-        let was_last = at == known.places.len() && !known.places.is_empty();
+        let Some(at) = known.names.iter().position(|p| p.is(parent, name)) else { return };
+        self.names_bytes -= memory_of(&known.names.remove(at));
+        let was_last = at == known.names.len() && !known.names.is_empty();
         if was_last {
             self.record(number);
         }
         self.unpin(parent);
     }
 
-    /// Where it is, the last that was heard of first.
-    pub fn places(&self, number: u64) -> Vec<Place> {
-        self.nodes.get(&number).map_or_else(Vec::new, |k| k.places.iter().rev().cloned().collect())
+    /// The node's names, the newest first.
+    pub fn names(&self, number: u64) -> Vec<DirEntry> {
+        self.nodes.get(&number).map_or_else(Vec::new, |k| k.names.iter().rev().cloned().collect())
     }
 
-    /// Is this one of the places where it is, as far as is known?
+    /// True if this is one of the node's known names.
     pub fn is_at(&self, number: u64, parent: u64, name: &OsStr) -> bool {
-        self.nodes.get(&number).is_some_and(|known| known.places.iter().any(|p| p.is(parent, name)))
+        self.nodes.get(&number).is_some_and(|known| known.names.iter().any(|p| p.is(parent, name)))
     }
 
-    /// The last that was heard of where it is.
-    pub fn last_place(&self, number: u64) -> Option<Place> {
-        self.nodes.get(&number)?.places.last().cloned()
+    /// The node's newest name.
+    pub fn last_name(&self, number: u64) -> Option<DirEntry> {
+        self.nodes.get(&number)?.names.last().cloned()
     }
 
     fn record(&self, number: u64) {
         let Some(known) = self.nodes.get(&number) else { return };
-        let Some(place) = known.places.last() else { return };
+        let Some(entry) = known.names.last() else { return };
         let Inode { dev, ino, born_ns } = known.node.inode;
-        let (parent, name, generation) = (place.parent, &*place.name, known.node.generation);
+        let (parent, name, generation) = (entry.parent, &*entry.name, known.node.generation);
         self.ledger.record(Entry::Known { node: number, parent, name, dev, ino, born_ns, generation });
     }
 
-    /// The kernel forgot so many lookups (`FUSE_FORGET`). Returns the node if it is known no more.
+    /// The kernel forgot `lookups` lookups (`FUSE_FORGET`). Returns the node if none is left.
     pub fn forget(&mut self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         if number == ROOT {
             return None;
@@ -267,8 +267,8 @@ impl Table {
         self.drop_doubtful()
     }
 
-    /// The kernel forgets an inode with all its lookups at once, so more than this worker answered means all. But a lookup
-    /// whose answer was of no use is forgotten alone, so nothing is sure.
+    /// The kernel forgets all lookups of an inode at once, so a number above this worker's answers means all. But a lookup
+    /// whose answer was useless is forgotten alone, so this is not certain.
     fn drop_doubtful(&mut self) -> Option<Arc<Node>> {
         if self.doubtful.len() <= MOST_DOUBTFUL {
             return None;
@@ -292,16 +292,16 @@ impl Table {
         if self.numbers.get(&key) == Some(&number) {
             self.numbers.remove(&key);
         }
-        self.places -= known.places.iter().map(memory_of).sum::<usize>();
+        self.names_bytes -= known.names.iter().map(memory_of).sum::<usize>();
         if self.nodes.len() < self.nodes.capacity() / 8 {
             self.nodes.shrink_to(self.nodes.len() * 2);
         }
         self.ledger.record(Entry::Forgotten { node: number });
-        known.places.iter().for_each(|p| self.unpin(p.parent));
+        known.names.iter().for_each(|p| self.unpin(p.parent));
         Some(known.node)
     }
 
-    /// A chain of directories that only this held goes at once, however long it is.
+    /// Drops a chain of directories that only this node kept, however long it is.
     fn unpin(&mut self, parent: u64) {
         let mut at = vec![parent];
         while let Some(number) = at.pop() {
@@ -310,19 +310,19 @@ impl Table {
             if number == ROOT || known.pins > 0 || known.lookups > 0 || known.unsure {
                 continue;
             }
-            let places = std::mem::take(&mut known.places);
-            self.places -= places.iter().map(memory_of).sum::<usize>();
-            at.extend(places.iter().map(|p| p.parent));
+            let names = std::mem::take(&mut known.names);
+            self.names_bytes -= names.iter().map(memory_of).sum::<usize>();
+            at.extend(names.iter().map(|p| p.parent));
             self.drop_unused(number);
         }
     }
 
-    /// What an earlier worker noted. To be called before anything else.
+    /// Restores a record of an earlier worker. Call it before anything else.
     pub fn restore(&mut self, entry: &Entry<'_>) {
         match *entry {
             Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
                 self.restore_node(node, Inode { dev, ino, born_ns }, generation);
-                self.restore_place(node, Place::new(parent, name));
+                self.restore_name(node, DirEntry::new(parent, name));
             }
             Entry::Forgotten { node } => {
                 if let Some(known) = self.nodes.get_mut(&node) {
@@ -343,9 +343,9 @@ impl Table {
         if !same {
             let node = Arc::new(Node::new(number, inode, generation));
             let pins = self.nodes.get(&number).map_or(0, |k| k.pins);
-            let known = Known { node, places: Vec::new(), lookups: 0, unsure: true, pins };
+            let known = NodeRecord { node, names: Vec::new(), lookups: 0, unsure: true, pins };
             let before = self.nodes.insert(number, known);
-            self.places -= before.iter().flat_map(|k| &k.places).map(memory_of).sum::<usize>();
+            self.names_bytes -= before.iter().flat_map(|k| &k.names).map(memory_of).sum::<usize>();
         }
         if !self.is_plain(&inode) || number != inode.ino {
             self.numbers.insert((inode.dev, inode.ino), number);
@@ -353,13 +353,13 @@ impl Table {
         self.next_foreign = self.next_foreign.max(number.wrapping_add(1));
     }
 
-    /// As [`Self::place`], but the ledger has it, and the parent may come later.
-    fn restore_place(&mut self, number: u64, place: Place) {
+    /// As [`Self::add_name`], but the ledger already has it, and the parent may come later.
+    fn restore_name(&mut self, number: u64, entry: DirEntry) {
         if let Some(known) =
-            self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.places.contains(&place))
+            self.nodes.get_mut(&number).filter(|k| number != ROOT && !k.names.contains(&entry))
         {
-            self.places += memory_of(&place);
-            known.add(place);
+            self.names_bytes += memory_of(&entry);
+            known.add(entry);
         }
     }
 
@@ -369,10 +369,10 @@ impl Table {
         }
     }
 
-    /// Counts what lies in what, when all entries came.
+    /// Counts the names in each directory, after all records were restored.
     pub fn restored(&mut self) {
         self.nodes.values_mut().for_each(|k| k.pins = 0);
-        let parents: Vec<_> = self.nodes.values().flat_map(|k| k.places.iter().map(|p| p.parent)).collect();
+        let parents: Vec<_> = self.nodes.values().flat_map(|k| k.names.iter().map(|p| p.parent)).collect();
         for parent in parents {
             if let Some(known) = self.nodes.get_mut(&parent) {
                 known.pins += 1;
@@ -380,7 +380,7 @@ impl Table {
         }
     }
 
-    /// Notes an open or a release.
+    /// Records an open or a release.
     pub fn note(&self, entry: Entry<'_>) {
         self.ledger.record(entry);
     }

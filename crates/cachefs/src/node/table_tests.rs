@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::node::Nobody;
+use crate::node::NoLedger;
 
 const DEV: u64 = 7;
 
@@ -13,11 +13,11 @@ fn table(ledger: Arc<dyn Ledger>) -> Table {
     Table::new(Arc::new(Node::new(ROOT, inode(2, 1), 0)), ledger)
 }
 
-fn place(parent: u64, name: &str) -> Place {
-    Place::new(parent, OsStr::new(name))
+fn entry(parent: u64, name: &str) -> DirEntry {
+    DirEntry::new(parent, OsStr::new(name))
 }
 
-/// What was noted, as text.
+/// The records, as text.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -41,13 +41,13 @@ impl Ledger for Notes {
 }
 
 #[test]
-fn a_node_has_the_number_below_unless_that_means_something_else() {
-    let mut table = table(Arc::new(Nobody));
-    assert_eq!(table.learn(inode(12, 1), place(ROOT, "a")).number, 12);
+fn a_node_has_the_backing_inodes_number_unless_that_means_something_else() {
+    let mut table = table(Arc::new(NoLedger));
+    assert_eq!(table.learn(inode(12, 1), entry(ROOT, "a")).number, 12);
     let odd = [inode(1, 1), inode(FOREIGN + 5, 1), Inode { dev: 8, ino: 12, born_ns: 1 }];
-    let numbers = odd.map(|i| table.learn(i, place(ROOT, "x")).number);
+    let numbers = odd.map(|i| table.learn(i, entry(ROOT, "x")).number);
     assert_eq!(numbers, [FOREIGN, FOREIGN + 1, FOREIGN + 2]);
-    assert_eq!(table.learn(odd[2], place(ROOT, "x")).number, FOREIGN + 2);
+    assert_eq!(table.learn(odd[2], entry(ROOT, "x")).number, FOREIGN + 2);
     assert_eq!(table.find(&inode(2, 1)).unwrap().number, ROOT);
 }
 
@@ -55,8 +55,8 @@ fn a_node_has_the_number_below_unless_that_means_something_else() {
 fn a_node_is_known_until_all_lookups_are_forgotten() {
     let notes = Arc::new(Notes::default());
     let mut table = table(Arc::clone(&notes) as Arc<dyn Ledger>);
-    table.learn(inode(12, 1), place(ROOT, "a"));
-    table.learn(inode(12, 1), place(ROOT, "a"));
+    table.learn(inode(12, 1), entry(ROOT, "a"));
+    table.learn(inode(12, 1), entry(ROOT, "a"));
     assert!(table.forget(12, 1).is_none());
     assert_eq!(table.forget(12, 1).unwrap().number, 12);
     assert!(table.get(12).is_none() && table.forget(12, 1).is_none() && table.forget(ROOT, 9).is_none());
@@ -65,10 +65,10 @@ fn a_node_is_known_until_all_lookups_are_forgotten() {
 
 #[test]
 fn a_directory_stays_while_something_in_it_is_known() {
-    let mut table = table(Arc::new(Nobody));
-    table.learn(inode(10, 1), place(ROOT, "dir"));
-    table.learn(inode(11, 1), place(10, "inner"));
-    table.learn(inode(12, 1), place(11, "file"));
+    let mut table = table(Arc::new(NoLedger));
+    table.learn(inode(10, 1), entry(ROOT, "dir"));
+    table.learn(inode(11, 1), entry(10, "inner"));
+    table.learn(inode(12, 1), entry(11, "file"));
     assert!(table.forget(10, 1).is_none() && table.forget(11, 1).is_none());
     assert!(table.get(10).is_some() && table.get(11).is_some());
     table.forget(12, 1);
@@ -77,15 +77,15 @@ fn a_directory_stays_while_something_in_it_is_known() {
 
 #[test]
 fn a_number_that_is_used_again_has_another_generation_and_goes_on_counting() {
-    let mut table = table(Arc::new(Nobody));
-    let first = table.learn(inode(12, 100), place(ROOT, "a"));
+    let mut table = table(Arc::new(NoLedger));
+    let first = table.learn(inode(12, 100), entry(ROOT, "a"));
     first.count_open(true);
-    let second = table.learn(inode(12, 200), place(ROOT, "a"));
+    let second = table.learn(inode(12, 200), entry(ROOT, "a"));
     assert_eq!((second.generation, second.is_open()), (1, true));
-    // A birth that is not known says nothing; a name that went does.
-    assert_eq!(table.learn(inode(12, 0), place(ROOT, "a")).generation, 1);
+    // An unknown birth proves nothing; a lost name does.
+    assert_eq!(table.learn(inode(12, 0), entry(ROOT, "a")).generation, 1);
     second.set_gone();
-    assert_eq!(table.learn(inode(12, 0), place(ROOT, "b")).generation, 2);
+    assert_eq!(table.learn(inode(12, 0), entry(ROOT, "b")).generation, 2);
     assert!(table.forget(12, 3).is_none());
     assert!(table.forget(12, 1).is_some());
 }
@@ -94,14 +94,14 @@ fn a_number_that_is_used_again_has_another_generation_and_goes_on_counting() {
 fn a_file_with_many_links_is_found_by_those_that_are_left() {
     let notes = Arc::new(Notes::default());
     let mut table = table(Arc::clone(&notes) as Arc<dyn Ledger>);
-    for n in 0..=MOST_PLACES {
-        table.learn(inode(12, 1), place(ROOT, &n.to_string()));
+    for n in 0..=MOST_NAMES {
+        table.learn(inode(12, 1), entry(ROOT, &n.to_string()));
     }
-    assert_eq!(table.places(12).len(), MOST_PLACES);
+    assert_eq!(table.names(12).len(), MOST_NAMES);
     notes.0.lock().unwrap().clear();
-    table.unplace(12, ROOT, OsStr::new("3"));
-    assert_eq!(table.last_place(12), Some(place(ROOT, "16")));
-    table.unplace(12, ROOT, OsStr::new("16"));
+    table.remove_name(12, ROOT, OsStr::new("3"));
+    assert_eq!(table.last_name(12), Some(entry(ROOT, "16")));
+    table.remove_name(12, ROOT, OsStr::new("16"));
     assert_eq!(*notes.0.lock().unwrap(), ["12 is 1/15 0"]);
 }
 
@@ -111,7 +111,7 @@ fn known(node: u64, parent: u64, name: &str) -> Entry<'_> {
 
 #[test]
 fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
-    let mut table = table(Arc::new(Nobody));
+    let mut table = table(Arc::new(NoLedger));
     // A child may come before its directory.
     let entries = [known(12, 10, "file"), known(10, 1, "dir"), Entry::Opened { node: 12 }, known(13, 1, "b")];
     entries.iter().for_each(|e| table.restore(e));
@@ -120,35 +120,35 @@ fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
     assert!(table.get(13).is_none());
     let file = table.get(12).unwrap();
     assert_eq!((file.generation, file.is_open()), (3, true));
-    // How often the dead worker was asked for it nobody knows, so it may be needed still.
+    // The number of the dead worker's lookups is unknown, so the node may still be needed.
     assert!(table.forget(12, 5).is_none() && table.get(12).is_some());
     assert!(table.forget(12, 1).is_none() && table.forget(10, 1).is_none());
     for n in 0..=MOST_DOUBTFUL as u64 {
         table.restore(&known(1000 + n, 1, "x"));
         table.forget(1000 + n, 1);
     }
-    // By now it is not; what was asked for meanwhile is.
+    // By now it is not; nodes requested meanwhile are.
     assert!(!table.nodes.contains_key(&12) && !table.nodes.contains_key(&10));
     assert!(table.nodes.contains_key(&2024));
 }
 
 #[test]
 fn memory_is_counted_as_it_comes_and_goes() {
-    let mut table = table(Arc::new(Nobody));
+    let mut table = table(Arc::new(NoLedger));
     for n in 0..2000 {
-        table.learn(inode(100 + n, 1), place(ROOT, "a name"));
-        table.place(100 + n, place(ROOT, "another one, which is longer"));
+        table.learn(inode(100 + n, 1), entry(ROOT, "a name"));
+        table.add_name(100 + n, entry(ROOT, "another one, which is longer"));
     }
     let most = table.memory().0;
-    assert!(most > 2000 * (size_of::<Node>() + size_of::<Known>()) as u64, "{most}");
-    // another inode under the number; names that go; more names than are kept
-    table.learn(inode(100, 2), place(ROOT, "new"));
-    (0..2000).for_each(|n| table.unplace(100 + n, ROOT, OsStr::new("a name")));
-    (0..=MOST_PLACES).for_each(|n| table.place(101, place(ROOT, &n.to_string())));
+    assert!(most > 2000 * (size_of::<Node>() + size_of::<NodeRecord>()) as u64, "{most}");
+    // Another inode under the number; removed names; more names than are kept.
+    table.learn(inode(100, 2), entry(ROOT, "new"));
+    (0..2000).for_each(|n| table.remove_name(100 + n, ROOT, OsStr::new("a name")));
+    (0..=MOST_NAMES).for_each(|n| table.add_name(101, entry(ROOT, &n.to_string())));
     table.restore(&known(102, ROOT, "of an earlier worker"));
     table.restore(&Entry::Forgotten { node: 102 });
-    assert_eq!(table.places, table.nodes.values().flat_map(|k| &k.places).map(memory_of).sum::<usize>());
+    assert_eq!(table.names_bytes, table.nodes.values().flat_map(|k| &k.names).map(memory_of).sum::<usize>());
     (0..2000).for_each(|n| drop(table.forget(100 + n, 2)));
-    assert_eq!((table.len(), table.places), (1, 0));
+    assert_eq!((table.len(), table.names_bytes), (1, 0));
     assert!(table.memory().0 < most / 10, "{} of {most}", table.memory().0);
 }

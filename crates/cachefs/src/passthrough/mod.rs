@@ -1,7 +1,7 @@
-//! Which open files the kernel reads itself (FUSE passthrough).
+//! FUSE passthrough: which open files the kernel reads itself.
 //!
-//! - [`Passthrough`]: the admission policy's choice for each open, and what the kernel answers
-//! - [`opens`]: the opens of each node, and their backing ids; `slots`: what a new worker must know of that
+//! - [`Passthrough`]: the admission policy's choice for each open, and the kernel's answer
+//! - [`opens`]: the opens of each node, and their backing ids; `slots`: the same for a new worker
 
 pub mod opens;
 mod slots;
@@ -11,52 +11,52 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use eke_cache_policy::admission::{Admission, Way};
+use eke_cache_policy::admission::{Admission, ReadPath};
 use eke_cache_store::FileId;
 use fuser::BackingId;
 
 pub use opens::{Opens, Register};
 
-/// The open files, which of them use passthrough, and the policy that chooses.
+/// The open files, those that use passthrough, and the policy that chooses.
 #[derive(Debug)]
 pub struct Passthrough {
-    /// Who chooses.
+    /// The policy that chooses.
     pub admission: Arc<Admission>,
     /// The open files.
     pub opens: Opens,
 }
 
 impl Passthrough {
-    /// With nothing open. `slots` is a file of the supervisor's that outlives this worker (a memfd); without one no worker
-    /// may follow this one while files are open by passthrough.
+    /// Without open files. `slots` is a file of the supervisor that outlives this worker (a memfd). Without it no worker can
+    /// follow this one while files are open with passthrough.
     pub fn new(admission: Arc<Admission>, slots: Option<File>) -> Self {
         Self { admission, opens: Opens::new(slots) }
     }
 
-    /// Counts an open of `node`, which is `file`; `below` is open for reading at least; without it the
-    /// open is cached. With an id it is to be
-    /// answered by `opened_passthrough`, and without any flag but `FOPEN_NOFLUSH`; with `None` by `opened`. Each open
-    /// that was answered must be counted, and each release told to `opens`.
+    /// Counts an open of `node`, which is `file`. `backing` is open at least for reading; without it the open is cached.
+    ///
+    /// With an id, reply by `opened_passthrough` with no flag but `FOPEN_NOFLUSH`; with `None`, reply by `opened`. Every
+    /// open that was answered must be counted here, and every release in `opens`.
     pub fn open<R: Register<Id = BackingId>>(
         &self,
         node: u64,
         file: FileId,
         reply: &R,
-        below: Option<BorrowedFd<'_>>,
+        backing: Option<BorrowedFd<'_>>,
     ) -> Option<Arc<BackingId>> {
-        self.opens.open(node, reply, below, || self.way(file), |e| self.refused(&e))
+        self.opens.open(node, reply, backing, || self.read_path(file), |e| self.refused(&e))
     }
 
-    /// What is refused to one file (its file system is stacked) may be granted to the next.
+    /// A refusal for one file (its file system is stacked too deep) does not count for others.
     fn refused(&self, e: &io::Error) {
         if matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOTTY | libc::ENOSYS)) {
             self.admission.no_passthrough(format!(
-                "cannot have the kernel read backing files itself: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
+                "the kernel refuses passthrough: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
             ));
         }
     }
 
-    fn way(&self, file: FileId) -> Way {
-        self.admission.way(file.hash())
+    fn read_path(&self, file: FileId) -> ReadPath {
+        self.admission.read_path(file.hash())
     }
 }

@@ -1,40 +1,40 @@
-//! Which nodes are open by passthrough, and by which backing id, in a file that outlives the worker: the ids live as long as the
-//! connection, and an open of a node that is open by passthrough with any other id, or with none, is an error (EIO,
-//! `fuse_file_io_open` in fs/fuse/iomode.c). A slot is 16 bytes, written by one pwrite(2): node, id, 1 if in use.
+//! The nodes that are open with passthrough and their backing ids, in a file that outlives the worker. The ids live as long
+//! as the connection. Opening such a node with another id, or with none, is EIO (`fuse_file_io_open` in fs/fuse/iomode.c). A
+//! slot has 16 bytes, written by one pwrite(2): node, id, 1 if in use.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The most nodes that are open by passthrough at once.
+/// The most nodes that are open with passthrough at once.
 pub(super) const SLOTS: u64 = 4096;
 
 const BYTES: usize = 16;
 
-/// The file, or none where no worker can follow this one.
+/// The file; `None` where no worker can follow this one.
 #[derive(Debug)]
 pub(super) struct Slots {
     file: Option<File>,
     free: Vec<u64>,
 }
 
-/// What a slot says.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct SavedId {
     pub slot: u64,
     pub node: u64,
     pub id: u32,
 }
 
 impl Slots {
-    /// With what an earlier worker left in the file.
-    pub fn new(file: Option<File>) -> (Self, Vec<Kept>) {
+    /// Reads what an earlier worker saved in the file.
+    pub fn new(file: Option<File>) -> (Self, Vec<SavedId>) {
         let kept = file.as_ref().map(read_all).unwrap_or_default();
         let mut free: Vec<u64> = (0..SLOTS).rev().collect();
         free.retain(|slot| !kept.iter().any(|k| k.slot == *slot));
         (Self { file, free }, kept)
     }
 
-    /// Notes a node's id; `None` if there is no room, or it cannot be written.
+    /// Saves a node's id. `None`: no slot is free, or the write failed.
     pub fn put(&mut self, node: u64, id: u32) -> Option<u64> {
         let slot = self.free.pop()?;
         let mut bytes = [0; BYTES];
@@ -48,7 +48,7 @@ impl Slots {
         None
     }
 
-    /// The node uses passthrough no more.
+    /// The node no longer uses passthrough.
     pub fn clear(&mut self, slot: u64) {
         if self.write(slot, &[0; BYTES]) {
             self.free.push(slot);
@@ -60,8 +60,8 @@ impl Slots {
     }
 }
 
-/// A file that is shorter than all slots has none there.
-fn read_all(file: &File) -> Vec<Kept> {
+/// A file shorter than all slots has none beyond its end.
+fn read_all(file: &File) -> Vec<SavedId> {
     let mut bytes = vec![0; SLOTS as usize * BYTES];
     let mut len = 0;
     while let Ok(read @ 1..) = file.read_at(&mut bytes[len..], len as u64) {
@@ -70,10 +70,10 @@ fn read_all(file: &File) -> Vec<Kept> {
     bytes.chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
 }
 
-fn decode(bytes: &[u8], slot: u64) -> Option<Kept> {
+fn decode(bytes: &[u8], slot: u64) -> Option<SavedId> {
     let node = u64::from_le_bytes(bytes[..8].try_into().ok()?);
     let id = u32::from_le_bytes(bytes[8..12].try_into().ok()?);
-    (bytes[12] == 1).then_some(Kept { slot, node, id })
+    (bytes[12] == 1).then_some(SavedId { slot, node, id })
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
         let (a, b) = (slots.put(u64::MAX, 7).unwrap(), slots.put(12, 8).unwrap());
         slots.clear(a);
         let (mut next, kept) = Slots::new(Some(file));
-        assert_eq!(kept, [Kept { slot: b, node: 12, id: 8 }]);
+        assert_eq!(kept, [SavedId { slot: b, node: 12, id: 8 }]);
         assert_ne!(next.put(13, 9), Some(b));
     }
 

@@ -1,30 +1,32 @@
-//! With which rights a root's worker acts.
+//! The rights of a root's worker.
 //!
-//! The kernel has checked permissions already (`default_permissions`), by attributes that may be a second old, and without a word
-//! on the caller's other groups. So the worker keeps `CAP_DAC_OVERRIDE` for directories and files. Whatever depends on the
-//! owner alone, the kernel below checks once more, on the inode as it is now: sticky directories, chmod, explicit times, ACLs.
+//! The kernel has already checked permissions (`default_permissions`), by attributes that may be a second old, and without
+//! telling the caller's other groups. So the worker keeps `CAP_DAC_OVERRIDE` for directories and files. Operations that
+//! depend on the owner alone are checked again by the backing file system, on the present inode: sticky directories, chmod,
+//! explicit times, ACLs.
 //!
-//! | who acts | file system ids | effective capabilities |
+//! | actor | file system ids | effective capabilities |
 //! | --- | --- | --- |
-//! | the worker for itself: lookups, opening, reading | 0 | one of these sets, whichever the thread has |
+//! | the worker itself: lookups, opening, reading | 0 | one of these sets, whichever the thread has |
 //! | for root | 0, root's group | [`KEPT`] |
-//! | for another user | that one's | [`USERS`] |
-//! | for pages that were changed by mmap | [`NOBODY`] | [`USERS`], `CAP_FSETID` |
-//! | passthrough | [`NOBODY`], 0 on a network file system | [`USERS`], `CAP_SYS_ADMIN` |
+//! | for another user | the user's | [`USERS`] |
+//! | writeback of pages changed through a mapping | [`NOBODY`] | [`USERS`], `CAP_FSETID` |
+//! | passthrough | [`NOBODY`]; 0 on a network file system | [`USERS`], `CAP_SYS_ADMIN` |
 //!
-//! So nobody but root writes into an ext4's reserved blocks (by user 0 or `CAP_SYS_RESOURCE`), past a quota (`CAP_SYS_RESOURCE`) or
-//! keeps set-user-id bits over a write (`CAP_FSETID`). Through passthrough root does none of that, either.
+//! So only root can write into the reserved blocks of ext4 (by user 0 or `CAP_SYS_RESOURCE`), past a quota
+//! (`CAP_SYS_RESOURCE`), or keep set-user-id bits over a write (`CAP_FSETID`). With passthrough root cannot do these either.
 //!
-//! A user's process may have capabilities: root of a container that has a user namespace has them over the ids of that namespace.
-//! [`Proof`] asks proc(5) for these, where the plain user was refused.
+//! A user's process may have capabilities: root of a container with a user namespace has them over the ids of that
+//! namespace. [`Credentials`] reads them from proc(5) if the plain user was refused.
 //!
-//! - `thread`: what a thread has, and changes of it; the sets stay until a thread needs others
-//! - [`Proof`]: what the process of a request may do
+//! - `thread`: the rights of a thread; they stay until the thread needs others
+//! - [`Credentials`]: what the process of a request may do
 //!
 //! # Limits
-//! Every process of user 0 counts as root, whatever its capabilities. Set-user-id bits go where the kernel says so for any user.
+//! Every process of user 0 counts as root, whatever its capabilities. Set-user-id bits are cleared where the kernel requests
+//! it for any user.
 
-mod proof;
+mod credentials;
 mod thread;
 
 use std::io;
@@ -38,22 +40,22 @@ use rustix::thread::{
 
 use crate::backing::is_remote;
 
-pub use proof::Proof;
+pub use credentials::Credentials;
 pub use thread::{as_root, as_user, with_ids};
 
 /// A user who owns nothing.
 pub const NOBODY: (u32, u32) = (65_534, 65_534);
 
-/// What the worker acts with for any user: names and files that the kernel has let that one have; devices, which the kernel has
-/// checked; and its way to be that user.
+/// The worker's capabilities when it acts for any user: names and files that the kernel has allowed; devices, which the
+/// kernel has checked; and changing its ids.
 pub const USERS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::MKNOD)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID);
 
-/// All that a root's worker ever has: besides, what root may do with files; `trusted.*`, passthrough, the watch and the unmount
-/// (`CAP_SYS_ADMIN`).
+/// All capabilities of a root's worker: also what root may do with files; `trusted.*`, passthrough, the watch and the
+/// unmount (`CAP_SYS_ADMIN`).
 pub const KEPT: CapabilitySet = USERS
     .union(CapabilitySet::CHOWN)
     .union(CapabilitySet::FOWNER)
@@ -62,20 +64,20 @@ pub const KEPT: CapabilitySet = USERS
     .union(CapabilitySet::SYS_ADMIN)
     .union(CapabilitySet::SYS_RESOURCE);
 
-/// What the supervisor and the guard of a root's mount have: besides a worker's rights the one to see which files other users'
-/// processes have open (`CAP_SYS_PTRACE`), to name who keeps the mount busy, and the one by which each worker drops what it
-/// does not need (`CAP_SETPCAP`).
+/// The capabilities of the supervisor and the guard of a root's mount: also to see which files other users' processes have
+/// open (`CAP_SYS_PTRACE`), so that a busy mount's users can be named, and to let each worker drop what it does not need
+/// (`CAP_SETPCAP`).
 pub const SUPERVISORS: CapabilitySet = KEPT.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::SETPCAP);
 
-/// Takes from this process all that a worker never needs, for good. To be called before it has threads.
+/// Drops all rights that a worker never needs, for good. Call it before the process has threads.
 ///
 /// # Errors
-/// What prctl(2), capset(2) or setgroups(2) answers.
+/// Those of prctl(2), capset(2) or setgroups(2).
 pub fn settle() -> io::Result<()> {
     keep_only(KEPT)
 }
 
-/// The same for the supervisor, once the mount is made. Workers and the guard are forks of it.
+/// The same for the supervisor, after the mount is made. Workers and the guard are forks of it.
 ///
 /// # Errors
 /// As of [`settle`].
@@ -90,7 +92,7 @@ fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     thread::keep_over_ids()?;
     set_thread_groups(&[])?;
     for capability in CapabilitySet::all().difference(kept).iter() {
-        // Those that this kernel does not have are EINVAL.
+        // Capabilities that this kernel does not have give EINVAL.
         let _ = remove_capability_from_bounding_set(capability);
     }
     let permitted = capabilities(None)?.permitted.intersection(kept);
@@ -98,11 +100,11 @@ fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { effective: permitted, permitted, inheritable })?)
 }
 
-/// Registers a file for passthrough: the kernel writes to it with the rights of who registers it, whoever writes. On a network file
-/// system as root, since the server may refuse others.
+/// Registers a file for passthrough. The kernel writes to it with the rights of the process that registers it. On a network
+/// file system that is root, because the server may refuse others.
 ///
 /// # Errors
-/// What `act` answers; EPERM if the rights cannot be taken.
+/// Those of `act`; EPERM if the ids cannot be set.
 pub fn registering<T>(backing: BorrowedFd<'_>, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let ids = if is_remote(backing) { (0, 0) } else { NOBODY };
     as_user(ids, CapabilitySet::SYS_ADMIN, act)

@@ -1,7 +1,7 @@
 //! File system ids and effective capabilities of one thread.
 //!
-//! The ids go back after each act. The capabilities stay as they are until an act needs others, which costs a user who writes and
-//! writes nothing: without `SECBIT_NO_SETUID_FIXUP` the kernel would change them with the ids.
+//! The ids are reset after each act. The capabilities stay until an act needs others, so a user who writes repeatedly costs
+//! nothing more. That needs `SECBIT_NO_SETUID_FIXUP`: without it the kernel changes capabilities together with ids.
 
 use std::cell::Cell;
 use std::io;
@@ -14,19 +14,19 @@ use rustix::thread::{
 
 use super::{KEPT, USERS};
 
-/// What this thread has.
+/// The rights of this thread.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct ThreadRights {
     sets: CapabilitySets,
-    /// The kernel changes the sets with the ids: they are set again then.
+    /// The kernel changes the sets together with the ids, so they are set again.
     changes: bool,
 }
 
 thread_local! {
-    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+    static RIGHTS: Cell<Option<ThreadRights>> = const { Cell::new(None) };
 }
 
-/// Has the capabilities stay as they are when the ids change, in this thread and those that it starts.
+/// Keeps capabilities when ids change, in this thread and those that it starts.
 pub(super) fn keep_over_ids() -> io::Result<()> {
     let bits = capabilities_secure_bits()?;
     if bits.contains(CapabilitiesSecureBits::NO_SETUID_FIXUP) {
@@ -35,43 +35,43 @@ pub(super) fn keep_over_ids() -> io::Result<()> {
     Ok(set_capabilities_secure_bits(bits | CapabilitiesSecureBits::NO_SETUID_FIXUP)?)
 }
 
-fn held() -> io::Result<Held> {
-    if let Some(held) = HELD.get() {
-        return Ok(held);
+fn thread_rights() -> io::Result<ThreadRights> {
+    if let Some(rights) = RIGHTS.get() {
+        return Ok(rights);
     }
-    let held = Held { sets: capabilities(None)?, changes: keep_over_ids().is_err() };
-    HELD.set(Some(held));
-    Ok(held)
+    let rights = ThreadRights { sets: capabilities(None)?, changes: keep_over_ids().is_err() };
+    RIGHTS.set(Some(rights));
+    Ok(rights)
 }
 
-/// Makes these the thread's effective capabilities, of those that it may have.
-fn hold(effective: CapabilitySet) -> io::Result<()> {
-    let held = held()?;
-    let sets = CapabilitySets { effective: effective.intersection(held.sets.permitted), ..held.sets };
-    if sets != held.sets {
+/// Sets the thread's effective capabilities, within the permitted ones.
+fn set_effective(effective: CapabilitySet) -> io::Result<()> {
+    let rights = thread_rights()?;
+    let sets = CapabilitySets { effective: effective.intersection(rights.sets.permitted), ..rights.sets };
+    if sets != rights.sets {
         set_capabilities(None, sets)?;
-        HELD.set(Some(Held { sets, ..held }));
+        RIGHTS.set(Some(ThreadRights { sets, ..rights }));
     }
     Ok(())
 }
 
-/// Has this thread all of root's rights, without those of `less`.
+/// Gives this thread all of root's rights except `less`.
 ///
 /// # Errors
-/// What capset(2) answers.
+/// Those of capset(2).
 pub fn as_root(less: CapabilitySet) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let effective = held()?.sets.effective;
-    let has_all = effective.contains(KEPT.intersection(held()?.sets.permitted));
-    if has_all && less.is_empty() { Ok(()) } else { hold(KEPT.difference(less)) }
+    let effective = thread_rights()?.sets.effective;
+    let has_all = effective.contains(KEPT.intersection(thread_rights()?.sets.permitted));
+    if has_all && less.is_empty() { Ok(()) } else { set_effective(KEPT.difference(less)) }
 }
 
-/// Does `act` with these ids, user and group, and with [`USERS`] and `more`. Not root's worker does it as it is.
+/// Does `act` with these ids (user and group), [`USERS`] and `more`. A worker without root does it as it is.
 ///
 /// # Errors
-/// What `act` answers; EPERM if the ids cannot be taken.
+/// Those of `act`; EPERM if the ids cannot be set.
 pub fn as_user<T>(
     ids: (u32, u32),
     more: CapabilitySet,
@@ -80,42 +80,42 @@ pub fn as_user<T>(
     if !geteuid().is_root() {
         return act();
     }
-    hold(USERS.union(more))?;
+    set_effective(USERS.union(more))?;
     with_ids(ids, act)
 }
 
 /// Does `act` with these ids.
 ///
 /// # Errors
-/// What `act` answers; EPERM if the ids cannot be taken.
+/// Those of `act`; EPERM if the ids cannot be set.
 pub fn with_ids<T>(ids: (u32, u32), act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if ids == (0, 0) {
         return act();
     }
-    let held = held()?;
-    let back = Back { held };
+    let rights = thread_rights()?;
+    let back = Back { rights };
     take_ids(ids)?;
-    held.again()?;
+    rights.reapply()?;
     let done = act();
     drop(back);
     done
 }
 
-impl Held {
-    fn again(&self) -> io::Result<()> {
+impl ThreadRights {
+    fn reapply(&self) -> io::Result<()> {
         if self.changes { Ok(set_capabilities(None, self.sets)?) } else { Ok(()) }
     }
 }
 
-/// Makes this thread root's again.
+/// Makes this thread root's again when dropped.
 struct Back {
-    held: Held,
+    rights: ThreadRights,
 }
 
 impl Drop for Back {
     fn drop(&mut self) {
-        if take_ids((0, 0)).and_then(|()| self.held.again()).is_err() {
-            // A thread that goes on as somebody else would serve others with that one's rights. Another worker takes over.
+        if take_ids((0, 0)).and_then(|()| self.rights.reapply()).is_err() {
+            // A thread with another user's ids would serve others with that user's rights. Another worker takes over.
             std::process::abort();
         }
     }
@@ -126,17 +126,17 @@ fn take_ids((uid, gid): (u32, u32)) -> io::Result<()> {
     if taken { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
 }
 
-/// Sets this thread's file system user, and says which it is then.
+/// Sets this thread's file system user. Returns the one in force.
 #[expect(unsafe_code, reason = "setfsuid(2) is not in rustix")]
 fn set_fs_uid(uid: u32) -> u32 {
-    // SAFETY: no memory is passed. An id of -1 changes nothing and tells the one in force (setfsuid(2)).
+    // SAFETY: no memory is passed. An id of -1 changes nothing and returns the one in force (setfsuid(2)).
     unsafe {
         libc::setfsuid(uid);
         libc::setfsuid(u32::MAX) as u32
     }
 }
 
-/// Sets this thread's file system group, and says which it is then.
+/// Sets this thread's file system group. Returns the one in force.
 #[expect(unsafe_code, reason = "setfsgid(2) is not in rustix")]
 fn set_fs_gid(gid: u32) -> u32 {
     // SAFETY: as for setfsuid(2).
@@ -150,7 +150,7 @@ fn set_fs_gid(gid: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The file system user, and the effective capabilities, as the kernel says it.
+    /// The file system user and the effective capabilities, from the kernel.
     fn now() -> (u32, CapabilitySet) {
         (set_fs_uid(u32::MAX), capabilities(None).unwrap().effective)
     }
@@ -181,7 +181,7 @@ mod tests {
         }
         let act = || {
             let sets = capabilities(None).unwrap();
-            HELD.set(Some(Held { sets, changes: true }));
+            RIGHTS.set(Some(ThreadRights { sets, changes: true }));
             let more = CapabilitySet::FOWNER;
             let users = as_user((12_345, 12_345), more, || Ok(now())).unwrap();
             assert_eq!(users, (12_345, USERS.union(more) & sets.permitted));

@@ -1,27 +1,28 @@
-//! Reading ahead: where a file is read from its beginning or on and on, what will be missing next comes with what is missing
-//! now. One long read costs a disk that seeks less than two.
+//! Readahead: where a file is read from its beginning or sequentially, the next missing blocks are read together with the
+//! missing ones. On a disk that seeks, one long read costs less than two.
 //!
-//! The kernel reads ahead over the mount too, but begins with a short window for each open, and every one of its requests
-//! would be a read of its own below.
+//! The kernel reads ahead over the mount too. But it begins with a short window for each open, and each of its requests
+//! would be a separate read of the backing file.
 
 use eke_cache_store::{Key, Ticket};
 
+use super::block_run::{Ahead, BlockRun};
 use super::flight::{Claim, Lead};
 use super::read::Reading;
-use super::run::{Ahead, Run};
 
-/// A request this long is the kernel's own reading ahead, or a program's that reads much at once.
+/// A request this long is kernel readahead, or comes from a program that reads much at once.
 const LONG: usize = 128 << 10;
 
-/// The most that is read at once, in blocks: of a file whose beginning is asked for in a short request (perhaps nothing else of
-/// it will be), in a long one, and of one that is read on.
+/// The most blocks read at once: for a short request at the beginning of a file (perhaps the only one), for a long one
+/// there, and for a file that is read on.
 const AT_A_SHORT_BEGINNING: u64 = 4;
 const AT_A_BEGINNING: u64 = 16;
 const FURTHER_ON: u64 = 8;
 
 impl<'t> Reading<'t, '_> {
-    /// The blocks behind a run at the end of the request that are missing and that nobody reads, up to the first that is not.
-    pub fn ahead(&self, run: &Run<'_>) -> Ahead<'t> {
+    /// Claims the blocks after a run at the end of the request that are missing and that nobody reads, up to the first other
+    /// one.
+    pub fn ahead(&self, run: &BlockRun<'_>) -> Ahead<'t> {
         let mut ahead = Ahead::default();
         let pieces = &self.context.pieces;
         let (Some(first), Some(last)) = (pieces.get(run.first()), pieces.last()) else { return ahead };
@@ -40,8 +41,8 @@ impl<'t> Reading<'t, '_> {
         ahead
     }
 
-    /// How many blocks are to be read at once from this one on. Of a file that is read on as many as were read before, so that
-    /// at most half of what is read is in vain; and all of a file that is no longer than one read.
+    /// How many blocks to read at once from `first` on. For a file that is read on, as many as were read before, so at most
+    /// half of the reads are wasted. For a file no longer than one read, all of it.
     fn at_once(&self, first: u64) -> usize {
         let is_long = self.len >= LONG;
         let blocks = match first {
@@ -59,7 +60,7 @@ impl<'t> Reading<'t, '_> {
         self.backing.stamp().is_ok_and(|stamp| stamp.size <= most)
     }
 
-    /// Did somebody read the file up to here? Either below, or from what is held, if the request is one of many.
+    /// True if the file was read up to here: from the backing file, or from stored blocks if the request is one of many.
     fn goes_on(&self, first: u64, is_long: bool) -> bool {
         let before = || {
             first.checked_sub(1).is_some_and(|block| self.tier.holds(self.store, Key::new(self.file, block)))
@@ -70,7 +71,7 @@ impl<'t> Reading<'t, '_> {
     fn lead(&self, key: Key) -> Option<(Ticket, Lead<'t>)> {
         let ticket = self.store.ticket(key);
         let Claim::Lead(lead) = self.tier.flights.claim(ticket) else { return None };
-        // After the claim: whoever read it meanwhile has landed before.
+        // After the claim: another reader has landed before.
         (!self.tier.holds(self.store, key)).then_some((ticket, lead))
     }
 }

@@ -1,7 +1,7 @@
-//! Memory for reads that go past the page cache: at a multiple of a page, and long ones in a huge page.
+//! Buffers for direct reads: aligned to a page, and long ones in a huge page.
 //!
-//! A disk gets a direct read in as few requests as the memory has pieces: with pages of 4 KiB anywhere in memory, 128 pieces
-//! (`max_segments` of many drivers) are 512 KiB. One huge page is one piece.
+//! A disk splits a direct read by the pieces of memory: with pages of 4 KiB anywhere in memory, 128 pieces (`max_segments`
+//! of many drivers) are 512 KiB. One huge page is one piece.
 
 use std::ptr::{NonNull, null_mut};
 
@@ -9,10 +9,10 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
-/// From this length on a huge page is worth its memory.
+/// From this length on a huge page is used.
 const LONG: usize = 512 << 10;
 
-/// Bytes that begin at a multiple of 4096. Grows, and never shrinks.
+/// Bytes aligned to 4096. Grows, and never shrinks.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Option<Mapping>,
@@ -20,33 +20,33 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// One that has no huge page, however long.
+    /// A buffer without huge pages, however long.
     pub fn of_small_pages() -> Self {
         Self { bytes: None, no_huge_page: true }
     }
 
-    /// Room for `len` bytes, with anything in it; `None`: there is no memory.
+    /// A buffer of `len` bytes with any content. `None`: there is no memory.
     pub fn room(&mut self, len: usize) -> Option<&mut [u8]> {
-        if self.bytes.as_ref().is_none_or(|there| there.len < len) {
-            // What is there is not worth keeping.
+        if self.bytes.as_ref().is_none_or(|mapping| mapping.len < len) {
+            // The old content is not needed.
             self.bytes = None;
             self.bytes = Some(Mapping::new(len, !self.no_huge_page && len >= LONG)?);
         }
         self.bytes.as_mut()?.get_mut().get_mut(..len)
     }
 
-    /// The first `len` bytes of what is there, to change.
+    /// The first `len` bytes, to change.
     pub fn bytes_mut(&mut self, len: usize) -> &mut [u8] {
         self.bytes.as_mut().and_then(|bytes| bytes.get_mut().get_mut(..len)).unwrap_or_default()
     }
 
-    /// The first `len` bytes of what is there.
+    /// The first `len` bytes.
     pub fn bytes(&self, len: usize) -> &[u8] {
         self.bytes.as_ref().and_then(|bytes| bytes.get().get(..len)).unwrap_or_default()
     }
 }
 
-/// Anonymous memory of its own: zero until written.
+/// Private anonymous memory, zero until written.
 #[derive(Debug)]
 struct Mapping {
     /// As mapped.
@@ -60,7 +60,7 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// At least `len` bytes; in huge pages as far as the kernel has any. `None`: there is no memory.
+    /// At least `len` bytes, in huge pages as far as the kernel has any. `None`: there is no memory.
     #[expect(unsafe_code, reason = "mmap(2) and madvise(2) have no safe wrappers")]
     fn new(len: usize, huge: bool) -> Option<Self> {
         let page = if huge { HUGE_PAGE } else { PAGE };
@@ -72,7 +72,7 @@ impl Mapping {
         let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
         let start = NonNull::new(mapped.as_ptr().wrapping_add(mapped.as_ptr().addr().wrapping_neg() % page))?;
         if huge {
-            // SAFETY: within the mapping; the advice changes no byte. Where it is not taken there are small pages.
+            // SAFETY: within the mapping; the advice changes no byte. If the kernel ignores it, there are small pages.
             let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         }
         Some(Self { whole: (mapped, whole), start, len })
@@ -94,7 +94,8 @@ impl Mapping {
 impl Drop for Mapping {
     #[expect(unsafe_code, reason = "munmap(2) has no safe wrapper")]
     fn drop(&mut self) {
-        // SAFETY: it is ours alone, and no slice of it outlives it. It fails only for what is no mapping.
+        // SAFETY: this value owns the mapping, and no slice outlives it. munmap(2) fails only for a range that is not
+        // mapped.
         let _ = unsafe { munmap(self.whole.0.as_ptr().cast(), self.whole.1) };
     }
 }

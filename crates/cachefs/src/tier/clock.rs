@@ -1,4 +1,4 @@
-//! What time it is, as an argument.
+//! Clocks, passed as arguments.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -7,40 +7,40 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock.
 pub trait Clock: Send + Sync {
-    /// For how long something took.
+    /// Monotonic time, to measure durations.
     fn now(&self) -> Instant;
 
-    /// Nanoseconds since 1970, as files' times are.
+    /// Nanoseconds since 1970, as in inodes.
     fn wall_ns(&self) -> i128;
 
-    /// How long this thread has been ready to run without a processor so far; nothing where that is not known.
+    /// How long this thread has so far been ready to run without a processor. Zero where that is unknown.
     fn waited(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// When something began.
+/// A measurement under way.
 #[derive(Debug, Clone, Copy)]
-pub struct Began {
+pub struct Timer {
     at: Instant,
     waited: Duration,
 }
 
-impl Began {
-    /// Now.
-    pub fn now(clock: &dyn Clock) -> Self {
+impl Timer {
+    /// Starts now.
+    pub fn start(clock: &dyn Clock) -> Self {
         Self { at: clock.now(), waited: clock.waited() }
     }
 
-    /// How long ago that is, without what this thread waited for a processor: so that a disk or a codec does not seem slow
-    /// because the machine is busy. To be asked on the same thread.
+    /// The time since the start, minus the time that this thread waited for a processor. So a disk or a codec does not seem
+    /// slow because the machine is busy. Call it on the same thread.
     pub fn took(self, clock: &dyn Clock) -> Duration {
         let waited = clock.waited().saturating_sub(self.waited);
         clock.now().saturating_duration_since(self.at).saturating_sub(waited)
     }
 }
 
-/// The machine's.
+/// The machine's clocks.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!([run_delay(b""), run_delay(b"1 x 3"), run_delay(b"1")], [None; 3]);
     }
 
-    /// Of every 15 seconds that pass its thread waits 10.
+    /// In every 15 seconds its thread waits 10.
     struct Busy(AtomicU64, Instant);
 
     impl Clock for Busy {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn waiting_for_a_processor_does_not_count() {
         let clock = Busy(AtomicU64::new(3), Instant::now());
-        let began = Began::now(&clock);
+        let began = Timer::start(&clock);
         clock.0.store(5, Relaxed);
         assert_eq!(began.took(&clock), Duration::from_secs(10));
     }

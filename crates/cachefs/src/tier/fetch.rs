@@ -1,4 +1,4 @@
-//! What is missing, from below: neighbouring blocks at once.
+//! Reads missing blocks from the backing file, neighbouring ones at once.
 
 use std::io;
 use std::ops::Range;
@@ -6,21 +6,21 @@ use std::ops::Range;
 use eke_cache_store::Ticket;
 
 use super::ReadContext;
+use super::block_run::{Ahead, BlockRun};
 use super::flight::{Claim, Lead};
-use super::piece::{Found, Piece};
+use super::piece::{Piece, PieceState};
 use super::read::Reading;
-use super::run::{Ahead, Run};
 
 impl<'t> Reading<'t, '_> {
-    /// Reads what nobody else is reading, and lists what others read. Of a file that the policy declines, only what was asked for,
-    /// and without waiting for others: they leave nothing.
+    /// Reads what nobody else is reading, and lists what others read. If the policy declines the file, reads only the
+    /// requested bytes and waits for nobody: other readers leave no blocks.
     pub fn fetch(&mut self) -> io::Result<()> {
-        let missing = |piece: &Piece| matches!(piece.found, Found::Missing(_));
+        let missing = |piece: &Piece| matches!(piece.state, PieceState::Missing(_));
         let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
-        let admits = self.tier.judge.admit(self.file, first.block);
-        let mut run = Run::default();
+        let admits = self.tier.policy.admit(self.file, first.block);
+        let mut run = BlockRun::default();
         for index in 0..self.context.pieces.len() {
-            let Found::Missing(ticket) = self.context.pieces[index].found else { continue };
+            let PieceState::Missing(ticket) = self.context.pieces[index].state else { continue };
             let Some(lead) = self.claim(index, ticket, admits) else { continue };
             if !run.has_room_for(index) {
                 self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
@@ -31,7 +31,7 @@ impl<'t> Reading<'t, '_> {
         self.read_run(run, ahead, admits)
     }
 
-    /// Is this piece ours to read, and do others wait for it? `None`: it is not.
+    /// Claims a missing piece. `None`: another thread reads it. `Some(None)`: read it; nobody waits for it.
     fn claim(&mut self, index: usize, ticket: Ticket, admits: bool) -> Option<Option<Lead<'t>>> {
         if !admits {
             return Some(None);
@@ -47,27 +47,27 @@ impl<'t> Reading<'t, '_> {
         }
     }
 
-    /// Has another read the block and landed, between our look and our claim?
+    /// True if another thread read the block and landed between our lookup and our claim.
     fn came_in(&mut self, index: usize, ticket: Ticket) -> bool {
         if !self.store.contains(ticket.key()) {
             return false;
         }
-        self.look_for(index);
-        matches!(self.context.pieces[index].found, Found::Bytes(_))
+        self.look_up(index);
+        matches!(self.context.pieces[index].state, PieceState::Filled(_))
     }
 
-    /// Reads a piece that is missing still.
+    /// Reads a piece that is still missing.
     pub fn fetch_alone(&mut self, index: usize) -> io::Result<()> {
-        let mut run = Run::default();
-        if matches!(self.context.pieces[index].found, Found::Missing(_)) {
+        let mut run = BlockRun::default();
+        if matches!(self.context.pieces[index].state, PieceState::Missing(_)) {
             run.push(index, None);
         }
         self.read_run(run, Ahead::default(), true)
     }
 
-    /// Reads neighbouring blocks from below, fills the reply, and takes them in. Where whole blocks cannot be read, only what
-    /// was asked for is: the rest of a block may be what is bad.
-    fn read_run(&mut self, run: Run<'_>, ahead: Ahead<'_>, admits: bool) -> io::Result<()> {
+    /// Reads neighbouring blocks, fills the reply, and admits them. If whole blocks cannot be read, reads only the requested
+    /// bytes: the rest of a block may be the bad part.
+    fn read_run(&mut self, run: BlockRun<'_>, ahead: Ahead<'_>, admits: bool) -> io::Result<()> {
         if run.pieces.is_empty() {
             return Ok(());
         }
@@ -81,18 +81,18 @@ impl<'t> Reading<'t, '_> {
             return self.read_asked(run.pieces);
         };
         let size = self.store.block_size();
-        let block = |turn: usize| (turn * size).min(read)..((turn + 1) * size).min(read);
+        let block = |nth: usize| (nth * size).min(read)..((nth + 1) * size).min(read);
         let asked = run.pieces.len();
-        for (turn, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
-            self.bring_in(index, block(turn), lead);
+        for (nth, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
+            self.bring_in(index, block(nth), lead);
         }
-        for (turn, (ticket, lead)) in ahead.into_iter().flatten().enumerate() {
-            self.bring_ahead(ticket, block(asked + turn), lead);
+        for (nth, (ticket, lead)) in ahead.into_iter().flatten().enumerate() {
+            self.bring_ahead(ticket, block(asked + nth), lead);
         }
         Ok(())
     }
 
-    /// Reads whole blocks, and so many after them; how many bytes. `None`: there is no memory, or an error.
+    /// Reads whole blocks and `more` after them. Returns the bytes. `None`: no memory, or an error.
     fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
         let size = self.store.block_size();
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
@@ -107,20 +107,20 @@ impl<'t> Reading<'t, '_> {
         let (from, to) = (first.at, last.reply().end);
         let end = from + self.read_direct(from..to)?;
         for piece in &mut self.context.pieces[pieces] {
-            piece.found = Found::Bytes(end.saturating_sub(piece.at).min(piece.len()));
+            piece.state = PieceState::Filled(end.saturating_sub(piece.at).min(piece.len()));
         }
         Ok(())
     }
 
-    /// Fills a piece in from its block, which lies so in what was read, and takes the block in. Lands the flight last: who
-    /// waited looks then.
+    /// Fills a piece from its block, which is at `block` in the read buffer, and admits the block. Lands last, because
+    /// waiting readers look the block up then.
     fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
         let ReadContext { reply, backing, pieces, spare, scratch, .. } = &mut *self.context;
         let piece = &mut pieces[index];
-        let Found::Missing(ticket) = piece.found else { return };
+        let PieceState::Missing(ticket) = piece.state else { return };
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
         piece.copy(block, reply.bytes_mut(self.len));
-        piece.found = Found::Bytes(piece.bytes_of(block.len()));
+        piece.state = PieceState::Filled(piece.bytes_of(block.len()));
         if !block.is_empty() {
             self.tier.admit(self.store, scratch.as_mut(), ticket, block);
         }
@@ -134,7 +134,8 @@ impl<'t> Reading<'t, '_> {
 }
 
 impl Reading<'_, '_> {
-    /// Takes a block in that nobody asked for yet, and leaves it among the recent ones: it is asked for before it is compressed.
+    /// Admits a block that nobody requested yet, and keeps it among the recent ones, because it is requested before it is
+    /// compressed.
     fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
         let ReadContext { backing, spare, scratch, .. } = &mut *self.context;
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
@@ -146,13 +147,13 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Is there more of the block than was asked for?
+/// True if only a part of the block was requested.
 fn is_partial(piece: &Piece, block: &[u8]) -> bool {
     !block.is_empty() && !piece.is_all_of(block.len())
 }
 
 impl super::Tier {
-    /// Leaves a block, read after the ticket was given, among the recent ones.
+    /// Keeps a block, read after the ticket was issued, among the recent ones.
     fn keep(&self, ticket: Ticket, block: &[u8], spare: &mut super::recent::Spare) {
         if let Some(room) = spare.room(block.len()) {
             room.copy_from_slice(block);

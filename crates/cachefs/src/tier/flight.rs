@@ -1,13 +1,13 @@
-//! One reader per missing block: the others wait for it.
+//! One reader per missing block; the others wait for it.
 //!
-//! Whoever claims a missing block first leads: reads it, leaves it among the recent blocks if somebody waits, and lands. Who
-//! waits looks again then, by the usual rules: it finds the block only if no write has voided the leader's ticket, and else
-//! (and if the leader failed) reads it alone. Nobody waits while leading: all that can be claimed is read first. So no two
-//! wait for each other.
+//! The first thread that claims a missing block leads: it reads the block, keeps it among the recent ones if somebody waits,
+//! and lands. Waiting threads then look the block up again. They find it only if no write has voided the leader's ticket;
+//! otherwise, or if the leader failed, they read it alone. No thread waits while it leads: it first reads all that it could
+//! claim. So no two wait for each other.
 //!
-//! A thread that must not wait leaves a word instead ([`Flights::when_landed`]), which is called by whoever lands.
+//! A thread that must not wait leaves a callback ([`Flights::when_landed`]), which the landing thread calls.
 //!
-//! The table does not grow; without room in it a block is read twice at worst.
+//! The table does not grow. Without room in it a block is at worst read twice.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use eke_cache_store::{Key, Ticket};
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Blocks that are being read at once: 16 threads, each with what it reads ahead.
+/// Blocks that are read at once: 16 threads, each with its readahead.
 const MOST: usize = 512;
 
 /// The table.
@@ -33,27 +33,27 @@ struct Table {
     begun: u64,
 }
 
-/// Called once, perhaps by another thread; must be short.
-pub type Word = Box<dyn FnOnce() + Send>;
+/// Called once, perhaps by another thread. It must be short.
+pub type Callback = Box<dyn FnOnce() + Send>;
 
 struct Flight {
     number: u64,
     ticket: Ticket,
     waiting: u32,
-    words: Vec<Word>,
+    callbacks: Vec<Callback>,
 }
 
-/// What a claim came to.
+/// The result of a claim.
 pub(super) enum Claim<'f> {
-    /// Read it.
+    /// Read the block.
     Lead(Lead<'f>),
-    /// Somebody reads it: wait.
+    /// Another thread reads it: wait.
     Wait(Wait),
-    /// Somebody reads it, but perhaps from before a write; or the table is full. Read it, and let others do as they like.
+    /// Another thread reads it, but perhaps from before a write; or the table is full. Read it alone.
     Alone,
 }
 
-/// The lead: lands when it is dropped.
+/// The right to read a block. Dropping it lands.
 pub(super) struct Lead<'f> {
     flights: &'f Flights,
     key: Key,
@@ -72,11 +72,11 @@ impl Flights {
         Self { under_way: Mutex::new(table), landed: Condvar::new() }
     }
 
-    /// To be called with a ticket that was taken when the block was found missing.
+    /// Claims a block, with the ticket that was taken when it was found missing.
     pub fn claim(&self, ticket: Ticket) -> Claim<'_> {
         let (mut table, key) = (lock(&self.under_way), ticket.key());
         if let Some(flight) = table.flights.get_mut(&key) {
-            // Equal tickets: nothing was dropped between the leader's and this one.
+            // Equal tickets: nothing was dropped between the leader's ticket and this one.
             if flight.ticket != ticket {
                 return Claim::Alone;
             }
@@ -87,24 +87,24 @@ impl Flights {
             return Claim::Alone;
         }
         table.begun += 1;
-        let flight = Flight { number: table.begun, ticket, waiting: 0, words: Vec::new() };
+        let flight = Flight { number: table.begun, ticket, waiting: 0, callbacks: Vec::new() };
         table.flights.insert(key, flight);
         Claim::Lead(Lead { flights: self, key })
     }
 
-    /// Is somebody reading the block?
+    /// True if a thread is reading the block.
     pub fn is_flying(&self, key: Key) -> bool {
         lock(&self.under_way).flights.contains_key(&key)
     }
 
-    /// Has `word` called when the flight of this block has landed, or now if there is none.
-    pub fn when_landed(&self, key: Key, word: Word) {
+    /// Calls `callback` when this block's flight has landed, or now if there is none.
+    pub fn when_landed(&self, key: Key, callback: Callback) {
         let mut table = lock(&self.under_way);
         if let Some(flight) = table.flights.get_mut(&key) {
-            flight.words.push(word);
+            flight.callbacks.push(callback);
         } else {
             drop(table);
-            word();
+            callback();
         }
     }
 
@@ -128,12 +128,12 @@ impl fmt::Debug for Flight {
 
 impl Flight {
     fn is_awaited(&self) -> bool {
-        self.waiting > 0 || !self.words.is_empty()
+        self.waiting > 0 || !self.callbacks.is_empty()
     }
 }
 
 impl Lead<'_> {
-    /// Lands. If somebody waits, `leave` is called before, to leave the block where they look for it.
+    /// Lands. If somebody waits, first calls `leave`, to put the block where they look it up.
     pub fn land(self, leave: impl FnOnce()) {
         if self.lands_alone() {
             std::mem::forget(self);
@@ -142,7 +142,7 @@ impl Lead<'_> {
         }
     }
 
-    /// Lands if nobody waits: in one step, so that nobody begins to wait in between and finds nothing.
+    /// Lands if nobody waits, in one step, so that nobody begins to wait in between and then finds nothing.
     fn lands_alone(&self) -> bool {
         let mut table = lock(&self.flights.under_way);
         let alone = !table.flights.get(&self.key).is_some_and(Flight::is_awaited);
@@ -157,7 +157,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let landed = lock(&self.flights.under_way).flights.remove(&self.key);
         self.flights.landed.notify_all();
-        let words = landed.map(|flight| flight.words).unwrap_or_default();
-        words.into_iter().for_each(|word| word());
+        let callbacks = landed.map(|flight| flight.callbacks).unwrap_or_default();
+        callbacks.into_iter().for_each(|callback| callback());
     }
 }

@@ -1,34 +1,34 @@
-//! A read cut at the borders of blocks.
+//! A read split at the borders of blocks.
 
 use std::ops::Range;
 
 use eke_cache_store::Ticket;
 
-/// What is asked of one block.
+/// The part of a read that lies in one block.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     /// The block's number in the file.
     pub block: u64,
-    /// Which bytes of the block.
+    /// The bytes of the block.
     pub within: Range<usize>,
     /// Where in the reply they go.
     pub at: usize,
-    pub found: Found,
+    pub state: PieceState,
 }
 
-/// How far a piece is.
+/// The progress of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Not looked for.
+pub(super) enum PieceState {
+    /// Not looked up.
     Unknown,
-    /// Not held; to be brought in by the ticket.
+    /// Not stored; to be admitted by the ticket.
     Missing(Ticket),
-    /// The reply has so many bytes of it: fewer than asked for only at the end of the file.
-    Bytes(usize),
+    /// The reply has this many of its bytes: fewer than requested only at the end of the file.
+    Filled(usize),
 }
 
 impl Piece {
-    /// How many bytes are asked for.
+    /// The number of requested bytes.
     pub fn len(&self) -> usize {
         self.within.len()
     }
@@ -38,35 +38,36 @@ impl Piece {
         self.at..self.at + self.len()
     }
 
-    /// All of a block with `len` bytes?
+    /// True if it covers all of a block of `len` bytes.
     pub fn is_all_of(&self, len: usize) -> bool {
         self.within.start == 0 && len <= self.within.end
     }
 
-    /// Copies what is asked for of a block to its place in the reply.
+    /// Copies the requested part of a block into the reply.
     pub fn copy(&self, block: &[u8], reply: &mut [u8]) {
         let bytes = self.bytes_of(block.len());
         let from = self.within.start..self.within.start + bytes;
-        // A block that ends before that has nothing to copy.
+        // A block that ends earlier has nothing to copy.
         if let (Some(from), Some(to)) = (block.get(from), reply.get_mut(self.at..self.at + bytes)) {
             to.copy_from_slice(from);
         }
     }
 
-    /// How many of the bytes asked for a block with `len` bytes has.
+    /// How many of the requested bytes a block of `len` bytes has.
     pub fn bytes_of(&self, len: usize) -> usize {
         len.min(self.within.end).saturating_sub(self.within.start)
     }
 }
 
-/// Cuts a read of `len` bytes from `offset`.
+/// Splits a read of `len` bytes from `offset`.
 pub(super) fn cut(offset: u64, len: usize, block_size: usize) -> impl Iterator<Item = Piece> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let from = offset.checked_add(at as u64).filter(|_| at < len)?;
         let start = (from % block_size as u64) as usize;
         let end = block_size.min(start + len - at);
-        let piece = Piece { block: from / block_size as u64, within: start..end, at, found: Found::Unknown };
+        let piece =
+            Piece { block: from / block_size as u64, within: start..end, at, state: PieceState::Unknown };
         at += end - start;
         Some(piece)
     })

@@ -1,20 +1,20 @@
-//! Must a read wait for the backing file? For threads that must not. What is found on the way is kept for the read itself.
+//! Whether a read must wait for the backing file, for threads that must not wait. The blocks found are kept for the read.
 
 use std::sync::Arc;
 
 use eke_cache_store::{FileId, Key, Resident, Store, Ticket};
 
 use super::Tier;
-pub use super::flight::Word;
+pub use super::flight::Callback;
 
-/// What a read would come to just now. A moment later it may be another.
+/// What a read would do now. A moment later it may differ.
 #[derive(Debug)]
 pub enum Readiness<'t> {
-    /// All of it is resident: read it by [`Tier::read_prepared`].
+    /// All blocks are resident: read them by [`Tier::read_prepared`].
     Resident(Prepared<'t>),
-    /// Somebody reads this block of it, and nothing else is missing.
+    /// Another thread reads this block, and no other is missing.
     Flying(Key),
-    /// It has to be read from the backing file.
+    /// It must be read from the backing file.
     Missing,
 }
 
@@ -22,28 +22,28 @@ pub enum Readiness<'t> {
 #[derive(Debug)]
 pub struct Prepared<'t> {
     pub(super) file: FileId,
-    pub(super) blocks: Vec<Block<'t>>,
+    pub(super) blocks: Vec<ResidentBlock<'t>>,
 }
 
 /// A resident block.
 #[derive(Debug)]
-pub(super) struct Block<'t> {
-    /// From before it was found: its bytes are at least as new, so that it may be kept by it.
+pub(super) struct ResidentBlock<'t> {
+    /// From before the lookup: the bytes are at least as new, so the block may be kept by it.
     pub ticket: Ticket,
-    pub bytes: Bytes<'t>,
+    pub bytes: BlockBytes<'t>,
 }
 
-/// Where its bytes are.
+/// Where a resident block's bytes are.
 #[derive(Debug)]
-pub(super) enum Bytes<'t> {
-    /// Among the recent blocks: so many bytes.
+pub(super) enum BlockBytes<'t> {
+    /// Among the recent blocks, with their length.
     Recent(Arc<Vec<u8>>, usize),
     /// In the store, compressed.
     Stored(Resident<'t>),
 }
 
 impl Tier {
-    /// How ready a read of these bytes is. Reads nothing, and waits for nobody.
+    /// How ready a read of these bytes is. It reads nothing and waits for nobody.
     pub fn prepare(&self, file: FileId, offset: u64, len: usize) -> Readiness<'_> {
         let Some(store) = self.store.as_deref() else { return Readiness::Missing };
         let size = store.block_size() as u64;
@@ -62,18 +62,18 @@ impl Tier {
         flying.map_or(Readiness::Resident(Prepared { file, blocks }), Readiness::Flying)
     }
 
-    /// A block, if it is resident; if not, the ticket to bring it in by.
-    pub(super) fn find<'t>(&'t self, store: &'t Store, key: Key) -> Result<Block<'t>, Ticket> {
+    /// A resident block, or else the ticket to admit it by.
+    pub(super) fn find<'t>(&'t self, store: &'t Store, key: Key) -> Result<ResidentBlock<'t>, Ticket> {
         let ticket = store.ticket(key);
-        let recent = self.recent.get(store, key).map(|(block, len)| Bytes::Recent(block, len));
-        let bytes = recent.or_else(|| store.resident(key).map(Bytes::Stored));
-        bytes.map(|bytes| Block { ticket, bytes }).ok_or(ticket)
+        let recent = self.recent.get(store, key).map(|(block, len)| BlockBytes::Recent(block, len));
+        let bytes = recent.or_else(|| store.resident(key).map(BlockBytes::Stored));
+        bytes.map(|bytes| ResidentBlock { ticket, bytes }).ok_or(ticket)
     }
 
-    /// Has `word` called when nobody reads this block any more: at once, or by the thread that has read it.
-    pub fn when_landed(&self, key: Key, word: Word) {
+    /// Calls `callback` when nobody reads this block any more: at once, or on the thread that has read it.
+    pub fn when_landed(&self, key: Key, callback: Callback) {
         self.counters.waits.add(1);
-        self.flights.when_landed(key, word);
+        self.flights.when_landed(key, callback);
     }
 
     pub(super) fn holds(&self, store: &Store, key: Key) -> bool {

@@ -1,8 +1,8 @@
-//! Blocks as they are, a few: so that small reads next to each other do not decompress the same block again and again, and so
-//! that those who waited for a block have it before it is compressed.
+//! A few uncompressed blocks. Small neighbouring reads use them instead of decompressing the same block again, and threads
+//! that waited for a block get it before it is compressed.
 //!
-//! A block counts only as long as the ticket that was taken before it was read is current: whoever drops a block from the
-//! store has dropped it here too. No bytes are copied under the lock: buffers are swapped.
+//! A block is valid only while the ticket from before its read is current, so a drop from the store drops it here too.
+//! Buffers are swapped, so no bytes are copied under the lock.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ type Block = Arc<Vec<u8>>;
 /// The blocks.
 #[derive(Debug)]
 pub(super) struct Recent {
-    held: Mutex<Held>,
+    blocks: Mutex<RecentBlocks>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct RecentBlocks {
     slots: Vec<Slot>,
     /// Uses so far.
     uses: u64,
@@ -39,22 +39,22 @@ struct Slot {
 pub(super) struct Spare(Option<Block>);
 
 impl Spare {
-    /// Room for a block of `size` bytes; `None`: there is no memory.
+    /// Room for a block of `size` bytes. `None`: there is no memory.
     pub fn room(&mut self, size: usize) -> Option<&mut [u8]> {
-        // What came back from the recent blocks may still be read by another.
+        // The buffer swapped out of the recent blocks may still be read by another thread.
         if self.0.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
             self.0 = buffer(size);
         }
         Arc::get_mut(self.0.as_mut()?)?.get_mut(..size)
     }
 
-    /// The first `len` bytes of what was put into the room.
+    /// The first `len` bytes that were put into it.
     pub fn bytes(&self, len: usize) -> &[u8] {
         self.0.as_ref().and_then(|block| block.get(..len)).unwrap_or_default()
     }
 }
 
-/// An empty buffer for a block of `size` bytes; `None`: there is no memory.
+/// An empty buffer for a block of `size` bytes. `None`: there is no memory.
 fn buffer(size: usize) -> Option<Block> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size).ok()?;
@@ -63,35 +63,35 @@ fn buffer(size: usize) -> Option<Block> {
 }
 
 impl Recent {
-    /// Room for so many blocks of `size` bytes, or for as many as there is memory for.
+    /// Room for `blocks` blocks of `size` bytes, or for as many as there is memory.
     pub fn new(blocks: usize, size: usize) -> Self {
         let slot = |block| Slot { ticket: None, used: 0, len: 0, block };
         let slots = (0..blocks).map_while(|_| buffer(size).map(slot)).collect();
-        Self { held: Mutex::new(Held { slots, uses: 0 }) }
+        Self { blocks: Mutex::new(RecentBlocks { slots, uses: 0 }) }
     }
 
-    /// The block and its length, if it is here and nothing has dropped it since it was read.
+    /// The block and its length, if it is present and nothing has dropped it since it was read.
     pub fn get(&self, store: &Store, key: Key) -> Option<(Arc<Vec<u8>>, usize)> {
-        let (ticket, block, len) = lock(&self.held).find(key)?;
+        let (ticket, block, len) = lock(&self.blocks).find(key)?;
         store.is_current(&ticket).then_some((block, len))
     }
 
-    /// Takes in the first `len` bytes of what is in `spare`, read after `ticket` was given; another buffer is in it then.
+    /// Takes the first `len` bytes of `spare`, read after `ticket` was issued. `spare` gets another buffer.
     pub fn put(&self, ticket: Ticket, len: usize, spare: &mut Spare) {
         let Some(block) = &mut spare.0 else { return };
-        let mut held = lock(&self.held);
-        held.uses += 1;
-        let uses = held.uses;
-        // The one of this block, so that there are no two; or else the one whose last use is the longest ago.
+        let mut blocks = lock(&self.blocks);
+        blocks.uses += 1;
+        let uses = blocks.uses;
+        // Replaces this block's slot, so that there are no two; or else the least recently used one.
         let age = |slot: &Slot| if slot.holds(ticket.key()) { 0 } else { slot.used + 1 };
-        if let Some(slot) = held.slots.iter_mut().min_by_key(|slot| age(slot)) {
+        if let Some(slot) = blocks.slots.iter_mut().min_by_key(|slot| age(slot)) {
             std::mem::swap(&mut slot.block, block);
             (slot.ticket, slot.len, slot.used) = (Some(ticket), len, uses);
         }
     }
 }
 
-impl Held {
+impl RecentBlocks {
     fn find(&mut self, key: Key) -> Option<(Ticket, Block, usize)> {
         self.uses += 1;
         let slot = self.slots.iter_mut().find(|slot| slot.holds(key))?;

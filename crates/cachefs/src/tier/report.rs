@@ -1,52 +1,52 @@
-//! What the tier has done, and what it costs: as numbers.
+//! The tier's counters and costs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use eke_cache_store::Admitted;
 
-/// What running averages are by, bytes.
+/// The unit of running averages, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// A new figure's weight in a running average.
+/// The weight of a new value in a running average.
 const WEIGHT: f64 = 1.0 / 32.0;
 
-/// Reads below of at most so many bytes are one class each; longer ones are the last class.
+/// Reads of the backing file up to these lengths in bytes are one class each; longer ones are the last class.
 const CLASSES: [usize; 3] = [64 << 10, 128 << 10, 256 << 10];
 
-/// The tier since its start.
+/// The tier's counters since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Report {
-    /// Blocks asked for that came from the store.
+pub struct TierReport {
+    /// Requested blocks that came from the store.
     pub hits: u64,
-    /// Blocks asked for that came from the few that are kept as they are.
+    /// Requested blocks that came from the recent ones.
     pub recent_hits: u64,
-    /// Blocks asked for that were read from the backing file.
+    /// Requested blocks that were read from the backing file.
     pub misses: u64,
-    /// Times that somebody waited for a block that another was reading already.
+    /// Waits for a block that another thread was reading.
     pub waits: u64,
-    /// Bytes in replies that came from memory.
+    /// Bytes of replies that came from memory.
     pub bytes_from_store: u64,
     /// Bytes read from the backing file.
     pub bytes_from_backing: u64,
-    /// Bytes written below.
+    /// Bytes written to the backing file.
     pub bytes_written: u64,
-    /// Blocks that were read and not taken in: the queue was full, or there was no room.
+    /// Blocks read and not admitted: the queue was full, or there was no room.
     pub not_admitted: u64,
-    /// Blocks that were read and not tried: the policy declines their files.
+    /// Blocks read from files that the policy declines.
     pub declined: u64,
-    /// Files that were found changed by others, or were new, at an open or a write.
+    /// Files found new or changed by others, at an open or a write.
     pub changed: u64,
     /// Microseconds to decompress 64 KiB, running average; 0 before the first.
     pub hit_us: f64,
-    /// Microseconds to read 64 KiB below, running averages for reads of up to 64, 128, 256 KiB, and longer.
+    /// Microseconds to read 64 KiB from the backing file, running averages for reads up to 64, 128, 256 KiB, and longer.
     pub backing_us: [f64; 4],
-    /// Microseconds to compress 64 KiB, running average; by readers (sync) and by workers (async).
+    /// Microseconds to compress 64 KiB, running average, by readers (sync) or workers (async).
     pub compress_us: f64,
 }
 
-/// A running average of microseconds per 64 KiB; a part of a block counts as a whole one, as in the admission policy: what a short read takes is
-/// the disk's seek, which a longer one has only once. Updates may overtake each other: a lost one is one of many.
+/// A running average of microseconds per 64 KiB. A part of a block counts as a whole one, as in the admission policy: a
+/// short read takes a whole seek. A concurrent update may be lost.
 #[derive(Debug, Default)]
 pub(super) struct Average(AtomicU64);
 
@@ -66,7 +66,7 @@ impl Average {
     }
 }
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
@@ -80,7 +80,7 @@ impl Count {
     }
 }
 
-/// What threads count.
+/// The counters that threads update.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub hits: Count,
@@ -110,8 +110,8 @@ impl Counters {
         }
     }
 
-    pub fn report(&self) -> Report {
-        Report {
+    pub fn report(&self) -> TierReport {
+        TierReport {
             hits: self.hits.get(),
             recent_hits: self.recent_hits.get(),
             misses: self.misses.get(),

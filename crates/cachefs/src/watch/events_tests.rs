@@ -32,7 +32,7 @@ fn event(mask: u64, fd: i32, pid: i32, records: &[u8]) -> Vec<u8> {
     all
 }
 
-fn all(buffer: &[u8]) -> Vec<Result<Event<'_>, Strange>> {
+fn all(buffer: &[u8]) -> Vec<Result<Event<'_>, EventError>> {
     events(buffer).collect()
 }
 
@@ -76,27 +76,27 @@ fn lengths_that_cannot_be_end_it() {
         bad[good.len() + at] = byte;
         bad
     };
-    for (at, byte, strange) in [
-        (0, 0, Strange::Length),
-        (0, 23, Strange::Length),
-        (0, 255, Strange::Length),
-        (3, 255, Strange::Length),
-        (4, 2, Strange::Version(2)),
-        (6, 255, Strange::Length),
-        (METADATA + 2, 0, Strange::Length),
-        (METADATA + 2, 3, Strange::Length),
-        (METADATA + 2, 255, Strange::Length),
-        (METADATA + FID, 9, Strange::Length),
-        (METADATA + FID + 3, 255, Strange::Length),
+    for (at, byte, error) in [
+        (0, 0, EventError::Length),
+        (0, 23, EventError::Length),
+        (0, 255, EventError::Length),
+        (3, 255, EventError::Length),
+        (4, 2, EventError::Version(2)),
+        (6, 255, EventError::Length),
+        (METADATA + 2, 0, EventError::Length),
+        (METADATA + 2, 3, EventError::Length),
+        (METADATA + 2, 255, EventError::Length),
+        (METADATA + FID, 9, EventError::Length),
+        (METADATA + FID + 3, 255, EventError::Length),
     ] {
         let buffer = with(at, byte);
         let found = all(&buffer);
         assert_eq!(found.len(), 2, "byte {at} as {byte}");
         assert!(found[0].is_ok());
-        assert_eq!(found[1], Err(strange), "byte {at} as {byte}");
+        assert_eq!(found[1], Err(error), "byte {at} as {byte}");
     }
-    assert_eq!(all(&good[..good.len() - 1]), [Err(Strange::Length)]);
-    assert_eq!(all(&good[..METADATA - 1]), [Err(Strange::Length)]);
+    assert_eq!(all(&good[..good.len() - 1]), [Err(EventError::Length)]);
+    assert_eq!(all(&good[..METADATA - 1]), [Err(EventError::Length)]);
 }
 
 proptest! {
@@ -123,7 +123,7 @@ proptest! {
         buffer[at] = byte;
         let found = all(&buffer);
         prop_assert!(found.len() <= buffer.len() / METADATA + 1);
-        prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing follows what is strange");
+        prop_assert!(found.iter().rev().skip(1).all(Result::is_ok), "nothing follows an error");
         let before = at / (METADATA + record.len());
         for (event, pid) in found.iter().zip(&pids).take(before) {
             prop_assert_eq!(event.unwrap().pid, *pid, "what lies before the damage is unhurt");

@@ -1,25 +1,25 @@
-//! The system calls: a fanotify group, its mark, and which file an event is about.
+//! The system calls: a fanotify group, its mark, and the file of an event.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 
-/// What is asked for: content that changed, by write(2), truncate(2), fallocate(2), copies and clones; and the end of an
-/// open for writing, because what was written through a mapping tells nothing before that (fanotify(7), "Limitations").
+/// The events: changes of content by write(2), truncate(2), fallocate(2), copies and clones; and the close of a file open
+/// for writing, because a write through a mapping has no event before that (fanotify(7), "Limitations").
 const CHANGES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
-/// `struct file_handle` with the most bytes that it can have, in words, since it starts with one.
+/// The largest `struct file_handle`, in words, because it starts with one.
 const WORDS: usize = (8 + MAX_BYTES as usize) / 4;
-/// That many bytes.
+/// The most bytes of a handle.
 const MAX_BYTES: u32 = libc::MAX_HANDLE_SZ as u32;
 
-/// How a group's events say which file they are about.
+/// How events identify their file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// By its handle (`FAN_REPORT_FID`, Linux 5.1). Needs a file system with handles and one number: a subvolume of btrfs has
-    /// another than its file system, and the kernel refuses the mark with EXDEV (fanotify_mark(2)).
+pub enum IdentifyBy {
+    /// By handle (`FAN_REPORT_FID`, Linux 5.1). The file system must have handles and one number. A subvolume of btrfs has
+    /// another number than its file system, so the kernel refuses the mark with EXDEV (fanotify_mark(2)).
     Handle,
-    /// By an open descriptor, on any file system. What truncate(2) does without an open file is not told: it has no path.
+    /// By an open descriptor, on any file system. A truncate(2) without an open file is not reported: it has no path.
     Descriptor,
 }
 
@@ -27,19 +27,19 @@ pub enum By {
 #[derive(Debug)]
 pub struct Group {
     events: OwnedFd,
-    /// Any file there: where open_by_handle_at(2) looks.
+    /// A file there, which open_by_handle_at(2) needs.
     dir: OwnedFd,
 }
 
 impl Group {
-    /// Marks the file system that `dir` is on.
+    /// Marks the file system of `dir`.
     ///
     /// # Errors
-    /// What the kernel answers, with the call that it answered: not permitted without `CAP_SYS_ADMIN`.
-    pub fn new(dir: BorrowedFd<'_>, by: By) -> io::Result<Self> {
-        // an O_PATH descriptor is none for open_by_handle_at(2)
+    /// Those of the kernel, with the name of the call: not permitted without `CAP_SYS_ADMIN`.
+    pub fn new(dir: BorrowedFd<'_>, by: IdentifyBy) -> io::Result<Self> {
+        // open_by_handle_at(2) refuses an O_PATH descriptor.
         let dir = openat(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        if by == By::Handle {
+        if by == IdentifyBy::Handle {
             handles_can_be_opened(dir.as_fd())?;
         }
         let events = init(by).map_err(|e| of_call("fanotify_init", &e))?;
@@ -52,10 +52,10 @@ impl Group {
         self.events.as_fd()
     }
 
-    /// The device and inode number of the file with this `struct file_handle`. `None`: it is no more.
+    /// The device and inode number of the file with this `struct file_handle`. `None`: it does not exist any more.
     ///
     /// # Errors
-    /// What open_by_handle_at(2) or statx(2) answers.
+    /// Those of open_by_handle_at(2) or statx(2).
     pub fn resolve(&self, handle: &[u8]) -> io::Result<Option<(u64, u64)>> {
         match open(self.dir.as_fd(), handle) {
             Ok(file) => identity(file.as_fd()).map(Some),
@@ -68,13 +68,13 @@ impl Group {
 /// The device and inode number of an open file.
 ///
 /// # Errors
-/// What statx(2) answers.
+/// Those of statx(2).
 pub fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let s = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO)?;
     Ok((rustix::fs::makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino))
 }
 
-/// A descriptor that came with an event.
+/// Takes ownership of a descriptor that came with an event.
 #[expect(unsafe_code, reason = "the kernel context a number over")]
 pub fn adopt(fd: i32) -> OwnedFd {
     // SAFETY: read(2) of a fanotify group made this descriptor for its reader, and each event is adopted once.
@@ -90,25 +90,25 @@ fn answered(result: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 #[expect(unsafe_code, reason = "rustix has no fanotify_init(2)")]
-fn init(by: By) -> io::Result<OwnedFd> {
-    let by = if by == By::Handle { libc::FAN_REPORT_FID } else { 0 };
+fn init(by: IdentifyBy) -> io::Result<OwnedFd> {
+    let by = if by == IdentifyBy::Handle { libc::FAN_REPORT_FID } else { 0 };
     let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | by;
-    // O_NONBLOCK: what is opened for an event may be a pipe
+    // O_NONBLOCK: the file of an event may be a pipe.
     let opened = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_LARGEFILE;
-    // SAFETY: plain numbers; the descriptor that comes back is new and ours.
+    // SAFETY: no memory is passed; the returned descriptor is new.
     unsafe { Ok(OwnedFd::from_raw_fd(answered(libc::fanotify_init(flags, opened as libc::c_uint))?)) }
 }
 
 #[expect(unsafe_code, reason = "rustix has no fanotify_mark(2)")]
 fn mark(group: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
-    // SAFETY: the path is a string that lives as long as the program; the rest is plain numbers.
+    // SAFETY: the path is a static string; the rest are numbers.
     let marked =
         unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, CHANGES, dir.as_raw_fd(), c".".as_ptr()) };
     answered(marked).map(drop)
 }
 
-/// A group may be had without the right to open by handles (`CAP_DAC_READ_SEARCH`); then its events would say nothing.
+/// A group may exist without the right to open by handles (`CAP_DAC_READ_SEARCH`); then its events would be useless.
 fn handles_can_be_opened(dir: BorrowedFd<'_>) -> io::Result<()> {
     let handle = handle_of(dir).map_err(|e| of_call("name_to_handle_at", &e))?;
     open(dir, &handle).map(drop).map_err(|e| of_call("open_by_handle_at", &e))
@@ -119,7 +119,7 @@ fn handle_of(dir: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     let mut words = [0u32; WORDS];
     words[0] = MAX_BYTES;
     let mut mount = 0;
-    // SAFETY: the array is a `struct file_handle` with room for as many bytes as its first word says.
+    // SAFETY: the array is a `struct file_handle` with room for the bytes that its first word gives.
     let made = unsafe {
         let handle = words.as_mut_ptr().cast();
         libc::name_to_handle_at(dir.as_raw_fd(), c".".as_ptr(), handle, &raw mut mount, 0)
@@ -141,8 +141,8 @@ fn open(mount: BorrowedFd<'_>, handle: &[u8]) -> io::Result<OwnedFd> {
         *word = u32::from_ne_bytes(four);
     }
     words[0] = words[0].min(MAX_BYTES);
-    // SAFETY: the array is a `struct file_handle` and has room for the bytes that its first word says; the descriptor that
-    // comes back is new and ours.
+    // SAFETY: the array is a `struct file_handle` with room for the bytes that its first word gives; the returned descriptor
+    // is new.
     unsafe {
         let flags = libc::O_PATH | libc::O_CLOEXEC;
         let fd = libc::open_by_handle_at(mount.as_raw_fd(), words.as_mut_ptr().cast(), flags);

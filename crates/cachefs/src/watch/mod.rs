@@ -1,16 +1,17 @@
-//! Changes made in the backing directory by others, told by the kernel (fanotify(7)): what makes a change of an *open* file prompt.
+//! Changes that others make in the backing directory, reported by fanotify(7). So changes of an *open* file become visible
+//! promptly.
 //!
 //! ```text
-//! the backing file system ──events──> group ──bytes──> events (pure) ──> round: each file once ──> Told
+//! backing file system ──events──> group ──bytes──> events (pure) ──> round: each file once ──> Change
 //! ```
 //!
-//! The whole file system of the backing directory is marked, since a mark for each open file would cost every open two
-//! system calls. inotify does not say who made a change; fanotify does, so that this process's own writes are left out.
-//! What another worker wrote before this one came to be, or what nobody watched, is one [`Told::Everything`] at the start.
+//! The whole file system of the backing directory is marked: a mark for each open file would cost every open two system
+//! calls. fanotify reports the process of a change, which inotify does not, so this process's own writes are left out.
+//! Changes from before the watch are one [`Change::Everything`] at the start.
 //!
-//! Not told: writes through a mapping before the writer's close; changes on other file systems that are mounted inside the
-//! directory below; changes that another machine makes to a network file system; a file that has no name any more.
-//! `docs/cache-coherence.md` has what follows from that.
+//! Not reported: writes through a mapping before the writer's close; changes on other file systems mounted inside the
+//! directory; changes that another machine makes on a network file system; files without a name. `docs/cache-coherence.md`
+//! has the consequences.
 
 pub mod events;
 mod group;
@@ -25,36 +26,36 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use group::Group;
 use round::Round;
 
-pub use group::By;
+pub use group::IdentifyBy;
 
-/// A storm of events is at most so many rounds: one each 10 ms. The kernel merges what waits.
+/// A pause between rounds, so that a storm of events is one round per 10 ms. The kernel merges waiting events.
 const PAUSE: Duration = Duration::from_millis(10);
-/// At most so many reads in a round: some more than the queue's 16,384 events need.
+/// The most reads in a round: a few more than the queue's 16,384 events need.
 const READS: usize = 32;
 const BUFFER: usize = 64 << 10;
 
-/// What is told.
+/// A change in the backing directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    /// The content of the file with this device and inode number was changed, by another process than this one.
+pub enum Change {
+    /// Another process changed the content of the file with this device and inode number.
     File {
-        /// `st_dev` below.
+        /// The backing inode's `st_dev`.
         dev: u64,
-        /// `st_ino` below.
+        /// The backing inode's `st_ino`.
         ino: u64,
     },
-    /// The content of any file may have been changed.
+    /// The content of any file may have changed.
     Everything,
 }
 
-/// How changes in the backing directory become known; for `status`.
+/// How changes in the backing directory are noticed; for the status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
-    /// At each open, and of open files within some 10 ms.
+pub enum WatchMode {
+    /// At each open, and within about 10 ms for open files.
     Watched,
     /// At each open only.
     AtOpens {
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
 }
@@ -63,83 +64,88 @@ pub enum Report {
 #[derive(Debug)]
 pub struct Watch {
     group: Group,
-    /// The process whose changes are not told.
+    /// The process whose changes are left out.
     own: u32,
 }
 
 impl Watch {
-    /// On the file system that `dir` is on, as precisely as that one allows; changes of the calling process are not told.
+    /// Watches the file system of `dir`, by handles if possible. Changes of the calling process are left out.
     ///
     /// # Errors
-    /// The report that says why there is none: the kernel wants `CAP_SYS_ADMIN` for it.
-    pub fn new(dir: BorrowedFd<'_>) -> Result<Self, Report> {
-        let watch = Self::by(By::Handle, dir).or_else(|_| Self::by(By::Descriptor, dir));
-        watch.map_err(|e| Report::AtOpens { why: format!("{e}; a watch needs root (CAP_SYS_ADMIN)") })
+    /// The mode with the reason why there is no watch: the kernel requires `CAP_SYS_ADMIN`.
+    pub fn new(dir: BorrowedFd<'_>) -> Result<Self, WatchMode> {
+        let watch = Self::by(IdentifyBy::Handle, dir).or_else(|_| Self::by(IdentifyBy::Descriptor, dir));
+        watch.map_err(|e| WatchMode::AtOpens { why: format!("{e}; a watch needs root (CAP_SYS_ADMIN)") })
     }
 
-    /// The same in one of the two ways: for tests.
+    /// The same, by handle or by descriptor. For tests.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// Those of the kernel.
     #[doc(hidden)]
-    pub fn by(by: By, dir: BorrowedFd<'_>) -> io::Result<Self> {
+    pub fn by(by: IdentifyBy, dir: BorrowedFd<'_>) -> io::Result<Self> {
         Ok(Self { group: Group::new(dir, by)?, own: std::process::id() })
     }
 
-    /// Tells `told` of changes until `stop` is readable or closed at its other end. Begins with [`Told::Everything`]: what
-    /// happened before the watch is not known. To be run on a thread of its own: `told` may wait for the kernel, which
-    /// may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read).
+    /// Calls `report` for each change, until `stop` is readable or its other end is closed. Begins with
+    /// [`Change::Everything`], because earlier changes are unknown. Run it on its own thread: `report` may wait for the
+    /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read).
     ///
     /// # Errors
-    /// What ended it before that: events that cannot be understood, or a poll(2) that fails. The last that it told is then
-    /// [`Told::Everything`], and changes are seen at opens only.
-    pub fn run(&self, stop: BorrowedFd<'_>, mut told: impl FnMut(Told)) -> io::Result<()> {
-        told(Told::Everything);
+    /// Malformed events, or a failed poll(2). The last report is then [`Change::Everything`], and later changes are noticed
+    /// at opens only.
+    pub fn run(&self, stop: BorrowedFd<'_>, mut report: impl FnMut(Change)) -> io::Result<()> {
+        report(Change::Everything);
         let mut buffer = vec![0; BUFFER];
-        let ended = self.rounds(stop, &mut buffer, &mut told);
+        let ended = self.rounds(stop, &mut buffer, &mut report);
         if ended.is_err() {
-            told(Told::Everything);
+            report(Change::Everything);
         }
         ended
     }
 
-    fn rounds(&self, stop: BorrowedFd<'_>, buffer: &mut [u8], told: &mut impl FnMut(Told)) -> io::Result<()> {
+    fn rounds(
+        &self,
+        stop: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        report: &mut impl FnMut(Change),
+    ) -> io::Result<()> {
         loop {
             if readable(&[stop, self.group.events()], None)? {
                 return Ok(());
             }
             let mut round = Round::default();
             self.read(buffer, &mut round)?;
-            tell(round.files(&self.group), told);
+            report_files(round.files(&self.group), report);
             if readable(&[stop], Some(PAUSE))? {
                 return Ok(());
             }
         }
     }
 
-    /// What waits.
+    /// Reads the waiting events.
     fn read(&self, buffer: &mut [u8], round: &mut Round) -> io::Result<()> {
         for _ in 0..READS {
             match rustix::io::read(self.group.events(), &mut *buffer) {
                 Ok(0) | Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                Ok(len) => round.take(&buffer[..len], self.own).map_err(io::Error::other)?,
+                Ok(len) => round.add_all(&buffer[..len], self.own).map_err(io::Error::other)?,
                 Err(rustix::io::Errno::INTR) => {}
-                // The event is gone, and with it which file it was: no descriptor was free for it, or it could not be opened.
-                Err(_) => round.lose(),
+                // The event and its file are lost: there was no free descriptor for it, or it could not be opened.
+                Err(_) => round.note_loss(),
             }
         }
         Ok(())
     }
 }
 
-fn tell(files: Option<impl IntoIterator<Item = (u64, u64)>>, told: &mut impl FnMut(Told)) {
+fn report_files(files: Option<impl IntoIterator<Item = (u64, u64)>>, report: &mut impl FnMut(Change)) {
     match files {
-        Some(files) => files.into_iter().for_each(|(dev, ino)| told(Told::File { dev, ino })),
-        None => told(Told::Everything),
+        Some(files) => files.into_iter().for_each(|(dev, ino)| report(Change::File { dev, ino })),
+        None => report(Change::Everything),
     }
 }
 
-/// Waits until one of them is readable. Is the first?
+/// Waits until one of them is readable. True if the first is.
 fn readable(what: &[BorrowedFd<'_>], at_most: Option<Duration>) -> io::Result<bool> {
     let mut polled: Vec<PollFd<'_>> =
         what.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

@@ -67,7 +67,7 @@ fn many_files_are_open_at_a_time() {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
         rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
-        // Each is open here, and below to read and by its path.
+        // Each is open here; its backing file is open for reading and by its path.
         let most = u32::try_from(limit.maximum.unwrap_or(1 << 20) / 5).unwrap().min(10_000);
         fill(m, 0..most);
         let open: Vec<_> = (0..most).map(|n| fs::File::open(m.at(&format!("dir/{n}"))).unwrap()).collect();

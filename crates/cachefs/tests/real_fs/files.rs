@@ -38,7 +38,7 @@ fn flags_of_open_mean_what_they_say() {
     each("flags", |m| {
         fs::write(m.at("file"), "0123456789").unwrap();
         let mut appender = OpenOptions::new().append(true).open(m.at("file")).unwrap();
-        // Somebody else appends below; what is appended here comes after it.
+        // Somebody else appends to the backing file; our append comes after that.
         fs::write(m.backing("file"), "0123456789below").unwrap();
         appender.write_all(b"end").unwrap();
         assert_eq!(fs::read(m.backing("file")).unwrap(), b"0123456789belowend");
@@ -84,7 +84,7 @@ fn what_is_open_stays_when_its_name_goes() {
 fn memory_that_is_mapped_is_the_file() {
     each("mapped", |m| {
         fs::write(m.at("file"), vec![b'a'; 10_000]).unwrap();
-        // A program of the machine maps the file for us: tests have no unsafe code.
+        // Another program maps the file: this test has no unsafe code.
         let python =
             "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0)\nm[5000]=66\nm.flush()";
         let mapped = std::process::Command::new("python3").args(["-c", python]).arg(m.at("file")).status();

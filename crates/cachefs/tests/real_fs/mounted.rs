@@ -1,4 +1,4 @@
-//! A directory, and the mount over another one that serves it.
+//! A directory, and a mount that serves it at another one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use eke_cache_mounts::settings::{Compress, PassthroughMode};
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::fs::{Fs, Options, Serve};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
 use eke_model::units::Bytes;
@@ -30,7 +30,7 @@ pub fn is_root() -> bool {
 }
 
 impl Mounted {
-    /// Over a new directory in this one.
+    /// Serves a new directory on the file system of `on`.
     pub fn new(on: &Path, ttl: Duration, passthrough: PassthroughMode) -> Self {
         let (backing, place) = (TempDir::new_in(on).unwrap(), TempDir::new().unwrap());
         for dir in [&backing, &place] {
@@ -40,10 +40,10 @@ impl Mounted {
             open(backing.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(32), 2)).unwrap());
         let admission = Arc::new(Admission::new(passthrough));
-        let options = tier::Options { judge: admission.clone(), ..tier::Options::default() };
+        let options = tier::Options { policy: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
         let options = Options { ttl, forgotten: 64, ..Options::default() };
-        let fs = Fs::new(root, tier, Arc::new(Nobody), options)
+        let fs = Fs::new(root, tier, Arc::new(NoLedger), options)
             .unwrap()
             .with_passthrough(Passthrough::new(Arc::clone(&admission), None));
         let mut config = Config::default();
@@ -59,17 +59,17 @@ impl Mounted {
         Self { session: Some(session), place, backing, admission }
     }
 
-    /// As the users of the mount see it.
+    /// A path in the mount.
     pub fn at(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    /// Why files do not use passthrough here, if they were to.
+    /// Why files do not use passthrough here, if they should.
     pub fn no_passthrough(&self) -> Option<String> {
         self.admission.report().no_passthrough
     }
 
-    /// As it is below.
+    /// The same path in the backing directory.
     pub fn backing(&self, name: &str) -> PathBuf {
         self.backing.path().join(name)
     }
@@ -84,7 +84,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Does `test` over a disk and over a tmpfs, with the kernel believing names and attributes for this long.
+/// Runs `test` on a disk and on a tmpfs. The kernel may use names and attributes for `ttl`.
 pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
     if !Path::new("/dev/fuse").exists() {
         assert_ne!(std::env::var("EKE_TESTS").as_deref(), Ok("require"), "{name} needs /dev/fuse");
@@ -97,7 +97,7 @@ pub fn each_for(name: &str, ttl: Duration, test: impl Fn(&Mounted)) {
     }
 }
 
-/// The same with a second, as a mount has it.
+/// The same with one second, as in a mount.
 pub fn each(name: &str, test: impl Fn(&Mounted)) {
     each_for(name, Duration::from_secs(1), test);
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::mounted::{Mounted, each, each_for};
 
-/// What stat(2) says but for the device, which differs.
+/// What stat(2) returns, except the device, which differs.
 fn stat(path: &Path) -> (Vec<u64>, Vec<i64>) {
     let m: Metadata = fs::symlink_metadata(path).unwrap();
     let whole = vec![m.ino(), m.mode().into(), m.nlink(), m.uid().into(), m.gid().into(), m.size(), m.rdev()];
@@ -128,7 +128,7 @@ fn changes_made_below_are_seen_at_the_next_open() {
         assert_eq!(fs::read(m.at("file")).unwrap(), b"one");
         fs::write(m.backing("file"), "two").unwrap();
         assert_eq!(fs::read(m.at("file")).unwrap(), b"two");
-        // Another inode under the name, which may get the same number.
+        // Another inode by this name, which may get the same number.
         for round in 0..20 {
             let text = format!("round {round}");
             fs::remove_file(m.backing("file")).unwrap();

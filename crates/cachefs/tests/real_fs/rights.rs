@@ -1,4 +1,4 @@
-//! Users who mean harm: what they get through the mount is what they get without it.
+//! Users with bad intentions: through the mount they get what they get without it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::PassthroughMode;
-use eke_cachefs::fs::{Caller, Change, End, Fs, Options, Time};
-use eke_cachefs::node::Nobody;
+use eke_cachefs::fs::{AttrChange, Caller, EntryRef, Fs, Options, SetTime};
+use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::{no_program, skip};
 use rustix::fs::{
@@ -31,10 +31,10 @@ const GROUP: u32 = 1234;
 const ROOT: u64 = 1;
 /// `CAP_CHOWN`, permitted and effective.
 const CAPABILITY: &[u8] = b"\x01\0\0\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-/// So long that the kernel believes what it was told until the test's end.
+/// So long that the kernel uses its attributes until the test's end.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Does `act` in a thread of nobody's, who is in one group more.
+/// Runs `act` on a thread of user nobody with one supplementary group.
 pub fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let run = || {
         rustix::thread::set_thread_groups(&[Gid::from_raw(GROUP)]).unwrap();
@@ -60,7 +60,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-/// Puts root's things under a name, one after the other, and takes them away, until it is told to stop.
+/// Puts root's objects under a name, one after the other, and removes them, until `stop` is set.
 fn flap(dir: &Path, name: &Path, stop: &AtomicBool) {
     let things = ["file", "link", "pipe"].map(|thing| dir.join(thing));
     put(&things[0], "root's", 0, 0o600);
@@ -109,12 +109,13 @@ fn a_file_that_comes_between_lookup_and_create_is_opened_with_its_own_permission
         });
         let counts = (opened, refused, stale);
         assert!(opened > 0 && refused > 0, "{counts:?}");
-        // The kernel looks again once. That the name comes and goes twice in between is rare.
+        // The kernel retries once. The name rarely comes and goes twice in between.
         assert!(stale * 20 < opened + refused, "{counts:?}");
     });
 }
 
-/// Nobody has looked at a file of that one's in a sticky directory, and then root has put another under its name below.
+/// Nobody's file in a sticky directory, which the kernel has looked up; then root exchanges the backing file for another
+/// one.
 fn replaced(m: &Mounted, spool: &str, directory: bool) -> PathBuf {
     fs::create_dir(m.backing(spool)).unwrap();
     fs::set_permissions(m.backing(spool), Permissions::from_mode(0o1777)).unwrap();
@@ -159,7 +160,7 @@ fn a_name_in_a_sticky_directory_is_its_present_owners() {
             assert_eq!(errno(as_nobody(|| act(&path, &other))), Err(libc::EPERM), "{what}");
             assert_eq!(fs::symlink_metadata(&name).unwrap().uid(), 0, "{what}");
         }
-        // A file of one's own goes, also if it is not the one that was looked at.
+        // An own file can be removed, even if it is not the one that was looked up.
         for directory in [false, true] {
             let what = format!("own {directory}");
             let (name, path) = (replaced(m, &what, directory), m.at(&what).join("name"));
@@ -171,10 +172,17 @@ fn a_name_in_a_sticky_directory_is_its_present_owners() {
 
 fn without_mount(dir: &Path) -> Fs {
     let root = OwnedFd::from(File::open(dir).unwrap());
-    Fs::new(root, Arc::new(Tier::default()), Arc::new(Nobody), Options::default()).unwrap()
+    Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap()
 }
 
-/// The kernel asks for what it has allowed by what it knows, which can be old. So the requests come without a kernel here.
+/// An ACL as an extended attribute: user::rwx, group::rwx, other::rwx.
+fn open_acl() -> Vec<u8> {
+    let entries = [(1_u16, 7_u16), (4, 7), (0x20, 7)].map(|(tag, bits)| [tag, bits, u16::MAX, u16::MAX]);
+    let words = [2, 0].into_iter().chain(entries.into_iter().flatten());
+    words.flat_map(u16::to_le_bytes).collect()
+}
+
+/// The kernel decides by attributes that can be old. So the requests come without a kernel here.
 #[test]
 fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
     const NAME: &str = "what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is";
@@ -185,24 +193,21 @@ fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
     fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
     put(&dir.path().join("roots"), "text", 0, 0o666);
     let fs = without_mount(dir.path());
-    let caller = Caller { uid: NOBODY, gid: NOBODY, pid: 0, again: false };
+    let caller = Caller { uid: NOBODY, gid: NOBODY, pid: 0, resent: false };
     let (roots, to) = (OsStr::new("roots"), OsStr::new("to"));
     let node = fs.lookup(ROOT, roots).unwrap().attr.ino.0;
-    let set = |change: Change| errno(fs.setattr(&caller, node, &change)).map(drop);
-    let mtime = Some(Time::At { seconds: 1, nanos: 0 });
-    let end = |name| End { parent: ROOT, name };
+    let set = |change: AttrChange| errno(fs.setattr(&caller, node, &change)).map(drop);
+    let mtime = Some(SetTime::At { seconds: 1, nanos: 0 });
+    let end = |name| EntryRef { parent: ROOT, name };
     let acl = OsStr::new("system.posix_acl_access");
-    // user::rwx, group::rwx, other::rwx
-    let entries = [(1_u16, 7_u16), (4, 7), (0x20, 7)].map(|(tag, bits)| [tag, bits, u16::MAX, u16::MAX]);
-    let words = [2, 0].into_iter().chain(entries.into_iter().flatten());
-    let list: Vec<u8> = words.flat_map(u16::to_le_bytes).collect();
+    let list = open_acl();
     let answers = [
         ("unlink", errno(fs.unlink(&caller, ROOT, roots, false))),
         ("rename", errno(fs.rename(&caller, end(roots), end(to), RenameFlags::empty()))),
-        ("chmod", set(Change { mode: Some(0o4777), ..Change::default() })),
-        ("chgrp", set(Change { gid: Some(NOBODY), ..Change::default() })),
-        ("chown", set(Change { uid: Some(NOBODY), ..Change::default() })),
-        ("utimes", set(Change { mtime, ..Change::default() })),
+        ("chmod", set(AttrChange { mode: Some(0o4777), ..AttrChange::default() })),
+        ("chgrp", set(AttrChange { gid: Some(NOBODY), ..AttrChange::default() })),
+        ("chown", set(AttrChange { uid: Some(NOBODY), ..AttrChange::default() })),
+        ("utimes", set(AttrChange { mtime, ..AttrChange::default() })),
         ("acl", errno(fs.setxattr(&caller, node, acl, &list, 0))),
     ];
     for (what, answer) in answers {
@@ -214,9 +219,10 @@ fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
     assert_eq!(create(libc::O_EXCL), Err(libc::EEXIST));
     let statx = fs::metadata(dir.path().join("roots")).unwrap();
     assert_eq!((statx.uid(), statx.gid(), statx.mode() & 0o7777), (0, 0, 0o666));
-    // What the kernel lets those do who may write.
-    set(Change { size: Some(2), mtime: Some(Time::Now), ..Change::default() }).unwrap();
-    set(Change { atime: Some(Time::Now), mtime: Some(Time::Now), ..Change::default() }).unwrap();
+    // Operations that the kernel allows to everybody with write permission.
+    set(AttrChange { size: Some(2), mtime: Some(SetTime::Now), ..AttrChange::default() }).unwrap();
+    set(AttrChange { atime: Some(SetTime::Now), mtime: Some(SetTime::Now), ..AttrChange::default() })
+        .unwrap();
 }
 
 #[test]
@@ -258,8 +264,8 @@ impl Container {
         Self(holds)
     }
 
-    /// What a script of its root says.
-    fn says(&self, dir: &Path, script: &str) -> String {
+    /// The output of a script that its root runs.
+    fn run(&self, dir: &Path, script: &str) -> String {
         let target = self.0.id().to_string();
         let mut command = Command::new("nsenter");
         command.args(["--user", "--setuid", "0", "--setgid", "0", "--target", &target, "sh", "-c", script]);
@@ -301,13 +307,17 @@ fn a_containers_root_owns_the_files_of_the_containers_users_alone() {
                 File::open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
             }
         }
-        let said = [m.at("on"), m.backing("beside")].map(|dir| container.says(&dir, SCRIPT));
-        assert_eq!(said[0], said[1]);
-        assert!(said[0].contains("its mv -t to 0") && said[0].contains("roots chmod 4711 1"), "{}", said[0]);
+        let output = [m.at("on"), m.backing("beside")].map(|dir| container.run(&dir, SCRIPT));
+        assert_eq!(output[0], output[1]);
+        assert!(
+            output[0].contains("its mv -t to 0") && output[0].contains("roots chmod 4711 1"),
+            "{}",
+            output[0]
+        );
     });
 }
 
-/// A mount whose files use passthrough, or, as the second, one where they are cached.
+/// Runs `test` on a mount with passthrough, then on one without.
 pub fn each_way(on: &Path, name: &str, test: impl Fn(&Mounted, PassthroughMode)) {
     if !Path::new("/dev/fuse").exists() {
         return skip(name, "no /dev/fuse on this machine");
@@ -336,7 +346,7 @@ fn a_write_to_a_set_user_id_program_leaves_nobody_its_owners_rights() {
             assert!(id().contains("=0(root)"), "the mount has set-user-id programs");
             setxattr(&program, "security.capability", CAPABILITY, XattrFlags::empty()).unwrap();
             as_nobody(|| OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap());
-            // The attributes are what they were for a minute, as far as the kernel was told.
+            // As far as the kernel knows, the attributes are unchanged for a minute.
             assert!(!id().contains("=0(root)"), "{bits:o} {way:?}: {}", id());
             assert_eq!((mode(&program), mode(&path)), (0o777, 0o777), "{way:?}");
             assert_eq!(getxattr(&program, "security.capability", &mut [0; 64][..]), Err(Errno::NODATA));
@@ -348,7 +358,7 @@ fn a_write_to_a_set_user_id_program_leaves_nobody_its_owners_rights() {
     });
 }
 
-/// What a file system answers to each name of an attribute: set, get, list, remove.
+/// A file system's answers for an attribute: set, get, list, remove.
 fn answers(path: &Path, name: &str, value: &[u8]) -> [Result<Vec<u8>, Errno>; 4] {
     let mut buffer = [0; 4096];
     let none = |()| Vec::new();
@@ -395,7 +405,7 @@ fn users_attributes_are_those_that_they_have_without_the_mount() {
     });
 }
 
-/// A file system that takes any attribute from its only client: as NFS and SMB do, whose attributes are `system.*`.
+/// A file system that accepts any attribute from its only client: as NFS and SMB do with `system.*`.
 struct Takes;
 
 impl fuser::Filesystem for Takes {
@@ -441,7 +451,7 @@ fn an_attribute_of_the_file_system_itself_is_set_by_root_alone() {
     let session = fuser::Session::new(Takes, place.path(), &config).and_then(fuser::Session::spawn).unwrap();
     let fs = without_mount(place.path());
     let ask = |uid: u32, name: &str| {
-        let caller = Caller { uid, gid: uid, pid: 0, again: false };
+        let caller = Caller { uid, gid: uid, pid: 0, resent: false };
         let set = errno(fs.setxattr(&caller, ROOT, OsStr::new(name), b"value", 0));
         (set, errno(fs.removexattr(&caller, ROOT, OsStr::new(name))))
     };

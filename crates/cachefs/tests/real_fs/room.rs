@@ -1,4 +1,4 @@
-//! Room on the backing disk: what users get of it is what they get without the mount.
+//! Room on the backing disk: through the mount users get what they get without it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -14,11 +14,11 @@ use rustix::io::Errno;
 use super::mounted::is_root;
 use super::rights::{NOBODY, as_nobody, each_way, errno, put};
 
-/// A small ext4 of which the half is root's, mounted. Unmounted when dropped.
+/// A small ext4 with half of its blocks reserved for root, mounted. Unmounted when dropped.
 struct Reserved(tempfile::TempDir);
 
 impl Reserved {
-    /// None: this kernel does not mount it.
+    /// `None`: this kernel does not mount it.
     fn new(options: &[&str], mounted: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -35,13 +35,13 @@ impl Reserved {
         self.0.path().join("disk")
     }
 
-    /// Lets a user have so many blocks of 1 KiB, by quotactl(2).
+    /// Limits a user to this many blocks of 1 KiB, by quotactl(2).
     fn limit(&self, user: u32, blocks: u64) {
         let disk = self.disk();
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let line = mounts.lines().find(|line| line.contains(disk.to_str().unwrap())).unwrap();
         let device = std::ffi::CString::new(line.split(' ').next().unwrap()).unwrap();
-        // struct if_dqblk of linux/quota.h: the hard and soft limit of blocks, and, after six others, which are valid
+        // struct if_dqblk of linux/quota.h: hard and soft limit of blocks, six other fields, then which fields are valid
         let mut limits = [blocks, blocks, 0, 0, 0, 0, 0, 0, u64::from(libc::QIF_BLIMITS)];
         let command = libc::QCMD(libc::Q_SETQUOTA, libc::USRQUOTA);
         #[expect(unsafe_code, reason = "quotactl(2) has no safe wrapper")]
@@ -58,7 +58,7 @@ impl Drop for Reserved {
     }
 }
 
-/// Writes until there is no room.
+/// Writes until the disk is full.
 fn fill(path: &Path) {
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     let chunk = [7; 4096];
@@ -90,7 +90,7 @@ fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
             let dirs = (0..1000).map(|n| fs::create_dir(m.at("").join(format!("d{n}"))));
             assert!(dirs.into_iter().any(|made| made.is_err()), "mkdir");
         });
-        // Through passthrough root has none either.
+        // With passthrough root has none either.
         let root = errno(fs::write(m.at("roots"), vec![1; 1 << 20]));
         let expected = if way == PassthroughMode::Always && m.no_passthrough().is_none() {
             Err(libc::ENOSPC)
@@ -101,7 +101,7 @@ fn a_user_gets_none_of_the_blocks_that_are_reserved_for_root() {
     });
 }
 
-/// Limits that only who has `CAP_SYS_RESOURCE` may pass.
+/// Limits that only `CAP_SYS_RESOURCE` may exceed.
 #[test]
 fn a_users_quota_holds() {
     const NAME: &str = "a_users_quota_holds";

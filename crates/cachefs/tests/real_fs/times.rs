@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::mounted::each;
 
-/// File systems cut what they cannot keep, so the same is done below: the mount must end up with that, and go on.
+/// File systems clamp times that they cannot store, and so does the backing one: the mount must show the same, and continue.
 #[test]
 fn the_earliest_and_the_latest_time_come_as_they_were_set() {
     each("times", |m| {

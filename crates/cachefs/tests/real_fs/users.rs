@@ -1,4 +1,4 @@
-//! Other users than the one who mounted, and a mount by one who is not root.
+//! Users other than the one who mounted, and a mount by a user who is not root.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -97,7 +97,7 @@ fn access_control_lists_are_inherited_and_hold() {
         let made =
             Command::new("sh").args(["-ec", "umask 077; echo text >dir/file"]).current_dir(m.at("")).status();
         assert!(made.unwrap().success());
-        // A default ACL stands for the umask: the group's bits are the mask's.
+        // A default ACL replaces the umask: the group's bits are the mask's.
         assert_eq!(mode(&m.backing("dir/file")).2, 0o660);
         let (mut here, mut backing) = ([0; 128], [0; 128]);
         let name = "system.posix_acl_access";
@@ -112,7 +112,7 @@ fn access_control_lists_are_inherited_and_hold() {
     });
 }
 
-/// All tests of this program once more, by a user who is not root. In a mount namespace of its own, since a machine without
+/// Runs all tests of this program once more as a user who is not root. In its own mount namespace, because a machine without
 /// udev has a `/dev/fuse` that only root may open.
 #[test]
 fn nobodys_mount_does_the_same() {

@@ -51,7 +51,7 @@ impl Ours {
             self.0.begin_round();
             while worker.step() != Did::Nothing {}
             let stats = self.0.stats();
-            share = stats.dense as f64 / (stats.dense + stats.fast).max(1) as f64;
+            share = stats.recompressed as f64 / (stats.recompressed + stats.fast).max(1) as f64;
             if share >= ENOUGH_DENSE {
                 break;
             }
@@ -80,12 +80,12 @@ impl Cache for Ours {
     }
 
     fn put(&self, scratch: &mut Scratch, key: Key, block: &[u8]) -> bool {
-        self.0.admit(scratch, self.0.ticket(key), block) == Admitted::Held
+        self.0.admit(scratch, self.0.ticket(key), block) == Admitted::Stored
     }
 
     fn renew(&self, scratch: &mut Scratch, key: Key, block: &[u8]) -> bool {
         let ticket = self.0.drop_block(key);
-        self.0.admit(scratch, ticket, block) == Admitted::Held
+        self.0.admit(scratch, ticket, block) == Admitted::Stored
     }
 
     fn held(&self) -> (u64, u64) {

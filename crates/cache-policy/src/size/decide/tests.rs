@@ -22,8 +22,8 @@ fn with_group(mut signals: Signals, limit_mib: u64, used_mib: u64) -> Signals {
     signals
 }
 
-fn state(limit_mib: u64, at: Duration, room: i64) -> State {
-    State { limit: Bytes::mib(limit_mib), needed: None, last: Some((at, 0, room)) }
+fn state(limit_mib: u64, at: Duration, room: i64) -> GovernorState {
+    GovernorState { limit: Bytes::mib(limit_mib), needed: None, last: Some((at, 0, room)) }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,8 +56,8 @@ fn a_group_that_is_nearly_full_shrinks_the_store_though_the_machine_has_room() {
         &signals,
         (Bytes::mib(48), Bytes(0)),
     );
-    // 6 MiB are missing to the reserve of 12; with them a margin goes: as much as went since the last look.
-    assert_eq!((decision.limit, decision.why), (Bytes::mib(48 - 6 - 6), Why::Group));
+    // 6 MiB are missing to the reserve of 12. The margin is as much again: what others took since the last reading.
+    assert_eq!((decision.limit, decision.why), (Bytes::mib(48 - 6 - 6), LimitReason::Group));
     assert!(decision.moving);
 }
 
@@ -69,7 +69,7 @@ fn swapping_shrinks_only_while_little_is_free() {
     let before = state(800, SECOND, i64::MAX / 8);
     let calm = decide(
         asked,
-        &State { last: Some((SECOND, 0, 0)), ..before },
+        &GovernorState { last: Some((SECOND, 0, 0)), ..before },
         2 * SECOND,
         &signals,
         (Bytes::mib(800), Bytes(0)),
@@ -78,28 +78,39 @@ fn swapping_shrinks_only_while_little_is_free() {
     signals.machine.free = Bytes::mib(20);
     let tight = decide(
         asked,
-        &State { last: Some((SECOND, 0, 0)), ..before },
+        &GovernorState { last: Some((SECOND, 0, 0)), ..before },
         2 * SECOND,
         &signals,
         (Bytes::mib(800), Bytes(0)),
     );
-    assert_eq!((tight.limit, tight.why), (Bytes::mib(700), Why::Swapping));
+    assert_eq!((tight.limit, tight.why), (Bytes::mib(700), LimitReason::Swapping));
 }
 
 #[test]
 fn it_starts_at_once_with_what_there_is() {
-    let first =
-        decide(Memory::Percent(50), &State::default(), SECOND, &machine(1024, 300), (Bytes(0), Bytes(0)));
+    let first = decide(
+        Memory::Percent(50),
+        &GovernorState::default(),
+        SECOND,
+        &machine(1024, 300),
+        (Bytes(0), Bytes(0)),
+    );
     assert_eq!(first.limit, Bytes::mib(300 - 64 - 16));
 }
 
 #[test]
 fn of_two_reserves_each_has_its_margin() {
-    // The machine has less room, and the group, whose reserve is larger, less with a margin.
+    // The machine has less room; with a margin, the group has less, because its reserve is larger.
     let first = |available| {
         let signals = with_group(machine(3016, available), 8192, 8192 - 1112);
-        decide(Memory::Bytes(Bytes::mib(2048)), &State::default(), SECOND, &signals, (Bytes(0), Bytes(0)))
-            .limit
+        decide(
+            Memory::Bytes(Bytes::mib(2048)),
+            &GovernorState::default(),
+            SECOND,
+            &signals,
+            (Bytes(0), Bytes(0)),
+        )
+        .limit
     };
     assert_eq!([first(754), first(854)], [Bytes::mib(1112 - 512 - 128); 2]);
 }
@@ -117,9 +128,9 @@ fn signals() -> impl Strategy<Value = Signals> {
         })
 }
 
-fn states() -> impl Strategy<Value = State> {
+fn states() -> impl Strategy<Value = GovernorState> {
     (0u64..8192, proptest::option::of(0u64..20), proptest::option::of((0u64..20, 0u64..2000, -8192i64..8192)))
-        .prop_map(|(limit, needed, last)| State {
+        .prop_map(|(limit, needed, last)| GovernorState {
             limit: Bytes::mib(limit),
             needed: needed.map(Duration::from_secs),
             last: last.map(|(at, pages, room)| (Duration::from_secs(at), pages, room << 20)),
@@ -151,8 +162,8 @@ proptest! {
         let limit = decide(asked, &state, 20 * SECOND, &signals, (held, Bytes(0))).limit;
         let given_back = held.saturating_sub(limit);
         let grows_by = limit.saturating_sub(held);
-        let whole = |there: Bytes, reserve: Bytes| {
-            (there + given_back).saturating_sub(grows_by) >= reserve && there + given_back >= grows_by
+        let whole = |available: Bytes, reserve: Bytes| {
+            (available + given_back).saturating_sub(grows_by) >= reserve && available + given_back >= grows_by
         };
         let machine = whole(signals.machine.available, machine_reserve(signals.machine.total));
         let groups = signals.groups.iter().all(|g| whole(g.headroom(), group_reserve(g.limit)));
@@ -179,25 +190,26 @@ proptest! {
             ramp(at - 10.0) - ramp(at - 11.0 - seconds as f64)
         }, 120.0);
         prop_assert!(run.least_available_mib > 0, "{run:?}");
-        prop_assert!(run.turns <= 2, "{run:?}");
+        prop_assert!(run.reversals <= 2, "{run:?}");
         prop_assert!(run.last >= run.first.saturating_sub(Bytes::mib(160)), "{run:?}");
     }
 }
 
 #[derive(Debug)]
-struct Run {
+struct Simulated {
     first: Bytes,
     last: Bytes,
     least_available_mib: i64,
-    /// How often the limit changed its direction.
-    turns: u32,
+    /// The number of changes of direction of the limit.
+    reversals: u32,
 }
 
-/// A machine of 4 GiB of which 1 GiB is in use; the store fills up at 400 MB/s; the memory stressor has what `stressor` says (MiB) by second.
-fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Run {
+/// Simulates a machine of 4 GiB of which 1 GiB is in use. The store fills at 400 MB/s; `stressor` returns the stressor's MiB
+/// at a second.
+fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Simulated {
     let (total, used) = (4096, 1024);
-    let (mut state, mut held, mut at) = (State::default(), 0u64, 0.0);
-    let mut run = Run { first: Bytes(0), last: Bytes(0), least_available_mib: i64::MAX, turns: 0 };
+    let (mut state, mut held, mut at) = (GovernorState::default(), 0u64, 0.0);
+    let mut run = Simulated { first: Bytes(0), last: Bytes(0), least_available_mib: i64::MAX, reversals: 0 };
     let mut direction = 0;
     while at < seconds {
         let available = total as i64 - used as i64 - stressor(at) as i64 - held as i64;
@@ -210,9 +222,9 @@ fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Run {
         if at == 0.0 {
             run.first = decision.limit;
         } else if decision.limit != before {
-            let turned = if decision.limit > before { 1 } else { -1 };
-            run.turns += u32::from(direction != turned);
-            direction = turned;
+            let new_direction = if decision.limit > before { 1 } else { -1 };
+            run.reversals += u32::from(direction != new_direction);
+            direction = new_direction;
         }
         held = held.min(decision.limit.0 >> 20);
         let pause = if decision.moving { 0.2 } else { 1.0 };
@@ -231,6 +243,6 @@ fn what_is_known_of_files_is_within_what_was_asked_for() {
         decide(asked, &state(64, SECOND, 0), 20 * SECOND, &machine(4096, 3000), held)
     };
     assert_eq!((decided(0).limit, decided(10).limit), (Bytes::mib(64), Bytes::mib(54)));
-    assert_eq!((decided(10).asked, decided(10).why), (Bytes::mib(64), Why::Asked));
+    assert_eq!((decided(10).asked, decided(10).why), (Bytes::mib(64), LimitReason::Asked));
     assert_eq!(decided(1000).limit, Bytes::mib(8), "something is left to the store");
 }

@@ -1,4 +1,4 @@
-//! One node, and the descriptors that are open for it.
+//! A node, and its open descriptors.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use super::Inode;
 use crate::backing::File;
 
-/// What a file is opened for.
+/// The purpose of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// To read.
+    /// Reading.
     Read,
-    /// To write, and to read if its user may.
+    /// Writing, and reading if the user may.
     Write,
 }
 
-/// A moment of this process that others are told by: a number takes less memory than an [`Instant`].
+/// The reference of this process for moments: a number takes less memory than an [`Instant`].
 fn base() -> Instant {
     static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
     *BASE
@@ -35,31 +35,31 @@ pub struct Node {
     /// Differs from that of the inode that had the number before.
     pub generation: u64,
     opens: AtomicU64,
-    /// When it was opened last, in nanoseconds since [`base`], and one more.
+    /// The last open, in nanoseconds since [`base`], plus one; 0: none.
     opened: AtomicU64,
-    /// Of the opens, those to write that this worker saw.
+    /// The opens for writing that this worker has seen.
     writers: AtomicU64,
     gone: AtomicBool,
     kept: AtomicBool,
-    /// Seems forgotten, and nobody asked for it since.
+    /// It seems to be forgotten, and was not requested since.
     pub(super) doubtful: AtomicBool,
-    /// Its path was asked for since the descriptors were last gone through.
+    /// Its path was requested since the last scan of the descriptors.
     pub(super) used: AtomicBool,
-    hold: Mutex<Hold>,
+    descriptors: Mutex<Descriptors>,
 }
 
 /// The descriptors of a node.
 #[derive(Debug, Default)]
-pub struct Hold {
+pub struct Descriptors {
     /// With `O_PATH`, or any other.
     pub path: Option<Arc<OwnedFd>>,
-    /// Open to read.
+    /// Open for reading.
     pub read: Option<Arc<File>>,
-    /// Open to write.
+    /// Open for writing.
     pub write: Option<Writer>,
 }
 
-/// A file that is open to write.
+/// A file that is open for writing.
 #[derive(Debug, Clone)]
 pub struct Writer {
     /// The file.
@@ -68,7 +68,7 @@ pub struct Writer {
     pub readable: bool,
 }
 
-impl Hold {
+impl Descriptors {
     /// The file that serves this access, if one is open.
     pub fn file(&self, access: Access) -> Option<Arc<File>> {
         let written = |w: &Writer| Arc::clone(&w.file);
@@ -82,7 +82,7 @@ impl Hold {
 }
 
 impl Node {
-    /// Of an inode, without descriptors.
+    /// A node of an inode, without descriptors.
     pub fn new(number: u64, inode: Inode, generation: u64) -> Self {
         Self {
             number,
@@ -95,58 +95,58 @@ impl Node {
             kept: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
             used: AtomicBool::new(false),
-            hold: Mutex::default(),
+            descriptors: Mutex::default(),
         }
     }
 
     /// Its descriptors.
-    pub fn hold(&self) -> MutexGuard<'_, Hold> {
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn descriptors(&self) -> MutexGuard<'_, Descriptors> {
+        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has it no name any more?
+    /// True if it has lost its last name.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Acquire)
     }
 
-    /// It lost its last name.
+    /// Records that it lost its last name.
     pub fn set_gone(&self) {
         self.gone.store(true, Release);
     }
 
-    /// Does the supervisor keep a descriptor of it?
+    /// True if the supervisor keeps a descriptor of it.
     pub fn is_kept(&self) -> bool {
         self.kept.load(Acquire)
     }
 
-    /// Notes that it does, or does no more; returns what was before.
+    /// Records whether it does; returns the previous value.
     pub fn set_kept(&self, kept: bool) -> bool {
         self.kept.swap(kept, AcqRel)
     }
 
-    /// Is it open?
+    /// True if it is open.
     pub fn is_open(&self) -> bool {
         self.opens() > 0
     }
 
-    /// How often it is open.
+    /// The number of its opens.
     pub fn opens(&self) -> u64 {
         self.opens.load(Acquire)
     }
 
-    /// When it was opened last, if by this worker.
+    /// The time of the last open by this worker.
     pub fn opened_at(&self) -> Option<Instant> {
         let since = self.opened.load(Relaxed).checked_sub(1)?;
         Some(base() + Duration::from_nanos(since))
     }
 
-    /// It is being opened.
+    /// Records the time of an open.
     pub fn note_opened(&self, now: Instant) {
         let since = now.saturating_duration_since(base()).as_nanos();
         self.opened.store(u64::try_from(since).map_or(u64::MAX, |since| since + 1), Relaxed);
     }
 
-    /// Counts an open, or a release; returns whether it is open now.
+    /// Counts an open or a release; true if it is open now.
     pub fn count_open(&self, opened: bool) -> bool {
         if opened {
             self.opens.fetch_add(1, AcqRel);
@@ -156,7 +156,7 @@ impl Node {
         before.unwrap_or(0) > 1
     }
 
-    /// Counts an open to write, or the release of one; returns whether any is left that this worker knows.
+    /// Counts an open for writing or its release; true if any is left that this worker knows.
     pub fn count_writer(&self, opened: bool) -> bool {
         if opened {
             self.writers.fetch_add(1, AcqRel);
@@ -166,47 +166,47 @@ impl Node {
         before.unwrap_or(0) > 1
     }
 
-    /// What is open of `old` will be released under the same number.
+    /// Takes over the opens of `old`, which will be released under the same number.
     pub(super) fn take_opens(&self, old: &Self) {
         self.opens.store(old.opens.load(Relaxed), Relaxed);
     }
 
-    /// The file that serves this access if one is open; else `open`s one, which stays while the node is open. The second
-    /// is whether it was opened now.
+    /// The file that serves this access, if one is open; otherwise calls `open`. The file stays open while the node is. The
+    /// second value is true if it was opened now.
     ///
     /// # Errors
-    /// What `open` answers.
+    /// Those of `open`.
     pub fn file(
         &self,
         access: Access,
         open: impl FnOnce() -> io::Result<Writer>,
     ) -> io::Result<(Arc<File>, bool)> {
-        let mut hold = self.hold();
-        if let Some(file) = hold.file(access) {
+        let mut descriptors = self.descriptors();
+        if let Some(file) = descriptors.file(access) {
             return Ok((file, false));
         }
         let writer = open()?;
         let file = Arc::clone(&writer.file);
         if self.is_open() {
-            hold.put(access, writer);
+            descriptors.put(access, writer);
         }
         Ok((file, true))
     }
 
-    /// Closes what a release made useless.
+    /// Closes descriptors that a release made useless.
     pub fn close_unused(&self, written: bool) {
-        let mut hold = self.hold();
+        let mut descriptors = self.descriptors();
         if !self.is_open() {
-            hold.read = None;
-            hold.write = None;
+            descriptors.read = None;
+            descriptors.write = None;
         } else if !written {
-            hold.write = None;
+            descriptors.write = None;
         }
     }
 }
 
-impl Hold {
-    /// A file that was opened for this access.
+impl Descriptors {
+    /// Stores a file that was opened for this access.
     pub fn put(&mut self, access: Access, writer: Writer) {
         match access {
             Access::Read => self.read = Some(writer.file),

@@ -6,17 +6,17 @@ use eke_cache_store::Ticket;
 
 use super::flight::Lead;
 
-/// The most blocks that are read at once: with 64 KiB each a huge page, which a disk gets as one piece of memory.
+/// The most blocks read at once: 64 KiB each, they fill a huge page, which is one piece of memory for the disk.
 pub(super) const MOST: usize = 32;
 
-/// Neighbouring missing blocks, by their pieces' places in the list.
+/// Neighbouring missing blocks, by the indices of their pieces.
 #[derive(Default)]
-pub(super) struct Run<'t> {
+pub(super) struct BlockRun<'t> {
     pub pieces: Range<usize>,
     pub leads: [Option<Lead<'t>>; MOST],
 }
 
-impl<'t> Run<'t> {
+impl<'t> BlockRun<'t> {
     pub fn first(&self) -> usize {
         self.pieces.start
     }
@@ -40,5 +40,5 @@ impl<'t> Run<'t> {
     }
 }
 
-/// Blocks that follow a run, each to be brought in by its ticket.
+/// The blocks after a run, each to be admitted by its ticket.
 pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];

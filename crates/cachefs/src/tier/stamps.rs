@@ -1,27 +1,27 @@
-//! What files were when they were last seen: close-to-open.
+//! The stamps of files when they were last seen, for close-to-open coherence.
 //!
-//! A file is the same as before if its stamp is, and if that stamp was old enough when it was noted for any later change to
-//! show. Our own writes change it too: if nobody else changed the file before a write, the stamp after it becomes the known
-//! one. What somebody else changes *while* our own write runs cannot be told from it, here as in NFS.
+//! A file is unchanged if its stamp is, and if the stamp was old enough when noted that any later change shows. Our own
+//! writes change the stamp too: if nobody else changed the file before a write, the stamp after it is noted. A change by
+//! somebody else *during* our write cannot be distinguished from it, as in NFS.
 //!
-//! Two generations instead of a list by age: when the young one is full, it becomes the old one, and what was there and not
-//! asked for since is forgotten. A forgotten file is taken for changed at its next open.
+//! There are two generations instead of a list by age. When the young one is full it becomes the old one, and entries not
+//! used since are forgotten. A forgotten file counts as changed at its next open.
 
 use std::collections::HashMap;
 use std::io;
 
 use eke_cache_store::FileId;
 
-use super::Seen;
+use super::Freshness;
 use crate::backing::Stamp;
 use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 
-/// Locks: each is held over an fstat(2) now and then.
+/// Locks. Each is sometimes held during an fstat(2).
 const SHARDS: usize = 16;
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Stamps {
     shards: Box<[Mutex<Generations>]>,
     tick_ns: i128,
 }
@@ -30,7 +30,7 @@ pub(super) struct Known {
 struct Generations {
     young: HashMap<FileId, Entry>,
     old: HashMap<FileId, Entry>,
-    /// In each generation.
+    /// Per generation.
     most: usize,
 }
 
@@ -38,13 +38,13 @@ struct Generations {
 struct Entry {
     short: Option<Short>,
     settled: bool,
-    /// Something was read that can change without a sign in the stamp.
+    /// Bytes were read that can change without a sign in the stamp.
     doubted: bool,
-    /// Own writes under way.
+    /// Our own writes under way.
     writers: u32,
 }
 
-/// A stamp in half the room: nanoseconds up to the year 2262.
+/// A stamp in half the memory: nanoseconds up to the year 2262.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Short {
     size: u64,
@@ -59,7 +59,7 @@ impl Short {
     }
 }
 
-/// A write that has begun; [`Known::end`] takes it back.
+/// A write that has begun; pass it to [`Stamps::end`].
 #[derive(Debug)]
 #[must_use = "it has to end"]
 pub(super) struct Begun {
@@ -67,8 +67,8 @@ pub(super) struct Begun {
     pub foreign: bool,
 }
 
-impl Known {
-    /// Remembers up to `most` files at least; changes less than `tick_ns` apart can have the same time.
+impl Stamps {
+    /// Remembers at least `most` files. Changes less than `tick_ns` apart can have the same time.
     pub fn new(most: usize, tick_ns: i128) -> Self {
         let generations = || {
             let most = (most / SHARDS).max(1);
@@ -77,18 +77,18 @@ impl Known {
         Self { shards: (0..SHARDS).map(|_| generations()).collect(), tick_ns }
     }
 
-    /// The file is this now, as was seen at some moment before `now_ns`; is it what it was?
-    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Seen {
+    /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it.
+    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Freshness {
         let mut shard = lock(self.shard(file));
-        let Some(entry) = shard.entry(file) else { return Seen::Changed };
+        let Some(entry) = shard.entry(file) else { return Freshness::Changed };
         let short = Short::of(stamp);
         let same = short.is_some() && entry.short == short && entry.settled && !entry.doubted;
         entry.doubted = false;
         entry.note(stamp, now_ns, self.tick_ns);
-        if same { Seen::Same } else { Seen::Changed }
+        if same { Freshness::Unchanged } else { Freshness::Changed }
     }
 
-    /// What is about to be read of the file may change without a sign in its stamp: at the next open it counts as changed.
+    /// Bytes that are about to be read may change without a sign in the stamp: the file counts as changed at its next open.
     pub fn doubt(&self, file: FileId) {
         let mut shard = lock(self.shard(file));
         let Generations { young, old, .. } = &mut *shard;
@@ -97,26 +97,26 @@ impl Known {
         }
     }
 
-    /// A write of our own is about to begin. `look` is called if it is the only one.
-    pub fn begin(&self, file: FileId, look: impl FnOnce() -> io::Result<Stamp>) -> Begun {
+    /// A write of our own begins. Calls `stat` if it is the only one.
+    pub fn begin(&self, file: FileId, stat: impl FnOnce() -> io::Result<Stamp>) -> Begun {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Begun { foreign: false } };
         entry.writers += 1;
         let foreign = entry.writers == 1
             && entry.short.is_some()
-            && look().map_or(true, |stamp| entry.short != Short::of(stamp));
+            && stat().map_or(true, |stamp| entry.short != Short::of(stamp));
         if foreign {
             entry.short = None;
         }
         Begun { foreign }
     }
 
-    /// The write has ended. `look` is called if no other is under way.
+    /// The write has ended. Calls `stat` if no other is under way.
     pub fn end(
         &self,
         file: FileId,
         _: Begun,
-        look: impl FnOnce() -> io::Result<Stamp>,
+        stat: impl FnOnce() -> io::Result<Stamp>,
         now_ns: impl FnOnce() -> i128,
     ) {
         let mut shard = lock(self.shard(file));
@@ -125,15 +125,15 @@ impl Known {
         if entry.writers > 0 || entry.short.is_none() {
             return;
         }
-        // The time first: what changes after the look is later than it.
+        // The time first: what changes after the stat is later than it.
         let now_ns = now_ns();
-        match look() {
+        match stat() {
             Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
             Err(_) => entry.short = None,
         }
     }
 
-    /// What it takes, in bytes.
+    /// The memory of the table, in bytes.
     pub fn memory(&self) -> usize {
         let of = |entries: &HashMap<FileId, Entry>| map(entries.capacity(), size_of::<(FileId, Entry)>());
         self.shards
@@ -145,7 +145,7 @@ impl Known {
             .sum()
     }
 
-    /// Nothing is known of the file.
+    /// Forgets the file.
     pub fn forget(&self, file: FileId) {
         let mut shard = lock(self.shard(file));
         shard.young.remove(&file);
@@ -165,7 +165,7 @@ impl Entry {
 }
 
 impl Generations {
-    /// The file's entry, new if need be; `None`: there is no memory.
+    /// The file's entry, new if necessary. `None`: there is no memory.
     fn entry(&mut self, file: FileId) -> Option<&mut Entry> {
         if !self.young.contains_key(&file) {
             if self.young.len() >= self.most {

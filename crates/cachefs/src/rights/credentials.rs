@@ -1,13 +1,14 @@
-//! What the process of a request may do besides what its user and group may.
+//! What the process of a request may do beyond its user and group.
 //!
-//! It waits for the answer, so it can neither end nor become another program meanwhile, and its number is not another's.
+//! The process waits for the answer, so it can neither end nor execute another program meanwhile, and its number cannot be
+//! reused.
 
 use rustix::fs::Statx;
 use rustix::thread::CapabilitySet;
 
 /// Groups and capabilities of a process, and the ids of its user namespace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Proof {
+pub struct Credentials {
     user: u32,
     groups: Vec<u32>,
     /// Bits of capabilities.
@@ -16,22 +17,22 @@ pub struct Proof {
     gids: Vec<Range>,
 }
 
-/// The first id as this process knows it, and how many.
+/// The first id, in this process's namespace, and the count.
 type Range = (u32, u32);
 
-impl Proof {
-    /// Of the process with this number, which must be of this user. None: the kernel shows nothing of it.
+impl Credentials {
+    /// The credentials of process `pid`, which must belong to user `uid`. `None`: the kernel does not show them.
     pub fn of(pid: u32, uid: u32) -> Option<Self> {
         let read = |what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}")).ok();
         let found = Self::parse(&read("status")?, &read("uid_map")?, &read("gid_map")?);
         (pid != 0 && found.user == uid).then_some(found)
     }
 
-    /// Of the texts of `status`, `uid_map` and `gid_map` (proc(5), user_namespaces(7)).
+    /// Parses `status`, `uid_map` and `gid_map` (proc(5), user_namespaces(7)).
     fn parse(status: &str, uids: &str, gids: &str) -> Self {
         let line = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim();
         Self {
-            // The fourth is the file system's; a line that cannot be read is nobody's.
+            // The fourth is the file system id. An unreadable line is nobody's.
             user: line("Uid:").split_whitespace().nth(3).and_then(|id| id.parse().ok()).unwrap_or(u32::MAX),
             groups: line("Groups:").split_whitespace().filter_map(|id| id.parse().ok()).collect(),
             effective: u64::from_str_radix(line("CapEff:"), 16).unwrap_or(0),
@@ -40,7 +41,7 @@ impl Proof {
         }
     }
 
-    /// Has it this capability over this inode (`capable_wrt_inode_uidgid` in kernel/capability.c)?
+    /// True if the process has this capability over this inode (`capable_wrt_inode_uidgid` in kernel/capability.c).
     pub fn holds(&self, capability: CapabilitySet, over: &Statx) -> bool {
         let has = |ranges: &[Range], id: u32| {
             ranges.iter().any(|(first, count)| id.checked_sub(*first).is_some_and(|at| at < *count))
@@ -50,7 +51,7 @@ impl Proof {
             && has(&self.gids, over.stx_gid)
     }
 
-    /// Is this one of its other groups?
+    /// True if this is one of its supplementary groups.
     pub fn is_in(&self, group: u32) -> bool {
         self.groups.contains(&group)
     }
@@ -80,21 +81,21 @@ mod tests {
     #[test]
     fn a_containers_root_has_its_capabilities_over_the_containers_ids_alone() {
         let map = "         0     100000      65536\n     65536          7          1\n";
-        let proof = Proof::parse(STATUS, map, map);
-        assert_eq!((proof.user, proof.is_in(24), proof.is_in(5)), (100_000, true, false));
-        let owner = |uid, gid| proof.holds(CapabilitySet::FOWNER, &inode(uid, gid));
+        let credentials = Credentials::parse(STATUS, map, map);
+        assert_eq!((credentials.user, credentials.is_in(24), credentials.is_in(5)), (100_000, true, false));
+        let owner = |uid, gid| credentials.holds(CapabilitySet::FOWNER, &inode(uid, gid));
         assert!(owner(100_000, 165_535) && owner(7, 100_033));
         assert!(!owner(0, 0) && !owner(100_000, 0) && !owner(0, 100_000) && !owner(165_536, 100_000));
-        assert!(!proof.holds(CapabilitySet::SYS_ADMIN, &inode(100_000, 100_000)));
+        assert!(!credentials.holds(CapabilitySet::SYS_ADMIN, &inode(100_000, 100_000)));
     }
 
     #[test]
     fn what_cannot_be_read_proves_nothing() {
-        let proof = Proof::parse("", "x\n0 0\n", "");
-        assert_eq!(proof, Proof { user: u32::MAX, ..Proof::default() });
-        assert_eq!(Proof::of(0, 0), None);
+        let credentials = Credentials::parse("", "x\n0 0\n", "");
+        assert_eq!(credentials, Credentials { user: u32::MAX, ..Credentials::default() });
+        assert_eq!(Credentials::of(0, 0), None);
         let own = rustix::process::geteuid().as_raw();
-        assert!(Proof::of(std::process::id(), own).is_some());
-        assert_eq!(Proof::of(std::process::id(), own + 1), None);
+        assert!(Credentials::of(std::process::id(), own).is_some());
+        assert_eq!(Credentials::of(std::process::id(), own + 1), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Other mounts inside the directory: which of them may be entered.
+//! Other mounts inside the directory, and which of them may be entered.
 //!
-//! The kernel holds `nosuid`, `nodev`, `noexec` and `nosymfollow` with a mount, and eke's is one mount with flags of its own. So what
-//! lies on a stricter one is not served: who looks it up gets `EXDEV`. The kernel's own file systems are not served either: they
-//! decide by the process that opens, which would be the worker.
+//! The kernel stores `nosuid`, `nodev`, `noexec` and `nosymfollow` per mount, and eke's is one mount with its own flags. So
+//! nothing on a stricter mount is served: a lookup gets `EXDEV`. The kernel's own file systems are not served either: their
+//! answers depend on the process that opens a file, which would be the worker.
 //!
-//! Flags change and mounts come and go, so the kernel's list is read again whenever it has changed; only at names that lie on
+//! Flags change, and mounts come and go. So the kernel's list is read again after each change of it; but only for names on
 //! another mount than the directory itself.
 
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const LIST: &str = "/proc/self/mountinfo";
-/// What a mount may forbid, in the words of mountinfo.
+/// The restrictions of a mount, as in mountinfo.
 const FLAGS: [&str; 4] = ["nosuid", "nodev", "noexec", "nosymfollow"];
-/// File systems whose files are the kernel's: who opened them decides what they show and do.
+/// The kernel's own file systems: the process that opens a file decides what it shows and does.
 const KERNELS: [&str; 20] = [
     "proc",
     "sysfs",
@@ -42,42 +42,42 @@ const KERNELS: [&str; 20] = [
     "smackfs",
 ];
 
-/// Is this file system one of the kernel's own?
+/// True if this file system is one of the kernel's own.
 pub fn is_kernels(kind: &str) -> bool {
     KERNELS.contains(&kind)
 }
 
 /// A mount inside that is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// Where it is.
+pub struct RefusedMount {
+    /// Its mount point.
     pub place: PathBuf,
-    /// As a sentence's end: "it is nosuid, and this mount is not".
+    /// The reason, as the end of a sentence: "it is nosuid, and this mount is not".
     pub why: String,
 }
 
-/// What may be entered.
+/// The mounts inside, and their restrictions.
 #[derive(Debug)]
-pub(super) struct Borders {
-    /// The mount that the directory itself is on; `None`: the kernel does not say which mount a file is on (before 5.8).
+pub(super) struct Submounts {
+    /// The mount of the directory itself. `None`: the kernel does not report the mount of a file (before 5.8).
     home: Option<u64>,
     /// The mount that serves it, if it is one of eke's.
     served: Option<u64>,
-    known: Mutex<Known>,
+    list: Mutex<MountList>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// Tells by poll(2) that the list has changed.
+struct MountList {
+    /// poll(2) on it reports changes of the list.
     changes: Option<File>,
     mounts: HashMap<u64, mountinfo::Mount>,
     read: bool,
 }
 
-impl Borders {
-    /// Around the directory on this mount.
+impl Submounts {
+    /// For the directory on this mount.
     pub fn new(home: Option<u64>) -> Self {
-        Self { home, served: None, known: Mutex::default() }
+        Self { home, served: None, list: Mutex::default() }
     }
 
     /// Served by this mount, whose flags count.
@@ -86,53 +86,53 @@ impl Borders {
         self
     }
 
-    /// May what is on this mount be served?
+    /// True if files on this mount may be served.
     pub fn are_open_to(&self, mount: u64) -> bool {
         if self.home.is_none_or(|home| home == mount) {
             return true;
         }
-        let mut known = self.known();
-        known.renew();
-        if !known.mounts.contains_key(&mount) {
-            // It may have come since.
-            known.read = false;
-            known.renew();
+        let mut list = self.list();
+        list.renew();
+        if !list.mounts.contains_key(&mount) {
+            // It may have been mounted since.
+            list.read = false;
+            list.renew();
         }
-        // One that is in no list was unmounted lazily.
-        known.mounts.get(&mount).is_some_and(|inner| self.why_not(&known, inner).is_none())
+        // A mount that is in no list was unmounted lazily.
+        list.mounts.get(&mount).is_some_and(|inner| self.why_not(&list, inner).is_none())
     }
 
-    /// The mounts below `dir`, where the directory is, that are not served.
-    pub fn refused(&self, dir: &Path) -> Vec<Refused> {
-        let mut known = self.known();
-        known.renew();
-        let inside = known.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        let inside = inside.filter(|m| self.is_below(&known, m));
-        let refused =
-            inside.filter_map(|m| Some(Refused { place: m.place.clone(), why: self.why_not(&known, m)? }));
+    /// The mounts inside the directory, which is at `dir`, that are not served.
+    pub fn refused(&self, dir: &Path) -> Vec<RefusedMount> {
+        let mut list = self.list();
+        list.renew();
+        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
+        let inside = inside.filter(|m| self.is_below(&list, m));
+        let refused = inside
+            .filter_map(|m| Some(RefusedMount { place: m.place.clone(), why: self.why_not(&list, m)? }));
         let mut refused: Vec<_> = refused.collect();
         refused.sort_by(|a, b| a.place.cmp(&b.place));
         refused
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list(&self) -> MutexGuard<'_, MountList> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn why_not(&self, known: &Known, inner: &mountinfo::Mount) -> Option<String> {
-        let outer = self.served.and_then(|id| known.mounts.get(&id));
-        let outer = outer.or_else(|| known.mounts.get(&self.home?));
+    fn why_not(&self, list: &MountList, inner: &mountinfo::Mount) -> Option<String> {
+        let outer = self.served.and_then(|id| list.mounts.get(&id));
+        let outer = outer.or_else(|| list.mounts.get(&self.home?));
         why_not(inner, outer.map_or("", |outer| outer.flags.as_str()))
     }
 
-    /// Does it lie on the directory's mount, by way of others, and not on the one that serves it?
-    fn is_below(&self, known: &Known, mount: &mountinfo::Mount) -> bool {
+    /// True if it lies on the directory's mount, directly or on others, and not on the mount that serves it.
+    fn is_below(&self, list: &MountList, mount: &mountinfo::Mount) -> bool {
         let mut at = mount;
-        for _ in 0..known.mounts.len() {
+        for _ in 0..list.mounts.len() {
             if Some(at.parent) == self.home {
                 return true;
             }
-            match known.mounts.get(&at.parent) {
+            match list.mounts.get(&at.parent) {
                 Some(parent) if Some(parent.id) != self.served => at = parent,
                 _ => return false,
             }
@@ -141,18 +141,22 @@ impl Borders {
     }
 }
 
-/// Pure: what keeps a mount from being served by one with these flags.
+/// Why a mount may not be served by one with these flags. Pure.
 fn why_not(inner: &mountinfo::Mount, outer: &str) -> Option<String> {
     if is_kernels(&inner.kind) {
-        return Some(format!("{} decides by who opens its files, which would be this cache", inner.kind));
+        return Some(format!(
+            "{} answers by the process that opens a file, which would be this cache",
+            inner.kind
+        ));
     }
     let has = |flags: &str, flag: &str| flags.split(',').any(|f| f == flag);
     let stricter: Vec<_> = FLAGS.into_iter().filter(|f| has(&inner.flags, f) && !has(outer, f)).collect();
     (!stricter.is_empty()).then(|| format!("it is {}, and this cache's mount is not", stricter.join(", ")))
 }
 
-impl Known {
-    /// Reads the list if it may have changed. The watch comes before the reading, so that no change is missed.
+impl MountList {
+    /// Reads the list if it may have changed. The descriptor is opened before the first reading, so that no change is
+    /// missed.
     fn renew(&mut self) {
         let changed = match &self.changes {
             Some(file) => has_changed(file),
@@ -169,7 +173,7 @@ impl Known {
     }
 }
 
-/// poll(2) tells of each change once (proc_pid_mounts(5)).
+/// poll(2) reports each change once (proc_pid_mounts(5)).
 fn has_changed(list: &File) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut watched = [PollFd::new(list, PollFlags::PRI)];
@@ -204,23 +208,23 @@ mod tests {
 
     #[test]
     fn the_kernels_own_file_systems_may_not() {
-        assert!(why_not(&mount("proc", "rw"), "rw").is_some_and(|why| why.starts_with("proc decides")));
+        assert!(why_not(&mount("proc", "rw"), "rw").is_some_and(|why| why.starts_with("proc answers")));
         assert!(is_kernels("cgroup2") && !is_kernels("ext4") && !is_kernels("overlay"));
     }
 
     #[test]
     fn what_lies_on_the_serving_mount_is_not_below() {
-        let borders = Borders::new(Some(1)).served_by(5);
+        let submounts = Submounts::new(Some(1)).served_by(5);
         let text = "1 0 8:0 / / rw - ext4 a rw\n5 1 0:3 / /d rw - fuse.eke-cache /d rw\n\
             6 5 0:4 / /d/on rw,nosuid - tmpfs t rw\n7 1 0:5 / /d/in rw,nosuid - tmpfs t rw\n\
             8 7 0:6 / /d/in/in rw,nodev - tmpfs t rw\n9 1 0:7 / /dd rw,nosuid - tmpfs t rw\n";
         let mounts = mountinfo::parse(text.as_bytes());
-        *borders.known() = Known {
+        *submounts.list() = MountList {
             changes: File::open(LIST).ok(),
             mounts: mounts.into_iter().map(|m| (m.id, m)).collect(),
             read: true,
         };
-        let places: Vec<_> = borders.refused(Path::new("/d")).into_iter().map(|r| r.place).collect();
+        let places: Vec<_> = submounts.refused(Path::new("/d")).into_iter().map(|r| r.place).collect();
         assert_eq!(places, [Path::new("/d/in"), Path::new("/d/in/in")]);
     }
 }

@@ -1,29 +1,29 @@
-//! Which files do not compress, so that the CPU is not spent on finding it out for each of their blocks.
+//! Remembers which files do not compress, so that no CPU time is spent on each of their blocks.
 //!
-//! A table of fixed size, one word to a file, the newest file by hash wins: it may forget and costs a try then. Updates may
-//! overtake each other; a lost one costs a try too.
+//! The table has a fixed size and one word per file. Of two files with the same slot, the newer one wins. A forgotten file,
+//! or an update lost to a concurrent one, costs one more attempt.
 
 use crate::error::OutOfMemory;
 use crate::key::FileId;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// After this many blocks in a row that did not compress, a file is taken not to.
+/// A file counts as incompressible after this many blocks in a row that did not compress.
 const ENOUGH: u64 = 8;
 
-/// Of such a file one block in so many is tried still: files have parts, and change.
+/// Of an incompressible file, one block in this many is still tried: files have different parts, and change.
 const TRY_ONE_IN: u64 = 32;
 
 const STREAK: u64 = 0xff;
 const SKIPPED_SHIFT: u32 = 8;
 const TAG: u64 = !0xffff;
 
-/// The table. A word: the file's tag, blocks skipped since the last try, failures in a row.
+/// The table. A word holds the file's tag, the blocks skipped since the last attempt, and the failures in a row.
 #[derive(Debug)]
-pub(crate) struct Verdicts {
+pub(crate) struct Compressibility {
     words: Box<[AtomicU64]>,
 }
 
-impl Verdicts {
+impl Compressibility {
     /// Remembers up to `files` files.
     pub fn new(files: usize) -> Result<Self, OutOfMemory> {
         let mut words = Vec::new();
@@ -32,8 +32,8 @@ impl Verdicts {
         Ok(Self { words: words.into_boxed_slice() })
     }
 
-    /// Is it worth trying to compress a block of this file?
-    pub fn worth_trying(&self, file: FileId) -> bool {
+    /// True if compression of a block of this file should be tried.
+    pub fn should_try(&self, file: FileId) -> bool {
         let word = self.word(file);
         let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
         if streak < ENOUGH {
@@ -44,12 +44,12 @@ impl Verdicts {
         skipped == 0
     }
 
-    /// Do blocks of this file compress, as far as is known?
+    /// True if blocks of this file compress, as far as is known.
     pub fn compresses(&self, file: FileId) -> bool {
         decode(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
     }
 
-    /// A block of this file was tried; did it compress enough to pay?
+    /// Records an attempt; `paid`: the block compressed well enough.
     pub fn record(&self, file: FileId, paid: bool) {
         let word = self.word(file);
         let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
@@ -57,7 +57,7 @@ impl Verdicts {
         word.store(new, Ordering::Relaxed);
     }
 
-    /// The file has other content now.
+    /// The file's content has changed.
     pub fn forget(&self, file: FileId) {
         self.record(file, true);
     }
@@ -71,7 +71,7 @@ fn encode(file: FileId, streak: u64, skipped: u64) -> u64 {
     (file.hash() & TAG) | (skipped << SKIPPED_SHIFT) | streak
 }
 
-/// Streak and skipped blocks, if the word is about this file.
+/// Failures in a row and skipped blocks; zeros if the word belongs to another file.
 fn decode(word: u64, file: FileId) -> (u64, u64) {
     if word & TAG == file.hash() & TAG { (word & STREAK, (word >> SKIPPED_SHIFT) & STREAK) } else { (0, 0) }
 }
@@ -86,16 +86,16 @@ mod tests {
     fn a_file_that_fails_is_tried_now_and_then_and_comes_back() {
         shuttle::check_random(
             || {
-                let verdicts = Verdicts::new(16).unwrap();
+                let compressibility = Compressibility::new(16).unwrap();
                 (0..ENOUGH).for_each(|_| {
-                    assert!(verdicts.worth_trying(FILE));
-                    verdicts.record(FILE, false);
+                    assert!(compressibility.should_try(FILE));
+                    compressibility.record(FILE, false);
                 });
-                let tries = (0..10 * TRY_ONE_IN).filter(|_| verdicts.worth_trying(FILE)).count();
+                let tries = (0..10 * TRY_ONE_IN).filter(|_| compressibility.should_try(FILE)).count();
                 assert_eq!(tries, 10);
-                assert!(!verdicts.compresses(FILE) && verdicts.compresses(FileId(8)));
-                verdicts.record(FILE, true);
-                assert!((0..100).all(|_| verdicts.worth_trying(FILE)));
+                assert!(!compressibility.compresses(FILE) && compressibility.compresses(FileId(8)));
+                compressibility.record(FILE, true);
+                assert!((0..100).all(|_| compressibility.should_try(FILE)));
             },
             1,
         );

@@ -1,45 +1,45 @@
-//! Who says whether blocks of a file are worth taking in, and is told what everything costs.
+//! The admission policy as the tier sees it.
 
 use std::time::Duration;
 
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::FileId;
 
-/// Asked and told on the way of each read: cheap, and without waiting.
-pub trait Judge: Send + Sync {
-    /// Shall a run of blocks of this file, read from the backing file from `block` on, be taken into the store? What is held is served all
-    /// the same.
+/// Called in every read: cheap, and without waiting.
+pub trait AdmissionPolicy: Send + Sync {
+    /// True if a run of blocks, read from the backing file from `block` on, should be admitted to the store. Stored blocks
+    /// are served in any case.
     fn admit(&self, file: FileId, block: u64) -> bool;
 
-    /// So many bytes were read from the backing file at once. `took` is the reader's time, without what it waited for a processor, divided
-    /// by how many read at once: what the disk took for it.
+    /// Records a read of `bytes` from the backing file. `took` is the reader's time without waiting for a processor, divided
+    /// by the number of concurrent reads: the disk's time for it.
     fn note_backing_read(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
     }
 
-    /// So many bytes were decompressed out of the store, in so much time.
+    /// Records `bytes` decompressed from the store in `took`.
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
     }
 
-    /// So many blocks, of any files, were compressed, in so much time of a worker's or of a reader's, without waiting for a
-    /// processor.
+    /// Records that `blocks` blocks of any files were compressed in `took`, the time of a worker or a reader without waiting
+    /// for a processor.
     fn note_compressed(&self, blocks: usize, took: Duration) {
         let _ = (blocks, took);
     }
 }
 
-/// Takes everything in.
+/// Admits everything.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Always;
+pub struct AdmitAll;
 
-impl Judge for Always {
+impl AdmissionPolicy for AdmitAll {
     fn admit(&self, _: FileId, _: u64) -> bool {
         true
     }
 }
 
-impl Judge for Admission {
+impl AdmissionPolicy for Admission {
     fn admit(&self, file: FileId, block: u64) -> bool {
         self.admit(file.hash(), block)
     }
