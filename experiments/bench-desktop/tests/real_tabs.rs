@@ -1,4 +1,4 @@
-//! Headless Chromium with pages of the local server: tabs are opened and visited, what is killed is reported, nothing stays.
+//! Headless Chromium with pages of the local server: tabs are opened and visited, kills are reported, nothing is left over.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -14,46 +14,46 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const BROWSERS: [&str; 2] = ["/usr/lib/chromium/chromium", "/usr/bin/chromium"];
 
-/// The browser, or says why the test is skipped. One test at a time: each ends all processes below this one.
+/// The browser. Without one, reports why the test is skipped. One test at a time: each ends all descendants of this process.
 fn browser(test: &str) -> Option<(PathBuf, real::MachineLock)> {
-    let there = BROWSERS.iter().find(|b| Path::new(b).exists());
-    if let Some(why) = real::lacking(&[there.unwrap_or(&BROWSERS[0])]) {
+    let installed = BROWSERS.iter().find(|b| Path::new(b).exists());
+    if let Some(why) = real::lacking(&[installed.unwrap_or(&BROWSERS[0])]) {
         real::skip(test, &why);
         return None;
     }
-    Some((PathBuf::from(there?), real::lock_machine()))
+    Some((PathBuf::from(installed?), real::lock_machine()))
 }
 
-struct Seen {
+struct Outcome {
     events: Vec<Event>,
     end: End,
-    left: Vec<PathBuf>,
+    leftovers: Vec<PathBuf>,
 }
 
-/// Holds the experiment with three tabs; `act` is called with each event and may kill.
-fn hold(program: &Path, stop: &AtomicBool, act: &mut dyn FnMut(&Event)) -> Seen {
+/// Runs three tabs. Calls `act` with each event; it may kill processes.
+fn run(program: &Path, stop: &AtomicBool, act: &mut dyn FnMut(&Event)) -> Outcome {
     let root = Root::host();
-    let above = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().unwrap();
     let pages = documents::gather(&[], 3, 40_000).pages;
     let server = Server::start(pages, Arc::default()).unwrap();
     let spec = Spec { tabs: 3, screens: 2, patience_s: 15.0, ..Spec::new(program.to_owned(), server.port()) };
     let mut events = Vec::new();
-    let end = tabs::run(&root, &spec, above.path(), stop, &mut |event| {
+    let end = tabs::run(&root, &spec, parent.path(), stop, &mut |event| {
         act(&event);
         events.push(event);
     });
-    assert_eq!(memory::below(&root, std::process::id()), Vec::<u32>::new(), "processes stayed");
-    let left = std::fs::read_dir(above.path()).unwrap().map(|e| e.unwrap().path()).collect();
-    Seen { events, end, left }
+    assert_eq!(memory::descendants(&root, std::process::id()), Vec::<u32>::new(), "processes stayed");
+    let leftovers = std::fs::read_dir(parent.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    Outcome { events, end, leftovers }
 }
 
 fn renderers() -> Vec<u32> {
-    let below = memory::below(&Root::host(), std::process::id());
+    let descendants = memory::descendants(&Root::host(), std::process::id());
     let is_renderer = |pid: &u32| {
         std::fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|text| String::from_utf8_lossy(&text).contains("--type=renderer"))
     };
-    below.into_iter().filter(is_renderer).collect()
+    descendants.into_iter().filter(is_renderer).collect()
 }
 
 fn kill(pids: &[u32]) {
@@ -63,26 +63,27 @@ fn kill(pids: &[u32]) {
 }
 
 #[test]
-fn three_tabs_are_held_each_in_its_own_process_and_drawn() {
-    let Some((program, _lock)) = browser("three_tabs_are_held_each_in_its_own_process_and_drawn") else {
+fn three_tabs_are_usable_and_drawn_each_in_its_own_process() {
+    let Some((program, _lock)) = browser("three_tabs_are_usable_and_drawn_each_in_its_own_process") else {
         return;
     };
     let mut processes = Vec::new();
-    let seen = hold(&program, &AtomicBool::new(false), &mut |event| {
-        if matches!(event, Event::Held(_)) {
+    let outcome = run(&program, &AtomicBool::new(false), &mut |event| {
+        if matches!(event, Event::Memory(_)) {
             processes.push(renderers().len());
         }
     });
-    assert_eq!((&seen.end, tabs::held(&seen.events)), (&End::Finished, 3), "{:?}", seen.events);
+    assert_eq!((&outcome.end, tabs::usable(&outcome.events)), (&End::Finished, 3), "{:?}", outcome.events);
     assert!(processes.windows(2).all(|w| w[1] > w[0]), "{processes:?}");
-    assert_eq!(seen.left, Vec::<PathBuf>::new());
+    assert_eq!(outcome.leftovers, Vec::<PathBuf>::new());
     let drawn =
-        seen.events.iter().filter(|e| matches!(e, Event::Page { as_expected: Some(true), .. })).count();
-    let visits = seen.events.iter().filter(|e| matches!(e, Event::Switched { .. })).count();
+        outcome.events.iter().filter(|e| matches!(e, Event::Page { as_expected: Some(true), .. })).count();
+    let visits = outcome.events.iter().filter(|e| matches!(e, Event::Switched { .. })).count();
     assert_eq!((drawn, visits), (3 * 2, 1 + 2));
-    let held: Vec<_> =
-        seen.events.iter().filter_map(|e| if let Event::Held(h) = e { Some(h) } else { None }).collect();
-    assert!(held[2].anonymous + held[2].swapped > held[0].anonymous + held[0].swapped, "{held:?}");
+    let memory: Vec<_> =
+        outcome.events.iter().filter_map(|e| if let Event::Memory(m) = e { Some(m) } else { None }).collect();
+    let used = |n: usize| memory[n].anonymous + memory[n].swapped;
+    assert!(used(2) > used(0), "{memory:?}");
 }
 
 #[test]
@@ -90,56 +91,56 @@ fn killed_renderers_are_reported_and_their_tab_does_not_count() {
     let Some((program, _lock)) = browser("killed_renderers_are_reported_and_their_tab_does_not_count") else {
         return;
     };
-    let seen = hold(&program, &AtomicBool::new(false), &mut |event| {
+    let outcome = run(&program, &AtomicBool::new(false), &mut |event| {
         if matches!(event, Event::Opened { document: 1, .. }) {
             kill(&renderers());
         }
     });
-    let End::Killed { what, signal } = &seen.end else { panic!("{:?}", seen.end) };
+    let End::Killed { what, signal } = &outcome.end else { panic!("{:?}", outcome.end) };
     assert!(what.starts_with("tab "), "{what}");
-    assert_eq!((*signal, tabs::held(&seen.events)), (Some(9), 1));
-    assert_eq!(seen.left, Vec::<PathBuf>::new());
+    assert_eq!((*signal, tabs::usable(&outcome.events)), (Some(9), 1));
+    assert_eq!(outcome.leftovers, Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_killed_browser_is_reported() {
     let Some((program, _lock)) = browser("a_killed_browser_is_reported") else { return };
-    let seen = hold(&program, &AtomicBool::new(false), &mut |event| {
+    let outcome = run(&program, &AtomicBool::new(false), &mut |event| {
         if matches!(event, Event::Opened { document: 0, .. }) {
-            kill(&memory::below(&Root::host(), std::process::id()));
+            kill(&memory::descendants(&Root::host(), std::process::id()));
         }
     });
     assert!(
-        matches!(&seen.end, End::Killed { what, signal: Some(9) } if what.starts_with("browser")),
+        matches!(&outcome.end, End::Killed { what, signal: Some(9) } if what.starts_with("browser")),
         "{:?}",
-        seen.end
+        outcome.end
     );
-    assert_eq!(seen.left, Vec::<PathBuf>::new());
+    assert_eq!(outcome.leftovers, Vec::<PathBuf>::new());
 }
 
 #[test]
-fn told_to_stop_it_stops_and_nothing_stays() {
-    let Some((program, _lock)) = browser("told_to_stop_it_stops_and_nothing_stays") else { return };
+fn when_stopped_it_ends_and_nothing_is_left_over() {
+    let Some((program, _lock)) = browser("when_stopped_it_ends_and_nothing_is_left_over") else { return };
     let stop = AtomicBool::new(false);
-    let seen = hold(&program, &stop, &mut |event| {
+    let outcome = run(&program, &stop, &mut |event| {
         if matches!(event, Event::Opened { document: 0, .. }) {
             stop.store(true, Ordering::Relaxed);
         }
     });
-    assert_eq!(seen.end, End::Failed { why: "interrupted".into() });
-    assert_eq!((seen.left, tabs::held(&seen.events)), (Vec::new(), 0));
+    assert_eq!(outcome.end, End::Failed { why: "interrupted".into() });
+    assert_eq!((outcome.leftovers, tabs::usable(&outcome.events)), (Vec::new(), 0));
 }
 
 #[test]
-fn a_page_that_is_not_there_and_a_browser_that_is_not_there_say_so() {
+fn a_missing_page_and_a_missing_browser_are_reported() {
     let root = Root::host();
-    let above = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().unwrap();
     let spec = Spec::new("/nonexistent/browser".into(), 1);
-    let end = tabs::run(&root, &spec, above.path(), &AtomicBool::new(false), &mut |_| {});
+    let end = tabs::run(&root, &spec, parent.path(), &AtomicBool::new(false), &mut |_| {});
     assert!(matches!(&end, End::Failed { why } if why.contains("/nonexistent/browser")), "{end:?}");
-    assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 0);
-    let Some((program, _lock)) = browser("a_page_that_is_not_there") else { return };
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    let Some((program, _lock)) = browser("a_missing_page_and_a_missing_browser_are_reported") else { return };
     // Port 1 has no server.
-    let end = tabs::run(&root, &Spec::new(program, 1), above.path(), &AtomicBool::new(false), &mut |_| {});
+    let end = tabs::run(&root, &Spec::new(program, 1), parent.path(), &AtomicBool::new(false), &mut |_| {});
     assert!(matches!(&end, End::Failed { why } if why.contains("page of tab 0")), "{end:?}");
 }

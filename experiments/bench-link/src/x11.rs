@@ -1,4 +1,4 @@
-//! An X session over the link: a moving picture through `ssh -Y`, by cipher, and directly, as it would be without encryption.
+//! An X session over the link: a moving picture through `ssh -Y`, for each cipher, and directly without encryption.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use rustix::process::Signal;
 
 use super::Bench;
 use super::error::{Error, Result};
-use super::net::{NEAR_ADDRESS, Net};
+use super::net::{CLIENT_ADDRESS, Net};
 use super::picture::Frames;
 use super::server::HOST;
 
-/// Beside the time of the picture: connecting, and a start on a small CPU.
+/// The time to connect and start on a slow CPU, beside the time of the picture.
 const STARTS_WITHIN: Duration = Duration::from_secs(40);
 
-/// The near end's screen.
+/// The client's screen.
 pub struct Session<'a> {
     screen: Screen,
     net: &'a Net,
@@ -34,37 +34,37 @@ impl<'a> Session<'a> {
     /// Starts the screen.
     ///
     /// # Errors
-    /// In words: no Xvfb, no xauth.
+    /// A sentence: Xvfb or xauth is not installed, or the screen does not start.
     pub fn start(bench: &Bench<'_>, net: &'a Net) -> Result<Self, String> {
-        // both ends of ssh ask it for the key
+        // Both ends of ssh read the key with xauth.
         if find(&["xauth"]).is_none() {
             return Err("xauth is not installed (Debian: apt install xauth)".to_owned());
         }
-        let screen = Screen::start_apart(&net.in_near())?;
+        let screen = Screen::start_in_namespace(&net.in_client())?;
         let time = Duration::from_millis(if bench.options.quick { 1500 } else { 4000 });
         Ok(Self { screen, net, program: bench.program.clone(), time })
     }
 
-    /// Frames a second through ssh, in this cipher and with these options besides.
+    /// Measures frames through ssh with this cipher and these additional options.
     ///
     /// # Errors
-    /// ssh's, the picture's, or a signal.
-    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, more: &[&str]) -> Result<Frames> {
+    /// ssh or the picture fails, or a signal came.
+    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, options: &[&str]) -> Result<Frames> {
         let line = format!("exec '{}' lab picture {}", self.program.display(), self.time.as_millis());
-        let mut command = ssh.connection(HOST, Some(suite), &[&["-T", "-Y"], more].concat(), &line);
+        let mut command = ssh.connection(HOST, Some(suite), &[&["-T", "-Y"], options].concat(), &line);
         command.env("DISPLAY", self.screen.display()).env("XAUTHORITY", self.screen.key());
         self.frames(bench, command, &suite.to_string())
     }
 
-    /// Frames a second over the link as it is.
+    /// Measures frames over the bare link.
     ///
     /// # Errors
-    /// The picture's, or a signal.
+    /// The picture fails, or a signal came.
     pub fn direct(&self, bench: &Bench<'_>) -> Result<Frames> {
         let mut command = Command::new("ip");
-        command.args(&self.net.in_far()[1..]).arg(&self.program).args(["lab", "picture"]);
+        command.args(&self.net.in_server()[1..]).arg(&self.program).args(["lab", "picture"]);
         command.arg(self.time.as_millis().to_string());
-        command.env("DISPLAY", format!("{NEAR_ADDRESS}:{}", self.screen.number()));
+        command.env("DISPLAY", format!("{CLIENT_ADDRESS}:{}", self.screen.number()));
         command.env("XAUTHORITY", self.screen.key());
         self.frames(bench, command, "direct")
     }
@@ -74,12 +74,12 @@ impl<'a> Session<'a> {
         die_with_parent(&mut command, Signal::KILL);
         let mut child = command.spawn().map_err(on("start", Path::new("ssh")))?;
         let until = Instant::now() + STARTS_WITHIN + self.time;
-        // It says one line at its end, which no pipe is too small for.
+        // The picture prints one line at its end; it fits into any pipe.
         while matches!(child.try_wait(), Ok(None)) {
             if bench.shutdown.load(Ordering::Relaxed) || Instant::now() >= until {
                 let _ = child.kill();
                 let _ = child.wait();
-                let late = Error::Place(format!("X, {what}: no end of the picture came"));
+                let late = Error::Environment(format!("X, {what}: the picture did not end in time"));
                 return Err(if bench.shutdown.load(Ordering::Relaxed) { Error::Interrupted } else { late });
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -89,9 +89,9 @@ impl<'a> Session<'a> {
             let _ = pipe.map(|p| p.read_to_string(&mut text));
             text
         };
-        let said = read(child.stdout.as_mut().map(|p| p as &mut dyn Read));
+        let output = read(child.stdout.as_mut().map(|p| p as &mut dyn Read));
         let error = read(child.stderr.as_mut().map(|p| p as &mut dyn Read));
-        serde_json::from_str(said.trim())
-            .map_err(|_| Error::Place(format!("X, {what}: no picture: {}", error.trim())))
+        serde_json::from_str(output.trim())
+            .map_err(|_| Error::Environment(format!("X, {what}: no picture: {}", error.trim())))
     }
 }

@@ -3,7 +3,7 @@
 //! The thin-client study's figure: from page 1 to 50 and back, for the first document alone and for each with both open.
 
 use eke_bench_desktop::session::Act;
-use eke_bench_desktop::session::figures::{Browsed, browsed};
+use eke_bench_desktop::session::metrics::{Browsed, browsed};
 use eke_results::report::{Metric, Report};
 use eke_results::rows::{Rows, params};
 

@@ -1,7 +1,7 @@
 //! `eke bench switch`: two documents in two windows in little memory; the time from asking for the other window until it
 //! is drawn.
 
-use eke_bench_desktop::session::{Act, figures};
+use eke_bench_desktop::session::{Act, metrics};
 use eke_results::report::{Metric, Report};
 use eke_results::rows::{Params, Rows};
 
@@ -60,7 +60,7 @@ fn metrics() -> Vec<Metric> {
 
 fn add(trial: &Trial, rows: &mut Rows) {
     let none = Params::new();
-    let switches = figures::switches(trial.events);
+    let switches = metrics::switches(trial.events);
     rows.add(trial.variant, &none, SLOWEST, "s", switches.iter().copied().reduce(f64::max));
     rows.add(trial.variant, &none, SWITCH, "s", switches);
     trial.add_opening(rows);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use eke_bench_desktop::desktop::User;
 use eke_bench_desktop::desktop::bare::{Children, command, sockets};
-use eke_bench_desktop::desktop::place;
+use eke_bench_desktop::desktop::own_process;
 use eke_linux::parse::process_stat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -125,7 +125,7 @@ impl Scene {
         if spec.until == Until::Window {
             binds.push((sockets().to_owned(), ".X11-unix"));
         }
-        place::enter_with(&spec.tree, &binds).map_err(|e| e.to_string())?;
+        own_process::enter_root_with(&spec.tree, &binds).map_err(|e| e.to_string())?;
         Ok(Self { children: Children::default(), display, said })
     }
 

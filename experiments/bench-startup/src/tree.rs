@@ -104,9 +104,9 @@ fn compiled(files: &[PathBuf]) -> Vec<PathBuf> {
 pub fn document(own: Option<&Path>, cache: &Path) -> Result<documents::Document> {
     let found = match own {
         Some(dir) => documents::own(dir, cache)?,
-        None => documents::find(&documents::PLACES.map(PathBuf::from), cache),
+        None => documents::find(&documents::DIRECTORIES.map(PathBuf::from), cache),
     };
-    let choice = documents::choose(&found.documents, &documents::Wish::of_the_study(1))?;
+    let choice = documents::choose(&found.documents, &documents::Requirements::of_the_study(1))?;
     choice.documents.into_iter().next().ok_or_else(|| Error::Usage("there is no document here".to_owned()))
 }
 

@@ -171,7 +171,7 @@ fn pages_show_the_same_forth_and_back_and_in_another_session() {
         assert_eq!(forth[..PAGES as usize - 1], back, "{name}");
         assert_eq!(events.iter().filter(|e| matches!(e, Event::Switched { .. })).count(), 2);
         let held =
-            events.iter().rev().find_map(|e| if let Event::Held(held) = e { Some(*held) } else { None });
+            events.iter().rev().find_map(|e| if let Event::Memory(held) = e { Some(*held) } else { None });
         let held = held.unwrap();
         assert!(
             held.documents == 2 && held.anonymous > Bytes::mib(1) && held.file > Bytes::mib(1),

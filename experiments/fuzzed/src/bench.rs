@@ -41,7 +41,7 @@ pub fn pdf(data: &[u8]) {
 
 /// What a browser asks of the local server, what a server answers, and what a browser says over its pipe.
 pub fn http_requests(data: &[u8]) {
-    if let server::Asked::Get(url) = server::asked(data) {
+    if let server::Request::Get(url) = server::parse_request(data) {
         let _ = server::find(&url, &["page".to_owned()]);
     }
     if let web::client::reply::Head::Whole { head, .. } = web::client::reply::head(data) {
@@ -52,7 +52,7 @@ pub fn http_requests(data: &[u8]) {
     let step = usize::from(input.u8()).max(1);
     let mut count = 0;
     for piece in input.0.chunks(step) {
-        inbox.take_in(piece);
+        inbox.push(piece);
         while let Some(message) = inbox.next_message() {
             count += 1;
             if let wire::Message::Event { method, params, .. } = message {

@@ -12,15 +12,8 @@ const ALLOWED: &[&[&str]] = &[
     // crates/cli
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // experiments/bench-memory, bench-desktop, bench-web
+    // experiments/bench-memory, bench-web
     &["capacity/machine/field.rs", "capacity/machine/place.rs"],
-    &[
-        "desktop/children.rs",
-        "desktop/display.rs",
-        "desktop/needs.rs",
-        "desktop/room.rs",
-        "desktop/windows.rs",
-    ],
     &["content/image.rs", "content/make.rs"],
     &["figures.rs", "report.rs", "trial.rs"],
     // experiments/slow-disk

@@ -135,7 +135,7 @@ impl Browser {
                 }
             }
             let bytes = self.received.recv_timeout(Duration::from_secs(60));
-            self.inbox.take_in(&bytes.unwrap_or_else(|e| panic!("{method}: no answer: {e}")));
+            self.inbox.push(&bytes.unwrap_or_else(|e| panic!("{method}: no answer: {e}")));
         }
     }
 

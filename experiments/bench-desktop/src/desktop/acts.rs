@@ -1,23 +1,24 @@
-//! The acts of a session, one after the other.
+//! Does the acts of a session, one after the other.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::drawn::{Drawn, Next, Watch};
+use super::driver::Driver;
 use super::memory::{self, Activity};
-use super::room::{Room, Stop, failed};
+use super::redraw::{Drawn, Next, Redraw};
+use super::stop::{Stop, failed};
 use super::viewer::{Key, Viewer};
 use super::windows::Windows;
-use super::{display, needs, screen};
-use crate::session::{Act, Event, Held, Spec};
+use super::{display, programs, screen};
+use crate::session::{Act, Event, MemoryUse, Spec};
 
-/// A session whose screen is there.
+/// A session whose screen is ready.
 pub(super) struct Desktop<'s, 'a> {
     spec: &'s Spec,
     viewer: &'static Viewer,
-    room: &'s mut Room<'a>,
+    driver: &'s mut Driver<'a>,
     windows: Windows,
     display: String,
     open: Vec<Option<Document>>,
@@ -29,16 +30,16 @@ struct Document {
     pid: u32,
     window: u32,
     page: u32,
-    /// What its window showed last.
+    /// The hash of what its window showed last.
     content: u64,
 }
 
-/// What is waited for.
+/// A drawing to wait for.
 #[derive(Clone, Copy)]
-struct Wanted<'w> {
+struct AwaitedDrawing<'w> {
     window: u32,
     pid: u32,
-    asked: Instant,
+    requested: Instant,
     until: Instant,
     before: Option<u64>,
     expected: Option<u64>,
@@ -47,29 +48,29 @@ struct Wanted<'w> {
 }
 
 impl<'s, 'a> Desktop<'s, 'a> {
-    /// Of a display that is ready.
+    /// A session on a display that is ready.
     pub fn new(
         spec: &'s Spec,
         viewer: &'static Viewer,
-        room: &'s mut Room<'a>,
+        driver: &'s mut Driver<'a>,
         (windows, display): (Windows, String),
     ) -> Self {
-        Self { spec, viewer, room, windows, display, open: vec![None; spec.documents.len()] }
+        Self { spec, viewer, driver, windows, display, open: vec![None; spec.documents.len()] }
     }
 
     /// Does one act.
     ///
     /// # Errors
-    /// The session is over.
+    /// The session has ended, or the display refuses.
     pub fn act(&mut self, act: Act) -> Result<(), Stop> {
         match act {
             Act::Open { document } => {
                 self.open(document)?;
-                self.held()
+                self.report_memory()
             }
             Act::Browse { document, pages, back } => {
                 self.browse(document, pages, back)?;
-                self.held()
+                self.report_memory()
             }
             Act::Switch { document } => self.switch(document),
             Act::Rest { ms } => self.rest(Duration::from_millis(ms)),
@@ -79,54 +80,62 @@ impl<'s, 'a> Desktop<'s, 'a> {
     fn open(&mut self, document: usize) -> Result<(), Stop> {
         let file = self.spec.documents.get(document).ok_or_else(|| unknown(document))?;
         if self.open[document].is_some() {
-            return Err(failed(format!("document {} is open already", document + 1)));
+            return Err(failed(format!("document {} is already open", document + 1)));
         }
         if !file.is_file() {
             return Err(failed(format!("there is no document {}", file.display())));
         }
         let what = || format!("the first page of document {}", document + 1);
         let known = self.windows.clients()?;
-        let (asked, until) = (Instant::now(), self.until());
+        let (requested, until) = (Instant::now(), self.until());
         let pid = self.start_viewer(document, file)?;
         let window = self.new_window(&known, until, &what)?;
         self.windows.watch(window)?;
         self.windows.maximise(window)?;
         self.wait_until(until, &what, |windows| windows.maximised(window))?;
         self.bring_to_front(window, until, &what)?;
-        // What was drawn before the window was watched is damage too.
-        let mut wanted =
-            Wanted { window, pid, asked, until, before: None, expected: None, may_stay: false, what: &what };
-        let since = asked.elapsed();
+        // The window was damaged before it was watched: count that damage too.
+        let mut drawing = AwaitedDrawing {
+            window,
+            pid,
+            requested,
+            until,
+            before: None,
+            expected: None,
+            may_stay: false,
+            what: &what,
+        };
+        let since = requested.elapsed();
         let expected = self.expected(document, 0);
         let Drawn { at, content, .. } = match self.viewer.fit {
-            None => self.drawn(&Wanted { expected, ..wanted }, Some(since))?,
+            None => self.wait_for_drawing(&AwaitedDrawing { expected, ..drawing }, Some(since))?,
             Some(key) => {
-                let unfit = self.drawn(&wanted, Some(since))?;
-                (wanted.before, wanted.expected) = (Some(unfit.content), expected);
-                self.fit(key, &mut wanted, unfit.at)?
+                let unfit = self.wait_for_drawing(&drawing, Some(since))?;
+                (drawing.before, drawing.expected) = (Some(unfit.content), expected);
+                self.fit(key, &mut drawing, unfit.at)?
             }
         };
         self.open[document] = Some(Document { pid, window, page: 0, content });
-        self.tell(&Event::Opened { document, seconds: at.as_secs_f64(), content })
+        self.report(&Event::Opened { document, seconds: at.as_secs_f64(), content })
     }
 
-    /// A key that is pressed before the window has its size would fit the page to another one. The driver's own wait
-    /// between the two drawings is not counted.
-    fn fit(&mut self, key: Key, wanted: &mut Wanted<'_>, before: Duration) -> Result<Drawn, Stop> {
-        self.windows.damage(wanted.window)?;
-        (wanted.asked, wanted.may_stay) = (Instant::now(), true);
+    /// Presses the viewer's fit key. A key pressed before the window is maximised would fit the page to another size. The
+    /// driver's own wait between the two drawings is not counted.
+    fn fit(&mut self, key: Key, drawing: &mut AwaitedDrawing<'_>, before: Duration) -> Result<Drawn, Stop> {
+        self.windows.damage(drawing.window)?;
+        (drawing.requested, drawing.may_stay) = (Instant::now(), true);
         self.windows.press(key)?;
-        let drawn = self.drawn(wanted, None)?;
+        let drawn = self.wait_for_drawing(drawing, None)?;
         Ok(Drawn { at: before + drawn.at, ..drawn })
     }
 
     fn start_viewer(&mut self, document: usize, file: &Path) -> Result<u32, Stop> {
         let Viewer { name, programs, package, arguments, .. } = self.viewer;
-        let program = needs::find(programs).ok_or_else(|| display::missing(name, programs, package))?;
-        let mut command = self.room.command(program);
+        let program = programs::find(programs).ok_or_else(|| display::missing(name, programs, package))?;
+        let mut command = self.driver.command(program);
         command.args(*arguments).arg(file).env("DISPLAY", &self.display);
         let what = format!("viewer of document {}", document + 1);
-        Ok(self.room.children.start(&what, &mut command, Signal::KILL)?.id())
+        Ok(self.driver.children.start(&what, &mut command, Signal::KILL)?.id())
     }
 
     fn new_window(&mut self, known: &[u32], until: Instant, what: &dyn Fn() -> String) -> Result<u32, Stop> {
@@ -148,139 +157,143 @@ impl<'s, 'a> Desktop<'s, 'a> {
         self.bring_to_front(window, until, &|| format!("the window of document {}", document + 1))?;
         self.settle(document)?;
         for _ in 0..pages {
-            self.turn(document, back)?;
+            self.turn_page(document, back)?;
         }
         Ok(())
     }
 
-    /// The window's content must be known before the first key, and be the document's own: a window that was just
-    /// brought to the front is drawn anew. That is not timed, but has its end.
+    /// Waits until the window shows the document's page again: a window that was just brought to the front is redrawn.
+    /// The wait is not timed, but ends with the session's patience.
     fn settle(&mut self, document: usize) -> Result<(), Stop> {
         let Document { window, content, .. } = self.document(document)?;
-        let asked = Instant::now();
-        if self.look(window)? == content {
+        let requested = Instant::now();
+        if self.window_content(window)? == content {
             return Ok(());
         }
-        self.drawn_again(document, asked, Some(Duration::ZERO)).map(drop)
+        self.wait_for_redraw(document, requested, Some(Duration::ZERO)).map(drop)
     }
 
-    /// Waits for what a window showed before.
-    fn drawn_again(
+    /// Waits until a window shows again what it showed before.
+    fn wait_for_redraw(
         &mut self,
         document: usize,
-        asked: Instant,
+        requested: Instant,
         first_damage: Option<Duration>,
     ) -> Result<Drawn, Stop> {
         let Document { window, pid, content, .. } = self.document(document)?;
         let (until, what) = (self.until(), || format!("the window of document {}", document + 1));
-        let wanted = Wanted {
+        let drawing = AwaitedDrawing {
             window,
             pid,
-            asked,
+            requested,
             until,
             before: None,
             expected: Some(content),
             may_stay: false,
             what: &what,
         };
-        let drawn = self.drawn(&wanted, first_damage)?;
+        let drawn = self.wait_for_drawing(&drawing, first_damage)?;
         self.update(document, |d| d.content = drawn.content);
         Ok(drawn)
     }
 
-    fn turn(&mut self, document: usize, back: bool) -> Result<(), Stop> {
+    fn turn_page(&mut self, document: usize, back: bool) -> Result<(), Stop> {
         let Document { window, pid, page, content, .. } = self.document(document)?;
         let page = if back { page.checked_sub(1) } else { page.checked_add(1) };
         let page =
             page.ok_or_else(|| failed(format!("document {} has no page before its first", document + 1)))?;
         let what = || format!("page {page} of document {}", document + 1);
-        // What was damaged by the page before is no news.
+        // Discard the damage of the page before.
         self.windows.damage(window)?;
-        let (asked, until) = (Instant::now(), self.until());
+        let (requested, until) = (Instant::now(), self.until());
         self.windows.press(if back { self.viewer.back } else { self.viewer.next })?;
         let expected = self.expected(document, page);
-        let wanted = Wanted {
+        let drawing = AwaitedDrawing {
             window,
             pid,
-            asked,
+            requested,
             until,
             before: Some(content),
             expected,
             may_stay: false,
             what: &what,
         };
-        let Drawn { at, content, as_expected } = self.drawn(&wanted, None)?;
+        let Drawn { at, content, as_expected } = self.wait_for_drawing(&drawing, None)?;
         self.update(document, |d| (d.page, d.content) = (page, content));
-        self.tell(&Event::Page { document, page, back, seconds: at.as_secs_f64(), content, as_expected })
+        self.report(&Event::Page { document, page, back, seconds: at.as_secs_f64(), content, as_expected })
     }
 
     fn switch(&mut self, document: usize) -> Result<(), Stop> {
         let window = self.document(document)?.window;
         self.windows.damage(window)?;
-        let asked = Instant::now();
+        let requested = Instant::now();
         self.windows.activate(window)?;
-        let drawn = self.drawn_again(document, asked, None)?;
-        self.tell(&Event::Switched { document, seconds: drawn.at.as_secs_f64() })
+        let drawn = self.wait_for_redraw(document, requested, None)?;
+        self.report(&Event::Switched { document, seconds: drawn.at.as_secs_f64() })
     }
 
     fn rest(&mut self, time: Duration) -> Result<(), Stop> {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            // A rest is never too slow.
-            self.room.wait(None, end + Duration::from_secs(3600), String::new)?;
+            // A rest never counts as too slow.
+            self.driver.wait(None, end + Duration::from_secs(3600), String::new)?;
         }
         Ok(())
     }
 
-    /// Waits until a window is drawn; looks only while it is at the front, since elsewhere it shows others.
-    fn drawn(&mut self, wanted: &Wanted<'_>, first_damage: Option<Duration>) -> Result<Drawn, Stop> {
-        let watch = Watch::new(wanted.before, wanted.expected);
-        let mut watch = if wanted.may_stay { watch.may_stay() } else { watch };
-        first_damage.into_iter().for_each(|at| watch.damage(at));
-        let pids = self.working(wanted.pid);
+    /// Waits until a window is drawn. Reads its content only while it is in front: a covered window shows others.
+    fn wait_for_drawing(
+        &mut self,
+        drawing: &AwaitedDrawing<'_>,
+        first_damage: Option<Duration>,
+    ) -> Result<Drawn, Stop> {
+        let redraw = Redraw::new(drawing.before, drawing.expected);
+        let mut redraw = if drawing.may_stay { redraw.may_stay() } else { redraw };
+        first_damage.into_iter().for_each(|at| redraw.damage(at));
+        let pids = self.working(drawing.pid);
         let mut before = pids.map(activity);
-        let mut height = self.document_height(wanted.window)?;
+        let mut height = self.document_height(drawing.window)?;
         loop {
-            if self.damaged(wanted.window, height)? {
-                watch.damage(wanted.asked.elapsed());
+            if self.damaged(drawing.window, height)? {
+                redraw.damage(drawing.requested.elapsed());
             }
-            match watch.next(wanted.asked.elapsed()) {
+            match redraw.next(drawing.requested.elapsed()) {
                 Next::Drawn(drawn) => return Ok(drawn),
-                Next::Look if self.windows.at_the_front(wanted.window)? => {
-                    height = self.document_height(wanted.window)?;
-                    watch.see(self.look(wanted.window)?);
+                Next::Sample if self.windows.at_the_front(drawing.window)? => {
+                    height = self.document_height(drawing.window)?;
+                    redraw.sample(self.window_content(drawing.window)?);
                 }
-                next => self.wait(wanted, next)?,
+                next => self.wait(drawing, next)?,
             }
             let now = pids.map(activity);
             if now.iter().zip(&before).any(|(now, before)| now.since(before)) {
-                watch.work(wanted.asked.elapsed());
+                redraw.work(drawing.requested.elapsed());
             }
             before = now;
         }
     }
 
-    /// Until there is an event, or it is time; at most a tick.
-    fn wait(&mut self, wanted: &Wanted<'_>, next: Next) -> Result<(), Stop> {
+    /// Waits until an event comes or the next sample is due, at most a tick.
+    fn wait(&mut self, drawing: &AwaitedDrawing<'_>, next: Next) -> Result<(), Stop> {
         let due = match next {
-            Next::Wait(due) => wanted.asked + due,
+            Next::Wait(due) => drawing.requested + due,
             _ => Instant::now() + Duration::from_millis(5),
         };
-        if Instant::now() >= wanted.until {
-            return self.room.wait(None, wanted.until, wanted.what);
+        if Instant::now() >= drawing.until {
+            return self.driver.wait(None, drawing.until, drawing.what);
         }
-        self.room.wait_briefly(&self.windows, due.min(wanted.until))
+        self.driver.wait_briefly(&self.windows, due.min(drawing.until))
     }
 
     fn wait_until(
         &mut self,
         until: Instant,
         what: &dyn Fn() -> String,
-        mut there: impl FnMut(&Windows) -> Result<bool, Stop>,
+        mut condition: impl FnMut(&Windows) -> Result<bool, Stop>,
     ) -> Result<(), Stop> {
-        while !there(&self.windows)? {
-            self.room.wait(Some(&self.windows), until, what)?;
-            // Root's properties change; the events themselves say nothing more.
+        while !condition(&self.windows)? {
+            self.driver.wait(Some(&self.windows), until, what)?;
+            // The root window's properties changed; the events themselves carry nothing more.
             self.windows.damage(x11rb::NONE)?;
         }
         Ok(())
@@ -297,28 +310,29 @@ impl<'s, 'a> Desktop<'s, 'a> {
     }
 
     fn document_height(&self, window: u32) -> Result<u16, Stop> {
-        Ok(screen::document_height(self.windows.size(window)?.1, self.viewer.below))
+        Ok(screen::document_height(self.windows.size(window)?.1, self.viewer.status_bar))
     }
 
-    fn look(&self, window: u32) -> Result<u64, Stop> {
-        screen::content(&self.windows, window, self.viewer.below)
+    fn window_content(&self, window: u32) -> Result<u64, Stop> {
+        screen::content(&self.windows, window, self.viewer.status_bar)
     }
 
-    fn held(&mut self) -> Result<(), Stop> {
-        let mut held = Held { documents: self.open.iter().flatten().count(), ..Held::default() };
+    fn report_memory(&mut self) -> Result<(), Stop> {
+        let documents = self.open.iter().flatten().count();
+        let mut total = MemoryUse { documents, ..MemoryUse::default() };
         for Document { pid, .. } in self.open.iter().flatten() {
-            memory::add(&mut held, &proc(*pid, "status"));
+            memory::add(&mut total, &proc(*pid, "status"));
         }
-        self.tell(&Event::Held(held))
+        self.report(&Event::Memory(total))
     }
 
-    /// The programs that draw: the viewer and the X server.
+    /// The processes that draw: the viewer and the X server.
     fn working(&self, viewer: u32) -> [u32; 2] {
-        [viewer, self.room.children.first().unwrap_or(viewer)]
+        [viewer, self.driver.children.first().unwrap_or(viewer)]
     }
 
-    fn tell(&mut self, event: &Event) -> Result<(), Stop> {
-        self.room.tell(event)
+    fn report(&mut self, event: &Event) -> Result<(), Stop> {
+        self.driver.report(event)
     }
 
     fn until(&self) -> Instant {

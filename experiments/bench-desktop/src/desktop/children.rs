@@ -1,4 +1,4 @@
-//! The session's programs: started, watched for their death, and gone at the end.
+//! Starts the session's programs, notices when one dies, and ends them all.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,20 +14,20 @@ use rustix::process::{
 
 use crate::session::End;
 
-/// How long a program that is asked to end may take; then it is killed.
+/// A program that ignores its last signal for so long is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// Whoever dies of another's death does so within this time.
+/// Programs that depend on a dead one die within this time.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// All programs of a session; those that still run end when dropped.
+/// All programs of a session. Drop ends those that still run.
 #[derive(Debug, Default)]
-pub struct Children(Vec<Kid>);
+pub struct Children(Vec<ChildProcess>);
 
 #[derive(Debug)]
-struct Kid {
+struct ChildProcess {
     what: String,
     child: Child,
-    /// Readable when it ends (pidfd_open(2), Linux 5.3).
+    /// Readable when the process ends (pidfd_open(2), Linux 5.3).
     end: Option<OwnedFd>,
     last: Signal,
     status: Option<ExitStatus>,
@@ -35,11 +35,11 @@ struct Kid {
 }
 
 impl Children {
-    /// Starts a program, called `what` in messages, that gets the signal `last` at the end and when this process dies.
-    /// Its streams are as `command` says.
+    /// Starts a program, called `what` in messages. It gets the signal `last` at the end, and when this process dies.
+    /// `command` sets its streams.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn start(&mut self, what: &str, command: &mut Command, last: Signal) -> Result<&mut Child, End> {
         die_with_parent(command.process_group(0), last);
         let child = command.spawn().map_err(|e| End::Failed {
@@ -47,60 +47,60 @@ impl Children {
         })?;
         let end = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         let what = what.to_owned();
-        self.0.push(Kid { what, child, end, last, status: None, socket: None });
+        self.0.push(ChildProcess { what, child, end, last, status: None, socket: None });
         let index = self.0.len() - 1;
         Ok(&mut self.0[index].child)
     }
 
-    /// The socket of the program started last, which it would leave behind if it is killed. (With `-displayfd` an X
-    /// server makes no lock file.)
+    /// Names the socket of the program started last. A killed program leaves its socket; Drop removes it. (With
+    /// `-displayfd` an X server makes no lock file.)
     pub fn listens(&mut self, socket: PathBuf) {
-        if let Some(kid) = self.0.last_mut() {
-            kid.socket = Some(socket);
+        if let Some(last) = self.0.last_mut() {
+            last.socket = Some(socket);
         }
     }
 
-    /// The one that was started first.
+    /// The process id of the program started first.
     pub fn first(&self) -> Option<u32> {
-        self.0.first().map(|k| k.child.id())
+        self.0.first().map(|c| c.child.id())
     }
 
-    /// How the one that was started first ended, if it did.
+    /// The exit status of the program started first, once it has ended.
     pub fn first_status(&mut self) -> Option<ExitStatus> {
         self.any_dead();
-        self.0.first().and_then(|k| k.status)
+        self.0.first().and_then(|c| c.status)
     }
 
-    /// Descriptors that become readable when one ends.
+    /// Descriptors that become readable when a program ends.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.0.iter().filter_map(|k| k.end.as_ref().map(AsFd::as_fd))
+        self.0.iter().filter_map(|c| c.end.as_ref().map(AsFd::as_fd))
     }
 
-    /// Who died: of several the one that was killed, else the one that was started first, since those that need it
-    /// follow it.
+    /// The program that died. Of several, the one that was killed; otherwise the one started first, since the others
+    /// depend on it.
     pub fn dead(&mut self) -> Option<End> {
         if !self.any_dead() {
             return None;
         }
         std::thread::sleep(SETTLE);
         self.any_dead();
-        let dead = || self.0.iter().filter_map(|k| k.status.map(|s| (k, s.signal())));
-        let (kid, signal) = dead().find(|(_, signal)| signal.is_some()).or(dead().next())?;
-        Some(End::Killed { what: kid.what.clone(), signal })
+        let dead = || self.0.iter().filter_map(|c| c.status.map(|s| (c, s.signal())));
+        let (process, signal) = dead().find(|(_, signal)| signal.is_some()).or(dead().next())?;
+        Some(End::Killed { what: process.what.clone(), signal })
     }
 
     fn any_dead(&mut self) -> bool {
-        for kid in &mut self.0 {
-            kid.status = kid.status.or(kid.child.try_wait().ok().flatten());
+        for process in &mut self.0 {
+            process.status = process.status.or(process.child.try_wait().ok().flatten());
         }
-        self.0.iter().any(|k| k.status.is_some())
+        self.0.iter().any(|c| c.status.is_some())
     }
 }
 
-/// A program with nothing of the driver's own surroundings.
+/// A command that inherits none of the driver's environment.
 pub fn command(program: impl Into<PathBuf>, home: &std::path::Path) -> Command {
     let mut command = Command::new(program.into());
-    command.env_clear().current_dir("/").env("PATH", super::needs::PATH).env("HOME", home);
+    command.env_clear().current_dir("/").env("PATH", super::programs::PATH).env("HOME", home);
     command.env("LANG", "C.UTF-8").env("XDG_RUNTIME_DIR", home);
     // GTK: no accessibility bus, no mounts of a desktop, no settings over D-Bus
     command.env("NO_AT_BRIDGE", "1").env("GIO_USE_VFS", "local").env("GSETTINGS_BACKEND", "memory");
@@ -109,7 +109,7 @@ pub fn command(program: impl Into<PathBuf>, home: &std::path::Path) -> Command {
     command
 }
 
-/// The program gets this signal when the thread that starts it dies.
+/// Sends the program this signal when the thread that starts it dies.
 #[expect(unsafe_code, reason = "only the child itself can ask for a signal at its parent's death")]
 pub fn die_with_parent(command: &mut Command, signal: Signal) {
     // SAFETY: the closure calls only prctl(2), which is async-signal-safe; it neither allocates nor takes a lock.
@@ -118,7 +118,7 @@ pub fn die_with_parent(command: &mut Command, signal: Signal) {
     }
 }
 
-impl Kid {
+impl ChildProcess {
     fn end(&mut self) {
         if self.status.is_none() {
             let pid = Pid::from_child(&self.child);
@@ -142,7 +142,7 @@ impl Kid {
         false
     }
 
-    /// The name may be another's by now: then somebody listens.
+    /// Removes the socket, unless another server listens there by now.
     fn clean(&self) {
         let Some(socket) = &self.socket else { return };
         let refused = UnixStream::connect(socket).err().map(|e| e.kind());
@@ -154,9 +154,9 @@ impl Kid {
 
 impl Drop for Children {
     fn drop(&mut self) {
-        // Viewers before the screen that they are on.
-        for kid in self.0.iter_mut().rev() {
-            kid.end();
+        // Viewers end before the screen that they are on.
+        for process in self.0.iter_mut().rev() {
+            process.end();
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_die_together_the_killed_one_is_told() {
+    fn of_programs_that_die_together_the_killed_one_is_reported() {
         let mut children = Children::default();
         children.start("screen", &mut shell("exit 1"), Signal::TERM).unwrap();
         children.start("viewer", &mut shell("kill -9 $$"), Signal::KILL).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_gone_at_the_end_also_those_that_do_not_listen() {
+    fn all_are_gone_at_the_end_also_those_that_ignore_signals() {
         let mut children = Children::default();
         let dir = tempfile::tempdir().unwrap();
         let is_deaf = dir.path().join("is_deaf");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there() {
+    fn a_missing_program_is_an_error() {
         let mut children = Children::default();
         let end =
             children.start("viewer", &mut command("/nowhere/v", "/".as_ref()), Signal::KILL).unwrap_err();

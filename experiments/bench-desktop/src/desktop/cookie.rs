@@ -1,5 +1,5 @@
-//! The key to the session's X server. Its sockets are open to every user of the machine (one of them has no place in the
-//! file system): without a key anybody could see and steer what runs there.
+//! The key to the session's X server. Its sockets are open to every user of the machine (one is abstract and has no file):
+//! without a key anybody could see and control what runs there.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// The protocol of such keys (Xsecurity(7)).
 pub(super) const PROTOCOL: &[u8] = b"MIT-MAGIC-COOKIE-1";
-/// In the home directory, where programs look for it (Xau(3)).
+/// The key file, in the home directory, where programs expect it (Xau(3)).
 const FILE: &str = ".Xauthority";
-/// The entry is for every host (X11/Xauth.h, `FamilyWild`).
+/// An entry for every host (X11/Xauth.h, `FamilyWild`).
 const EVERY_HOST: u16 = 0xffff;
 
-/// Known to the server and to the programs of the session alone.
+/// A key that only the server and the session's programs know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cookie([u8; 16]);
 
 impl Cookie {
-    /// A new one.
+    /// A random key.
     ///
     /// # Errors
     /// The kernel gives no random bytes.
@@ -32,15 +32,15 @@ impl Cookie {
         }
     }
 
-    /// For a connection.
+    /// The key's bytes, for a connection.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.to_vec()
     }
 
-    /// Writes it to a file of its owner alone in `home`, and gives its path: for the server's `-auth`.
+    /// Writes the key to a file in `home` that only its owner can read. Returns its path, for the server's `-auth`.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The file cannot be written.
     pub fn write(&self, home: &Path) -> io::Result<PathBuf> {
         let path = home.join(FILE);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
@@ -48,8 +48,8 @@ impl Cookie {
         Ok(path)
     }
 
-    /// Xau(3): family, address, number, protocol, data; numbers are big-endian, texts have their length before them. An
-    /// empty number is that of every display.
+    /// The entry's format (Xau(3)): family, address, number, protocol, data. Numbers are big-endian; each text follows its
+    /// length. An empty number stands for every display.
     fn entry(&self) -> Vec<u8> {
         let mut entry = EVERY_HOST.to_be_bytes().to_vec();
         for text in [&[], &[], PROTOCOL, self.0.as_slice()] {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_its_owners_alone_and_has_one_entry() {
+    fn only_the_owner_can_read_the_file_and_it_has_one_entry() {
         let home = tempfile::tempdir().unwrap();
         let path = Cookie([7; 16]).write(home.path()).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);

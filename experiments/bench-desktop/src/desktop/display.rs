@@ -1,4 +1,4 @@
-//! The screen: an X server without hardware, and its window manager.
+//! Starts the screen: an X server without hardware, and its window manager.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -9,61 +9,62 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use super::cookie::Cookie;
-use super::needs;
-use super::room::{Room, Stop, failed};
+use super::driver::Driver;
+use super::programs::{SERVER, WINDOW_MANAGERS, find};
+use super::stop::{Stop, failed};
 use super::windows::Windows;
 
-/// The X server.
-pub(super) const SERVER: &str = "Xvfb";
-/// Window managers that follow EWMH; the first that is there is taken.
-pub(super) const WINDOW_MANAGERS: [&str; 4] = ["openbox", "icewm", "xfwm4", "metacity"];
-
-/// Starts both and connects.
+/// Starts both and connects. Returns the connection and the display's name.
 ///
 /// # Errors
 /// A program is missing, died, or is not ready at `until`.
 pub(super) fn start(
-    room: &mut Room<'_>,
+    driver: &mut Driver<'_>,
     screen: (u16, u16),
     until: Instant,
 ) -> Result<(Windows, String), Stop> {
     let refused = |e| failed(format!("cannot make a key to the X server: {e}"));
     let cookie = Cookie::new().map_err(refused)?;
-    let key = cookie.write(room.home()).map_err(refused)?;
-    room.give(&key).map_err(refused)?;
-    let number = server(room, screen, &key, until)?;
+    let key = cookie.write(driver.home()).map_err(refused)?;
+    driver.give(&key).map_err(refused)?;
+    let number = server(driver, screen, &key, until)?;
     let display = format!(":{number}");
     let windows = Windows::connect(&socket(number), cookie)?;
-    manager(room, &display)?;
+    manager(driver, &display)?;
     while !windows.managed()? {
-        room.wait(Some(&windows), until, || "the window manager".to_owned())?;
+        driver.wait(Some(&windows), until, || "the window manager".to_owned())?;
     }
     windows.park_pointer()?;
     Ok((windows, display))
 }
 
-/// The number of its display: one that nobody has, chosen and told by the server itself.
-fn server(room: &mut Room<'_>, (width, height): (u16, u16), key: &Path, until: Instant) -> Result<u32, Stop> {
-    let program = needs::find(&[SERVER]).ok_or_else(|| missing("X server", &[SERVER], "xvfb"))?;
+/// Starts the X server. It chooses a free display number and prints it.
+fn server(
+    driver: &mut Driver<'_>,
+    (width, height): (u16, u16),
+    key: &Path,
+    until: Instant,
+) -> Result<u32, Stop> {
+    let program = find(&[SERVER]).ok_or_else(|| missing("X server", &[SERVER], "xvfb"))?;
     sockets_directory();
-    let mut command = room.command(program);
+    let mut command = driver.command(program);
     command.arg("-auth").arg(key);
     command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0"]);
     command.arg(format!("{width}x{height}x24")).stdout(Stdio::piped());
-    let child = room.children.start("X server", &mut command, Signal::TERM)?;
-    let Some(mut told) = child.stdout.take() else {
+    let child = driver.children.start("X server", &mut command, Signal::TERM)?;
+    let Some(mut output) = child.stdout.take() else {
         return Err(failed("the X server has no standard output"));
     };
     let mut text = Vec::new();
     while !text.ends_with(b"\n") {
-        room.wait_for(&told, until, || "the X server".to_owned())?;
+        driver.wait_for(&output, until, || "the X server".to_owned())?;
         let mut bytes = [0; 16];
-        let n = told.read(&mut bytes).unwrap_or(0);
+        let n = output.read(&mut bytes).unwrap_or(0);
         text.extend_from_slice(&bytes[..n]);
     }
     let number = String::from_utf8_lossy(&text).trim().parse();
-    let number = number.map_err(|_| failed("the X server does not tell the number of its display"))?;
-    room.children.listens(socket(number));
+    let number = number.map_err(|_| failed("the X server did not print its display number"))?;
+    driver.children.listens(socket(number));
     Ok(number)
 }
 
@@ -71,7 +72,8 @@ fn socket(number: u32) -> PathBuf {
     PathBuf::from(format!("/tmp/.X11-unix/X{number}"))
 }
 
-/// The server makes it too, but complains where it is not root. It belongs to all servers of the machine, so it stays.
+/// Makes the directory of sockets. The server makes it too, but complains where it is not root. All X servers of the machine
+/// share it, so it stays.
 fn sockets_directory() {
     let dir = Path::new("/tmp/.X11-unix");
     if std::fs::create_dir(dir).is_ok() {
@@ -79,15 +81,15 @@ fn sockets_directory() {
     }
 }
 
-fn manager(room: &mut Room<'_>, display: &str) -> Result<(), Stop> {
-    let program = needs::find(&WINDOW_MANAGERS);
+fn manager(driver: &mut Driver<'_>, display: &str) -> Result<(), Stop> {
+    let program = find(&WINDOW_MANAGERS);
     let program = program.ok_or_else(|| missing("window manager", &WINDOW_MANAGERS, WINDOW_MANAGERS[0]))?;
-    let mut command = room.command(program);
-    room.children.start("window manager", command.env("DISPLAY", display), Signal::KILL)?;
+    let mut command = driver.command(program);
+    driver.children.start("window manager", command.env("DISPLAY", display), Signal::KILL)?;
     Ok(())
 }
 
-/// For people.
+/// The error for a program that is not installed.
 pub(super) fn missing(what: &str, programs: &[&str], package: &str) -> Stop {
-    failed(format!("no {what} here ({}); Debian: apt-get install {package}", programs.join(", ")))
+    failed(format!("no {what} is installed ({}); Debian: apt-get install {package}", programs.join(", ")))
 }

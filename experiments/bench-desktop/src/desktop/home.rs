@@ -1,25 +1,25 @@
-//! The programs' home directory: new for each session, so that no viewer remembers the last one.
+//! The programs' home directory: new for each session, so that no viewer remembers the session before.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The owner's process id follows.
+/// The start of its name; the owner's process id follows.
 const PREFIX: &str = "eke-session-";
 
-/// A new one in `parent`, removed when dropped. What a session left there that was killed itself is removed now.
+/// Makes a home directory in `parent`, removed when dropped. First removes the directories of sessions that were killed.
 ///
 /// # Errors
-/// It cannot be made.
+/// The directory cannot be made.
 pub(super) fn make(parent: &Path) -> io::Result<TempDir> {
-    for left in of_the_dead(parent) {
-        let _ = std::fs::remove_dir_all(left);
+    for stale in of_dead_owners(parent) {
+        let _ = std::fs::remove_dir_all(stale);
     }
     tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir_in(parent)
 }
 
-fn of_the_dead(parent: &Path) -> Vec<PathBuf> {
+fn of_dead_owners(parent: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     let dead = |path: &PathBuf| {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -37,9 +37,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_directories_of_dead_owners_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        // no process has an id beyond 2^22 (proc_sys_kernel(5), pid_max)
+        // No process id is beyond 2^22 (proc_sys_kernel(5), pid_max).
         let (dead, other) = (parent.path().join("eke-session-9999999-x"), parent.path().join("eke-session"));
         std::fs::create_dir(&dead).unwrap();
         std::fs::create_dir(&other).unwrap();

@@ -1,11 +1,11 @@
-//! The viewers, as data: how each is started with one whole page on the screen, and which keys turn pages.
+//! The viewers, as data: how to start each with one whole page on the screen, and its keys for the next and previous page.
 
 /// A key of a US keyboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// The X keysym; of Latin characters it is their code.
+    /// The X keysym. For Latin characters it is the character's code.
     pub keysym: u32,
-    /// With the shift key.
+    /// Whether the shift key is pressed too.
     pub shift: bool,
 }
 
@@ -16,38 +16,38 @@ const fn key(c: u8) -> Key {
 /// A program that shows documents.
 #[derive(Debug)]
 pub struct Viewer {
-    /// As in [`crate::session::Spec::viewer`].
+    /// Its name in [`crate::session::Spec::viewer`].
     pub name: &'static str,
-    /// The program, the first of these that is there. No shell wrappers: they would be another process.
+    /// The program: the first of these that is installed. No shell wrappers: they would be another process.
     pub programs: &'static [&'static str],
     /// Debian's package.
     pub package: &'static str,
-    /// Before the document. It has a home directory of its own, so that it starts at page 1.
+    /// The arguments before the document. The viewer has a home directory of its own, so it starts at page 1.
     pub arguments: &'static [&'static str],
-    /// Pressed once in the maximised window, for one whole page on the screen.
+    /// The key that fits one whole page to the maximised window, pressed once.
     pub fit: Option<Key>,
-    /// One page forth.
+    /// The key for the next page.
     pub next: Key,
-    /// One page back.
+    /// The key for the page before.
     pub back: Key,
-    /// The lowest pixels of its window that are no document: page numbers, a cursor that blinks.
-    pub below: u16,
-    /// What it reads beside its program and libraries.
+    /// The height of its status bar at the bottom, in pixels: page numbers and a blinking cursor, no document.
+    pub status_bar: u16,
+    /// Files that it reads beside its program and libraries.
     pub files: &'static [&'static str],
 }
 
-/// All of them; the first is the default.
+/// All viewers; the first is the default.
 pub fn viewers() -> &'static [Viewer] {
     &VIEWERS
 }
 
-/// One by its name.
+/// The viewer of this name.
 pub fn viewer(name: &str) -> Option<&'static Viewer> {
     VIEWERS.iter().find(|v| v.name == name)
 }
 
 static VIEWERS: [Viewer; 3] = [
-    // The study's kpdf was made of xpdf's code; Debian's xpdf is that program over poppler.
+    // The study used kpdf, which is based on xpdf. Debian's xpdf is that program over poppler.
     Viewer {
         name: "xpdf",
         programs: &["xpdf.real", "xpdf"],
@@ -56,7 +56,7 @@ static VIEWERS: [Viewer; 3] = [
         fit: None,
         next: key(b'n'),
         back: key(b'p'),
-        below: 64,
+        status_bar: 64,
         files: &["/etc/xpdf", "/usr/share/poppler", "/etc/X11/app-defaults", "/usr/share/X11/app-defaults"],
     },
     Viewer {
@@ -67,7 +67,7 @@ static VIEWERS: [Viewer; 3] = [
         fit: Some(key(b'Z')),
         next: key(b'.'),
         back: key(b','),
-        below: 0,
+        status_bar: 0,
         files: &[],
     },
     Viewer {
@@ -78,7 +78,7 @@ static VIEWERS: [Viewer; 3] = [
         fit: None,
         next: key(b'J'),
         back: key(b'K'),
-        below: 32,
+        status_bar: 32,
         files: &[
             "/usr/lib/x86_64-linux-gnu/zathura",
             "/usr/lib/aarch64-linux-gnu/zathura",
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn viewers_have_names_of_their_own_and_keys_to_turn_with() {
+    fn viewers_have_unique_names_and_keys_for_both_directions() {
         let names: std::collections::BTreeSet<_> = viewers().iter().map(|v| v.name).collect();
         assert_eq!(names.len(), viewers().len());
         assert!(viewers().iter().all(|v| v.next != v.back && !v.programs.is_empty()));

@@ -1,4 +1,4 @@
-//! Windows as a pager and a person's fingers see them: EWMH messages, and keys by XTEST.
+//! Control of windows as a pager and a person do it: EWMH messages, and keys by XTEST.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,7 +15,7 @@ use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 use super::cookie::{self, Cookie};
-use super::room::{Stop, failed};
+use super::stop::{Stop, failed};
 use super::viewer::Key;
 
 x11rb::atom_manager! {
@@ -31,17 +31,17 @@ x11rb::atom_manager! {
     }
 }
 
-/// EWMH: the message is from a pager.
+/// EWMH: the message comes from a pager.
 const PAGER: u32 = 2;
 /// EWMH: add to the state.
 const ADD: u32 = 1;
 const SHIFT: u32 = 0xffe1;
-/// The server has one.
+/// The server has one screen.
 const SCREEN: usize = 0;
 
 /// A connection to the display.
 pub(super) struct Windows {
-    /// For looks at what windows show.
+    /// The connection, for reading what windows show.
     pub connection: RustConnection,
     root: u32,
     atoms: Atoms,
@@ -49,10 +49,10 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// To the server that listens at `socket` and has this key.
+    /// Connects to the server that listens at `socket` and has this key.
     ///
     /// # Errors
-    /// No connection, or no DAMAGE or XTEST extension.
+    /// The server refuses, or lacks the DAMAGE or XTEST extension.
     pub fn connect(socket: &Path, key: Cookie) -> Result<Self, Stop> {
         let stream = UnixStream::connect(socket).and_then(DefaultStream::from_unix_stream);
         let (stream, _) = stream.map_err(|e| Stop::Display(e.to_string()))?;
@@ -63,7 +63,7 @@ impl Windows {
         let (root, least, most) = (setup.roots[SCREEN].root, setup.min_keycode, setup.max_keycode);
         let keys = connection.get_keyboard_mapping(least, most - least + 1)?.reply()?;
         let atoms = Atoms::new(&connection)?.reply()?;
-        // Both must be asked for their version before they do anything.
+        // Both extensions need a version query before they do anything.
         connection.damage_query_version(1, 1)?.reply()?;
         connection.xtest_get_version(2, 2)?.reply()?;
         let of_root = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
@@ -71,13 +71,13 @@ impl Windows {
         Ok(Self { connection, root, atoms, keys })
     }
 
-    /// What to poll for more events, after [`Self::damage`] had none.
+    /// The descriptor to poll for more events after [`Self::damage`] returned none.
     pub fn ready(&self) -> Result<BorrowedFd<'_>, Stop> {
         self.connection.flush()?;
         Ok(self.connection.stream().as_fd())
     }
 
-    /// Where `window` was damaged since the last call, in its own pixels. Other events are only reasons to wake up.
+    /// The areas of `window` damaged since the last call, in the window's coordinates. Other events only wake the driver up.
     pub fn damage(&self, window: u32) -> Result<Vec<Rectangle>, Stop> {
         let mut damage = Vec::new();
         while let Some(event) = self.connection.poll_for_event()? {
@@ -89,51 +89,51 @@ impl Windows {
         Ok(damage)
     }
 
-    /// From now on damage to this window is told.
+    /// Reports damage to this window from now on.
     pub fn watch(&self, window: u32) -> Result<(), Stop> {
         let id = self.connection.generate_id()?;
         self.connection.damage_create(id, window, ReportLevel::RAW_RECTANGLES)?.check()?;
         Ok(())
     }
 
-    /// Is there a window manager?
+    /// Whether a window manager runs.
     pub fn managed(&self) -> Result<bool, Stop> {
         Ok(!self.list(self.root, self.atoms._NET_SUPPORTING_WM_CHECK)?.is_empty())
     }
 
-    /// Windows of programs, the oldest first.
+    /// The windows of programs, oldest first.
     pub fn clients(&self) -> Result<Vec<u32>, Stop> {
         self.list(self.root, self.atoms._NET_CLIENT_LIST)
     }
 
-    /// Is it above all others, and does it get the keys?
+    /// Whether the window is above all others and has the keyboard focus.
     pub fn at_the_front(&self, window: u32) -> Result<bool, Stop> {
         let top = self.list(self.root, self.atoms._NET_CLIENT_LIST_STACKING)?;
         let active = self.list(self.root, self.atoms._NET_ACTIVE_WINDOW)?;
         Ok(top.last() == Some(&window) && active.first() == Some(&window))
     }
 
-    /// Asks for it as a pager does.
+    /// Requests to bring the window to the front, as a pager does.
     pub fn activate(&self, window: u32) -> Result<(), Stop> {
-        self.ask(window, self.atoms._NET_ACTIVE_WINDOW, [PAGER, x11rb::CURRENT_TIME, 0, 0, 0])
+        self.request(window, self.atoms._NET_ACTIVE_WINDOW, [PAGER, x11rb::CURRENT_TIME, 0, 0, 0])
     }
 
-    /// Asks for all of the screen.
+    /// Requests to maximise the window.
     pub fn maximise(&self, window: u32) -> Result<(), Stop> {
         let Atoms {
             _NET_WM_STATE_MAXIMIZED_VERT: vertical, _NET_WM_STATE_MAXIMIZED_HORZ: horizontal, ..
         } = self.atoms;
-        self.ask(window, self.atoms._NET_WM_STATE, [ADD, vertical, horizontal, PAGER, 0])
+        self.request(window, self.atoms._NET_WM_STATE, [ADD, vertical, horizontal, PAGER, 0])
     }
 
-    /// Has it all of the screen?
+    /// Whether the window is maximised.
     pub fn maximised(&self, window: u32) -> Result<bool, Stop> {
         let state = self.list(window, self.atoms._NET_WM_STATE)?;
         let has = |atom| state.contains(&atom);
         Ok(has(self.atoms._NET_WM_STATE_MAXIMIZED_VERT) && has(self.atoms._NET_WM_STATE_MAXIMIZED_HORZ))
     }
 
-    /// Its width and height in pixels.
+    /// The window's width and height in pixels.
     pub fn size(&self, window: u32) -> Result<(u16, u16), Stop> {
         let geometry = self.connection.get_geometry(window)?.reply()?;
         Ok((geometry.width, geometry.height))
@@ -157,7 +157,7 @@ impl Windows {
         Ok(self.connection.flush()?)
     }
 
-    /// Out of the way: what it hovers over may look otherwise.
+    /// Moves the pointer into a corner: a window may change where the pointer hovers over it.
     pub fn park_pointer(&self) -> Result<(), Stop> {
         let (width, height) = self.size(self.root)?;
         let corner = |n: u16| i16::try_from(n.saturating_sub(1)).unwrap_or(i16::MAX);
@@ -170,8 +170,8 @@ impl Windows {
         Ok(reply.value32().map(Iterator::collect).unwrap_or_default())
     }
 
-    fn ask(&self, window: u32, what: u32, data: [u32; 5]) -> Result<(), Stop> {
-        let message = ClientMessageEvent::new(32, window, what, data);
+    fn request(&self, window: u32, kind: u32, data: [u32; 5]) -> Result<(), Stop> {
+        let message = ClientMessageEvent::new(32, window, kind, data);
         let mask = EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY;
         self.connection.send_event(false, self.root, mask, message)?;
         Ok(self.connection.flush()?)
@@ -182,14 +182,14 @@ impl Windows {
         Ok(())
     }
 
-    /// The first of a key's symbols is without shift, the second with it.
+    /// The key's code. A key's first symbol is without shift, the second with it.
     fn keycode(&self, key: Key) -> Result<u8, Stop> {
         let each = usize::from(self.keys.keysyms_per_keycode).max(1);
-        let place = self.keys.keysyms.chunks(each).position(|symbols| {
+        let index = self.keys.keysyms.chunks(each).position(|symbols| {
             symbols.get(usize::from(key.shift)).is_some_and(|symbol| *symbol == key.keysym)
         });
-        let place = place.and_then(|n| u8::try_from(n).ok());
-        let code = place.and_then(|n| n.checked_add(self.connection.setup().min_keycode));
+        let index = index.and_then(|n| u8::try_from(n).ok());
+        let code = index.and_then(|n| n.checked_add(self.connection.setup().min_keycode));
         code.ok_or_else(|| failed(format!("the X server's keyboard has no key for symbol {:#x}", key.keysym)))
     }
 }

@@ -1,4 +1,4 @@
-//! Why there are no documents, said for people.
+//! Why an experiment has no documents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ pub enum Error {
     /// The user's directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is none in it.
+    /// The user's directory has no PDF file.
     #[error("no PDF file (*.pdf, *.pdf.gz) is below {}", .0.display())]
     NonePresent(PathBuf),
-    /// There are some, none of which can be shown.
+    /// None of the files can be shown.
     #[error("no document below {} can be shown: {}", path.display(), listed(unfit))]
     NoneReadable {
         /// The directory.
@@ -28,21 +28,21 @@ pub enum Error {
         /// Each with its reason.
         unfit: Vec<(PathBuf, Unfit)>,
     },
-    /// None has enough pages.
+    /// No document has enough pages.
     #[error("none of {found} documents has {pages} pages{longest}; {}", HOW)]
     NoneFits {
-        /// How many there are.
+        /// How many documents were found.
         found: usize,
-        /// How many pages are wanted.
+        /// How many pages are required.
         pages: u32,
-        /// The one with the most, in brackets.
+        /// The document with the most pages, in brackets.
         longest: String,
     },
 }
 
 /// What the user can do.
 const HOW: &str = "`make bench-deps` installs documentation with PDF files, or name a directory of your own";
-/// So many files are named in an error.
+/// An error names at most so many files.
 const SHOWN: usize = 5;
 
 fn listed(unfit: &[(PathBuf, Unfit)]) -> String {

@@ -1,4 +1,4 @@
-//! Looks for documents.
+//! Finds documents.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -15,56 +15,56 @@ use super::error::{Error, Result};
 use super::pages::{Unfit, count};
 
 /// Where distributions put documentation with PDF files.
-pub const PLACES: [&str; 7] = [
+pub const DIRECTORIES: [&str; 7] = [
     "/usr/share/doc",
     "/usr/share/R/doc",
     "/usr/share/pari/doc",
     "/usr/share/developers-reference",
     "/usr/share/texmf/doc",
     "/usr/local/share/doc",
-    // Fedora and Arch keep R's below lib
+    // Fedora and Arch keep R's documentation below lib.
     "/usr/lib64/R/doc",
 ];
-/// No larger file is looked at: a session's viewer should not hold it, and unpacking must end.
+/// The largest file that counts, decompressed, in MiB: a session's viewer should not need more, and decompression must end.
 const MOST_MIB: u64 = 16;
-/// Directories below each other.
+/// The deepest nesting of directories.
 const DEEPEST: usize = 8;
 
-/// What there is.
+/// The files that were found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Those that can be shown, each content once, by name.
+    /// Documents that can be shown, by name. Each content appears once.
     pub documents: Vec<Document>,
-    /// Those that cannot, with the reason.
+    /// Files that cannot be shown, with the reason.
     pub unfit: Vec<(PathBuf, Unfit)>,
 }
 
-/// All PDF files below `places` ([`PLACES`]); directories that are not there hold none. Packed ones are unpacked into
+/// All PDF files below `directories` ([`DIRECTORIES`]). Missing directories count as empty. Decompresses compressed files into
 /// `cache`.
-pub fn find(places: &[PathBuf], cache: &Path) -> Found {
-    look_at(places.iter().flat_map(|place| files(place, DEEPEST).unwrap_or_default()), cache)
+pub fn find(directories: &[PathBuf], cache: &Path) -> Found {
+    read_all(directories.iter().flat_map(|dir| files(dir, DEEPEST).unwrap_or_default()), cache)
 }
 
-/// The PDF files below a directory of the user's.
+/// The PDF files below a directory of the user.
 ///
 /// # Errors
-/// It cannot be read, holds none, or none that can be shown.
-pub fn own(place: &Path, cache: &Path) -> Result<Found> {
-    let files =
-        files(place, DEEPEST).map_err(|source| Error::Directory { path: place.to_owned(), source })?;
+/// The directory cannot be read, has no PDF file, or none that can be shown.
+pub fn own(directory: &Path, cache: &Path) -> Result<Found> {
+    let files = files(directory, DEEPEST)
+        .map_err(|source| Error::Directory { path: directory.to_owned(), source })?;
     if files.is_empty() {
-        return Err(Error::NonePresent(place.to_owned()));
+        return Err(Error::NonePresent(directory.to_owned()));
     }
-    let found = look_at(files.into_iter(), cache);
+    let found = read_all(files.into_iter(), cache);
     if found.documents.is_empty() {
-        return Err(Error::NoneReadable { path: place.to_owned(), unfit: found.unfit });
+        return Err(Error::NoneReadable { path: directory.to_owned(), unfit: found.unfit });
     }
     Ok(found)
 }
 
-fn look_at(files: impl Iterator<Item = PathBuf>, cache: &Path) -> Found {
+fn read_all(files: impl Iterator<Item = PathBuf>, cache: &Path) -> Found {
     let mut found = Found::default();
-    // By content, so that links and packages that hold the same file count once.
+    // By content, so that links and equal files of several packages count once.
     let mut by_content: BTreeMap<(u64, u64), Document> = BTreeMap::new();
     for path in files {
         match document(&path, cache, |key| by_content.contains_key(&key)) {
@@ -80,7 +80,7 @@ fn look_at(files: impl Iterator<Item = PathBuf>, cache: &Path) -> Found {
 
 type Key = (u64, u64);
 
-/// The file as a document, and what tells its content from others'; `None` for one that is known.
+/// The file as a document with the key of its content; `None` if the content is known.
 fn document(
     path: &Path,
     cache: &Path,
@@ -92,12 +92,12 @@ fn document(
         return Ok(None);
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let packed = name.strip_suffix(".gz");
-    let readable = match packed {
-        Some(name) => unpacked(&bytes, cache, &format!("{:016x}-{name}", key.1)).map_err(unreadable)?,
+    let compressed = name.strip_suffix(".gz");
+    let readable = match compressed {
+        Some(name) => store(&bytes, cache, &format!("{:016x}-{name}", key.1)).map_err(unreadable)?,
         None => path.to_owned(),
     };
-    let name = packed.unwrap_or(&name).to_owned();
+    let name = compressed.unwrap_or(&name).to_owned();
     let size = Bytes(key.0);
     Ok(Some((key, Document { path: readable, bytes: size, pages: count(bytes)?, name })))
 }
@@ -106,7 +106,7 @@ fn unreadable(error: io::Error) -> Unfit {
     Unfit::Unreadable(error.to_string())
 }
 
-/// A file's bytes, unpacked.
+/// A file's bytes, decompressed.
 fn read(path: &Path) -> std::result::Result<Vec<u8>, Unfit> {
     let file = File::open(path).map_err(unreadable)?;
     let most = MOST_MIB * MIB;
@@ -122,37 +122,36 @@ fn read(path: &Path) -> std::result::Result<Vec<u8>, Unfit> {
     }
 }
 
-/// Equal contents have equal ones.
+/// A hash of the content.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Writes the bytes to the cache under a name that belongs to them; whole or not at all.
-fn unpacked(bytes: &[u8], cache: &Path, name: &str) -> io::Result<PathBuf> {
+/// Writes the bytes to the cache under a name derived from them, completely or not at all.
+fn store(bytes: &[u8], cache: &Path, name: &str) -> io::Result<PathBuf> {
     let path = cache.join(name);
     if path.metadata().is_ok_and(|meta| meta.len() == bytes.len() as u64) {
         return Ok(path);
     }
     eke_bench_core::cache::make(cache)?;
-    let half = cache.join(format!(".{name}.{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&half)?;
-    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&half, &path));
-    written.inspect_err(|_| drop(std::fs::remove_file(&half)))?;
+    let temporary = cache.join(format!(".{name}.{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&temporary, &path));
+    written.inspect_err(|_| drop(std::fs::remove_file(&temporary)))?;
     Ok(path)
 }
 
-/// The PDF files below a directory, by path. Links to files are followed, links to directories are not: they may lead
-/// anywhere.
-fn files(place: &Path, deepest: usize) -> io::Result<Vec<PathBuf>> {
-    let mut entries = std::fs::read_dir(place)?.collect::<io::Result<Vec<_>>>()?;
+/// The PDF files below a directory, by path. Follows links to files, but not links to directories: they may lead anywhere.
+fn files(directory: &Path, deepest: usize) -> io::Result<Vec<PathBuf>> {
+    let mut entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     let mut all = Vec::new();
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            // What may not be read or is gone by now holds nothing.
+            // A directory that is unreadable or gone by now counts as empty.
             all.extend(if deepest > 0 { files(&path, deepest - 1).or_else(forgive)? } else { Vec::new() });
         } else if is_pdf(&path) && path.is_file() {
             all.push(path);
@@ -185,12 +184,12 @@ mod tests {
     }
 
     fn gz(bytes: &[u8]) -> Vec<u8> {
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packed.write_all(bytes).unwrap();
-        packed.finish().unwrap()
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
     }
 
-    fn place() -> tempfile::TempDir {
+    fn documentation() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join("doc").join(name);
         put(&at("a/two.pdf"), &pdf(2, ""));
@@ -206,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn each_content_once_and_packed_ones_unpacked() {
-        let dir = place();
+    fn each_content_counts_once_and_compressed_ones_are_decompressed() {
+        let dir = documentation();
         let cache = dir.path().join("cache");
         let found = find(&[dir.path().join("doc"), dir.path().join("none")], &cache);
-        let seen: Vec<_> = found.documents.iter().map(|d| (d.name.as_str(), d.pages)).collect();
-        assert_eq!(seen, [("four.pdf", 4), ("two.pdf", 2)]);
+        let documents: Vec<_> = found.documents.iter().map(|d| (d.name.as_str(), d.pages)).collect();
+        assert_eq!(documents, [("four.pdf", 4), ("two.pdf", 2)]);
         let four = &found.documents[0];
         assert_eq!(four.bytes.0, pdf(4, "").len() as u64);
         assert!(four.path.starts_with(&cache) && std::fs::read(&four.path).unwrap() == pdf(4, ""));
@@ -230,7 +229,7 @@ mod tests {
     fn a_directory_without_documents_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().display().to_string();
-        let error = |place: &Path| own(place, &dir.path().join("cache")).unwrap_err().to_string();
+        let error = |directory: &Path| own(directory, &dir.path().join("cache")).unwrap_err().to_string();
         assert_eq!(error(dir.path()), format!("no PDF file (*.pdf, *.pdf.gz) is below {at}"));
         assert!(error(&dir.path().join("none")).starts_with(&format!("cannot read {at}/none: No such file")));
         put(&dir.path().join("x/cut.pdf"), &pdf(9, "")[..40]);

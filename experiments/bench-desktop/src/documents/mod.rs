@@ -1,8 +1,8 @@
 //! The documents that sessions show: PDF files of this machine's documentation packages, or the user's own.
 //!
-//! - [`find`], [`own`]: what there is, each file once, unpacked, with its pages
-//! - [`choose`]: which of them an experiment takes (pure)
-//! - [`pages`]: how many pages some bytes have (pure)
+//! - [`find`], [`own`]: find documents, each content once, decompressed, with its number of pages
+//! - [`choose`]: chooses the documents of an experiment (pure)
+//! - [`pages`]: counts the pages of a PDF (pure)
 
 mod choose;
 mod error;
@@ -14,20 +14,20 @@ use std::path::PathBuf;
 use eke_model::units::Bytes;
 use serde::Serialize;
 
-pub use choose::{Choice, Wish, choose};
+pub use choose::{Choice, Requirements, choose};
 pub use error::{Error, Result};
-pub use find::{Found, PLACES, find, own};
+pub use find::{DIRECTORIES, Found, find, own};
 pub use pages::Unfit;
 
 /// A document that can be shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Document {
-    /// Where it can be read, unpacked.
+    /// The path of the uncompressed file.
     pub path: PathBuf,
     /// Its size.
     pub bytes: Bytes,
-    /// How many pages it has.
+    /// Its number of pages.
     pub pages: u32,
-    /// What it is called: `gnuplot.pdf`. Among chosen documents no two have the same.
+    /// Its file name: `gnuplot.pdf`. Names of chosen documents are unique.
     pub name: String,
 }

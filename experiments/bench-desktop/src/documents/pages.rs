@@ -1,9 +1,9 @@
-//! How many pages a PDF has. Pure.
+//! Counts the pages of a PDF. Pure.
 
 use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use serde::Serialize;
 
-/// What a PDF begins with, in its first [`HEAD`] bytes (ISO 32000-1, annex H, note 13).
+/// The mark of a PDF, within its first [`HEAD`] bytes (ISO 32000-1, annex H, note 13).
 const MAGIC: &[u8] = b"%PDF-";
 const HEAD: usize = 1024;
 
@@ -11,30 +11,30 @@ const HEAD: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "unfit", content = "why", rename_all = "kebab-case")]
 pub enum Unfit {
-    /// It is something else.
+    /// It is not a PDF.
     #[error("is not a PDF")]
     NotPdf,
-    /// It is one, and cut off or damaged.
+    /// The PDF is cut off or damaged.
     #[error("is a damaged PDF")]
     Damaged,
-    /// It asks for a password, or is encrypted as nobody knows.
+    /// It needs a password, or its encryption is unknown.
     #[error("is encrypted")]
     Encrypted,
     /// It has no page.
     #[error("has no pages")]
     Empty,
-    /// It cannot be read or unpacked.
+    /// It cannot be read or decompressed.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// It is more than a session's viewer should hold.
+    /// It is too large for a session's viewer.
     #[error("is larger than {0} MiB")]
     TooLarge(u64),
 }
 
-/// Counts the pages of a file's bytes; files of object streams and broken cross-references too.
+/// Counts the pages of a PDF's bytes, also with object streams or broken cross-references.
 ///
 /// # Errors
-/// Why it has none that can be shown.
+/// The bytes have no page that can be shown; the error is the reason.
 pub fn count(bytes: Vec<u8>) -> Result<u32, Unfit> {
     let head = &bytes[..bytes.len().min(HEAD)];
     if !head.windows(MAGIC.len()).any(|w| w == MAGIC) {
@@ -86,7 +86,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_says_why() {
+    fn a_file_that_cannot_be_shown_has_its_reason() {
         let id = "/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]";
         let password = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
         let locked = format!(
@@ -101,7 +101,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn foreign_bytes_are_an_answer(mut bytes in Just(pdf(5, "")), cut in 0usize..600, at in 0usize..600, with: [u8; 4]) {
+        fn foreign_bytes_never_panic(mut bytes in Just(pdf(5, "")), cut in 0usize..600, at in 0usize..600, with: [u8; 4]) {
             let end = bytes.len().saturating_sub(cut).max(10);
             bytes.truncate(end);
             let at = at % (end - 5).max(1);

@@ -1,64 +1,64 @@
-//! What happened in a session, one JSON object a line.
+//! The events of a session, one JSON object a line.
 
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Something happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// The screen and the window manager are there, the ballast is filled.
+    /// The screen and the window manager run, and the ballast is filled.
     Ready {
-        /// Since the start.
+        /// Seconds since the start.
         seconds: f64,
     },
     /// The first page of a document (a tab) is drawn.
     Opened {
-        /// Which.
+        /// The document's index.
         document: usize,
-        /// Since the viewer was started (the tab was asked for).
+        /// Seconds since the viewer was started (since the tab was requested).
         seconds: f64,
         /// A hash of what the window shows.
         content: u64,
     },
     /// A page was turned and is drawn.
     Page {
-        /// Of which document.
+        /// The document's index.
         document: usize,
-        /// Which, counted from 0.
+        /// The page, counted from 0.
         page: u32,
-        /// Towards the beginning.
+        /// Whether it was turned towards the beginning.
         back: bool,
-        /// Since it was asked for.
+        /// Seconds since the request.
         seconds: f64,
         /// A hash of what the window shows.
         content: u64,
-        /// Is it what was expected? `None` where nothing was; `false` if the window stayed otherwise.
+        /// Whether the content was expected; `None` without an expectation.
         as_expected: Option<bool>,
     },
-    /// A window (a tab) was asked for and is drawn.
+    /// A window (a tab) was requested and is drawn.
     Switched {
-        /// Which document's.
+        /// The document's index.
         document: usize,
-        /// Since it was asked for.
+        /// Seconds since the request.
         seconds: f64,
     },
-    /// What is held, after each `Open` and each `Browse`.
-    Held(Held),
-    /// The session is over, the last line. A session without it was killed itself.
+    /// The memory in use, after each `Open` and each `Browse`.
+    Memory(MemoryUse),
+    /// The session has ended: the last line. Without it the session's driver was killed.
     Ended(End),
 }
 
 /// The memory of the documents' processes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Held {
+pub struct MemoryUse {
     /// Documents (tabs) that are open.
     pub documents: usize,
-    /// Their anonymous memory that is resident.
+    /// Resident anonymous memory.
     pub anonymous: Bytes,
-    /// Their memory that is in swap, uncompressed.
+    /// Memory in swap, uncompressed.
     pub swapped: Bytes,
-    /// Their file pages and shared memory that are resident, counted for each process.
+    /// Resident file pages and shared memory, counted for each process.
     pub file: Bytes,
 }
 
@@ -66,21 +66,21 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub enum End {
-    /// All was done.
+    /// All acts were done.
     Finished,
-    /// A process of it was killed, or died.
+    /// One of its processes was killed, or died.
     Killed {
-        /// What: `viewer of document 3`, `ballast`, `X server`.
+        /// The process: `viewer of document 3`, `ballast`, `X server`.
         what: String,
-        /// The signal; `None` if it ended by itself.
+        /// The signal; `None` if the process ended by itself.
         signal: Option<i32>,
     },
     /// A window was not drawn within the session's patience.
     TooSlow {
-        /// What was waited for: `page 7 of document 2`.
+        /// The awaited drawing: `page 7 of document 2`.
         what: String,
     },
-    /// It could not be held: a program is missing, the display refuses.
+    /// The session could not run: a program is missing, or the display refuses.
     Failed {
         /// Why, in a sentence.
         why: String,

@@ -1,17 +1,17 @@
-//! A *session*: what a person at a small machine does, said as data, done by a driver and told event by event.
+//! A *session*: what a person at a small machine does, described as data. A driver does it and reports each event.
 //!
-//! The driver (`eke lab session SPEC`) is a process in the box, or in the small machine: it prints one [`event::Event`] a
-//! line and flushes, so that what happened before it was killed is known. What is measured is the same in both places.
+//! The driver (`eke lab session SPEC`) is a process in the box, or in the small machine. It prints one [`event::Event`] a line
+//! and flushes, so the events before a kill are known. Both places measure the same.
 //!
-//! - [`spec`]: what is to be done
-//! - [`event`]: what happened
-//! - [`figures`]: from that to figures (pure)
-//! - [`run`]: a session in a box, heard while it runs
+//! - [`spec`]: the acts of a session
+//! - [`event`]: its events
+//! - [`metrics`]: metrics from events (pure)
+//! - [`run`]: runs a session in a box and reads its events
 
 pub mod event;
-pub mod figures;
+pub mod metrics;
 pub mod run;
 pub mod spec;
 
-pub use event::{End, Event, Held};
+pub use event::{End, Event, MemoryUse};
 pub use spec::{Act, Ballast, Spec};

@@ -1,4 +1,4 @@
-//! Runs a session in a box, and reads what it tells while it runs.
+//! Runs a session in a box and reads its events while it runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader};
@@ -10,122 +10,124 @@ use eke_model::units::Bytes;
 use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Sink, Swap};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{End, Event, Spec, figures};
+use super::{End, Event, Spec, metrics};
 
-/// signal(7).
+/// The signal's number (signal(7)).
 const SIGKILL: i32 = 9;
 
-/// The box of a session.
+/// The settings of a session's box.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Box {
-    /// Its budget.
+pub struct SessionBox {
+    /// The memory budget.
     pub memory: Bytes,
-    /// May it use the machine's swap?
+    /// Whether the session may use the machine's swap.
     pub swap: bool,
-    /// Its swappiness; `None` for the machine's.
+    /// The box's swappiness; `None` for the machine's.
     pub swappiness: Option<u32>,
     /// The driver with all its arguments.
     pub command: Vec<OsString>,
 }
 
-/// A session that is over.
+/// A finished session.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Run {
-    /// What happened, in order.
+pub struct SessionRun {
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// What the box saw.
+    /// The report of the box.
     pub report: cgroup_box::Report,
 }
 
-impl Run {
-    /// Does it say anything about memory? Not if it could not even begin, or if its driver gave up.
-    pub fn was_held(&self) -> bool {
+impl SessionRun {
+    /// Whether the run measures memory: its driver neither failed to start nor gave up.
+    pub fn is_valid(&self) -> bool {
         let ready = self.events.iter().any(|event| matches!(event, Event::Ready { .. }));
-        match figures::end(&self.events) {
+        match metrics::end(&self.events) {
             Some(End::Failed { .. }) => ready,
             Some(_) => true,
             None => self.report.exit_code.is_none(),
         }
     }
 
-    /// How it ended, in words.
-    pub fn end_in_words(&self) -> String {
+    /// How the session ended, as text.
+    pub fn describe_end(&self) -> String {
         let cgroup_box::Report { exit_code, signal, over_budget, .. } = self.report;
-        match (figures::end(&self.events), exit_code, signal) {
+        match (metrics::end(&self.events), exit_code, signal) {
             (None, Some(code), _) => {
-                format!("the session's driver ended without a word (exit status {code}); see what it printed")
+                format!(
+                    "the session's driver ended without a last event (exit status {code}); see its output"
+                )
             }
             (None, None, Some(signal)) if signal != SIGKILL => {
                 format!("the session's driver died of signal {signal}")
             }
             (None, ..) if over_budget => "the box stayed over its budget and was killed".to_owned(),
-            _ => figures::end_in_words(&self.events),
+            _ => metrics::describe_end(&self.events),
         }
     }
 }
 
-/// Why a session could not be held.
+/// Why a session could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No box.
+    /// The box cannot be made.
     #[error(transparent)]
     Box(#[from] cgroup_box::Error),
-    /// Its pipe.
-    #[error("cannot hear what the session in the box tells: {0}")]
+    /// The pipe for events fails.
+    #[error("cannot read the events of the session in the box: {0}")]
     Pipe(#[source] io::Error),
-    /// The driver says what nobody understands.
-    #[error("the session in the box says {line:?}, which is no event: {source}")]
+    /// A line is not an event.
+    #[error("the session in the box printed {line:?}, which is no event: {source}")]
     Foreign {
-        /// What it said.
+        /// The line.
         line: String,
-        /// What is wrong with it.
+        /// Why it is not an event.
         source: serde_json::Error,
     },
     /// The thread that runs the box panicked.
-    #[error("the supervisor of the box ended without a word")]
+    #[error("the supervisor of the box panicked")]
     Supervisor,
 }
 
-/// Runs the session in `place` to its end, or until `shutdown` is set. Every event is told to `heard` as it comes; while that
-/// works, the session goes on.
+/// Runs a session in a box to its end, or until `shutdown` is set. Calls `on_event` for every event as it comes; the session
+/// goes on meanwhile.
 ///
 /// # Errors
-/// No box, or a driver that is none.
+/// The box cannot be made, or its command is not a driver.
 pub fn in_box(
     root: &Root,
-    place: &Box,
+    settings: &SessionBox,
     shutdown: &AtomicBool,
-    heard: &mut dyn FnMut(&Event),
-) -> Result<Run, Error> {
+    on_event: &mut dyn FnMut(&Event),
+) -> Result<SessionRun, Error> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| Error::Pipe(e.into()))?;
-    let spec = box_of(place, Sink::new(writer));
+    let spec = box_spec(settings, Sink::new(writer));
     std::thread::scope(|scope| {
-        // The box and with it the last copy of the sink is gone when the box is.
+        // The last copy of the sink closes with the box: then `read_events` ends.
         let supervisor = scope.spawn(move || cgroup_box::run(root, &spec, shutdown));
-        let events = listen(BufReader::new(std::fs::File::from(reader)), heard);
+        let events = read_events(BufReader::new(std::fs::File::from(reader)), on_event);
         let report = supervisor.join().map_err(|_| Error::Supervisor)??;
-        Ok(Run { events: events?, report })
+        Ok(SessionRun { events: events?, report })
     })
 }
 
-fn box_of(place: &Box, sink: Sink) -> BoxSpec {
+fn box_spec(settings: &SessionBox, sink: Sink) -> BoxSpec {
     BoxSpec {
-        swap: if place.swap { Swap::Machines } else { Swap::Forbidden },
-        swappiness: place.swappiness,
+        swap: if settings.swap { Swap::Machines } else { Swap::Forbidden },
+        swappiness: settings.swappiness,
         output: Output::Into(sink),
-        ..BoxSpec::new(place.memory, place.command.clone())
+        ..BoxSpec::new(settings.memory, settings.command.clone())
     }
 }
 
-/// All lines to the end, also after one that is no event: the writer must not wait for a reader that left. A last line
-/// that was cut off is what a killed driver leaves.
-fn listen(mut lines: impl BufRead, heard: &mut dyn FnMut(&Event)) -> Result<Vec<Event>, Error> {
+/// Reads all lines to the end, also after one that is not an event: the writer must not block. Ignores an incomplete last
+/// line, which a killed driver leaves.
+fn read_events(mut lines: impl BufRead, on_event: &mut dyn FnMut(&Event)) -> Result<Vec<Event>, Error> {
     let (mut events, mut wrong, mut line) = (Vec::new(), None, String::new());
     while lines.read_line(&mut line).map_err(Error::Pipe)? > 0 {
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
-                heard(&event);
+                on_event(&event);
                 events.push(event);
             }
             Err(source) if line.ends_with('\n') => {
@@ -138,8 +140,8 @@ fn listen(mut lines: impl BufRead, heard: &mut dyn FnMut(&Event)) -> Result<Vec<
     wrong.map_or(Ok(events), Err)
 }
 
-/// The driver of windows that `program` (`eke`) is, for a session of the programs in `tree`.
-pub fn of_windows(program: &Path, tree: &Path, spec: &Spec) -> Vec<OsString> {
+/// The command of the windows driver: `program` (`eke`) with a session of the programs in `tree`.
+pub fn driver_command(program: &Path, tree: &Path, spec: &Spec) -> Vec<OsString> {
     let spec = serde_json::to_string(spec).unwrap_or_default();
     let words: [&OsStr; 6] = [
         program.as_ref(),
@@ -156,43 +158,43 @@ pub fn of_windows(program: &Path, tree: &Path, spec: &Spec) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    fn heard_of(text: &str) -> (Result<Vec<Event>, Error>, usize) {
-        let mut heard = 0;
-        let events = listen(text.as_bytes(), &mut |_| heard += 1);
-        (events, heard)
+    fn read(text: &str) -> (Result<Vec<Event>, Error>, usize) {
+        let mut calls = 0;
+        let events = read_events(text.as_bytes(), &mut |_| calls += 1);
+        (events, calls)
     }
 
     #[test]
-    fn a_run_that_could_not_begin_says_nothing_about_memory() {
+    fn a_run_that_could_not_start_does_not_measure_memory() {
         let failed = Event::Ended(End::Failed { why: "no viewer".into() });
-        let run = |events: &[Event], exit_code, signal| Run {
+        let run = |events: &[Event], exit_code, signal| SessionRun {
             events: events.to_vec(),
             report: cgroup_box::Report { exit_code, signal, ..cgroup_box::Report::default() },
         };
         let ready = Event::Ready { seconds: 1.0 };
-        for (run, held, words) in [
+        for (run, valid, text) in [
             (run(std::slice::from_ref(&failed), Some(1), None), false, "no viewer"),
             (run(&[ready.clone(), failed], Some(1), None), true, "no viewer"),
-            (run(&[], Some(2), None), false, "ended without a word (exit status 2)"),
+            (run(&[], Some(2), None), false, "ended without a last event (exit status 2)"),
             (run(&[], None, Some(11)), true, "died of signal 11"),
-            (run(&[ready], None, Some(9)), true, "was killed for want of memory"),
-            (run(&[Event::Ended(End::Finished)], Some(0), None), true, figures::ALL_DONE),
+            (run(&[ready], None, Some(9)), true, "was killed for lack of memory"),
+            (run(&[Event::Ended(End::Finished)], Some(0), None), true, metrics::ALL_DONE),
         ] {
-            assert!(run.was_held() == held && run.end_in_words().contains(words), "{run:?}");
+            assert!(run.is_valid() == valid && run.describe_end().contains(text), "{run:?}");
         }
     }
 
     #[test]
-    fn a_driver_that_was_killed_in_a_line_has_told_the_others() {
-        let (events, heard) = heard_of("{\"event\":\"ready\",\"seconds\":1.0}\n{\"event\":\"open");
-        assert_eq!((events.unwrap(), heard), (vec![Event::Ready { seconds: 1.0 }], 1));
+    fn a_driver_killed_within_a_line_has_reported_the_lines_before() {
+        let (events, calls) = read("{\"event\":\"ready\",\"seconds\":1.0}\n{\"event\":\"open");
+        assert_eq!((events.unwrap(), calls), (vec![Event::Ready { seconds: 1.0 }], 1));
     }
 
     #[test]
-    fn what_is_no_event_is_an_error_that_says_it() {
-        let (events, heard) = heard_of("hello\n{\"event\":\"ready\",\"seconds\":1.0}\n");
+    fn a_line_that_is_no_event_is_an_error_that_shows_it() {
+        let (events, calls) = read("hello\n{\"event\":\"ready\",\"seconds\":1.0}\n");
         let error = events.unwrap_err().to_string();
-        assert!(error.starts_with("the session in the box says \"hello\""), "{error}");
-        assert_eq!(heard, 1, "it is read to its end all the same");
+        assert!(error.starts_with("the session in the box printed \"hello\""), "{error}");
+        assert_eq!(calls, 1, "the lines after it are still read");
     }
 }

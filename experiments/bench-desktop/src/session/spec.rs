@@ -1,4 +1,4 @@
-//! What a session is to do. As text it is JSON.
+//! The description of a session. Its text form is JSON.
 
 use std::path::PathBuf;
 
@@ -9,64 +9,64 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The screen, in pixels.
+    /// The screen's width and height in pixels.
     pub screen: (u16, u16),
     /// The viewer, by its name in the driver's table.
     pub viewer: String,
-    /// The documents, as the driver sees them.
+    /// The documents, by their paths in the driver's tree.
     pub documents: Vec<PathBuf>,
-    /// What stands for the rest of a desktop.
+    /// The memory that stands for the rest of a desktop.
     pub ballast: Ballast,
-    /// Ask the kernel to merge equal pages of the session's programs (`PR_SET_MEMORY_MERGE`, Linux 6.4).
+    /// Whether to ask the kernel to merge equal pages of the session's programs (`PR_SET_MEMORY_MERGE`, Linux 6.4).
     pub merge_same_pages: bool,
-    /// What is done, in order.
+    /// The acts, in order.
     pub acts: Vec<Act>,
-    /// The longest that a window may take to be drawn, in seconds; then the session ends.
+    /// The longest time for a window to be drawn, in seconds; after it the session ends.
     pub patience_s: f64,
-    /// What each page of each document looks like ([`super::Event::Page`]'s `content` in a session with memory to
-    /// spare): a page is drawn when its window shows just that. Where it is not known, a page is drawn when its window
-    /// has changed and then stays as it is.
+    /// The content of each page of each document ([`super::Event::Page`]'s `content` in a session with enough memory). A
+    /// page is drawn when its window shows this content. Without it, a page is drawn when its window has changed and then
+    /// stays unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<Vec<u64>>,
 }
 
-/// Memory that a desktop would hold: filled once, then touched so rarely that it may be pushed out.
+/// Memory that a desktop would use: filled once, then touched so rarely that the kernel may swap it out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ballast {
-    /// How much; 0 for none.
+    /// Its size; 0 for none.
     pub size: Bytes,
-    /// How many times smaller its pages are after compression.
+    /// The compression ratio of its pages.
     pub ratio: f64,
 }
 
-/// One thing that is done, and waited for until it is drawn. Documents are counted from 0 in [`Spec::documents`].
+/// One act. It lasts until its result is drawn. Documents are indices into [`Spec::documents`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Act {
-    /// A viewer with this document, until its first page is drawn.
+    /// Starts a viewer with this document.
     Open {
-        /// Which.
+        /// The document's index.
         document: usize,
     },
-    /// So many pages forth (or back), one after the other, each drawn before the next is asked for. The document's window
-    /// is brought to the front before, which is not timed.
+    /// Goes forth (or back) by some pages. Each is drawn before the next is requested. First brings the document's window to the
+    /// front, untimed.
     Browse {
-        /// Which.
+        /// The document's index.
         document: usize,
-        /// How many pages are turned.
+        /// How many pages to turn.
         pages: u32,
-        /// Towards the beginning.
+        /// Whether to go towards the beginning.
         back: bool,
     },
-    /// The window of this document is asked for, until it is drawn.
+    /// Brings the window of this document to the front.
     Switch {
-        /// Which.
+        /// The document's index.
         document: usize,
     },
-    /// Nothing is asked for, for this long: what works in the background may.
+    /// Does nothing for this long, so that background work can run.
     Rest {
-        /// In milliseconds.
+        /// The time in milliseconds.
         ms: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What is asked of the browser, and what it says by itself.
+//! Requests to the browser, and its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,51 +14,51 @@ use serde_json::{Value, json};
 use super::launch::Launched;
 use super::wire::{self, Inbox, Message};
 
-/// How often it is looked whether to stop.
+/// The longest wait before the stop flag is read again.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
-    /// The browser itself ended.
+pub enum BrowserError {
+    /// The browser itself ended, with this signal if any.
     #[error("the browser ended{}", .0.map(|s| format!(" by signal {s}")).unwrap_or_default())]
     Gone(Option<i32>),
-    /// A tab's process ended; with what, if the browser says so.
+    /// A tab's process ended.
     #[error("the process of target {target} ended")]
     Crashed {
-        /// Which, by the browser's name for it.
+        /// The browser's id of the tab.
         target: String,
-        /// The signal.
+        /// The signal, if the browser reports it.
         signal: Option<i32>,
     },
-    /// It did not answer in time.
+    /// The browser did not answer in time.
     #[error("the browser did not answer in time")]
     TooSlow,
-    /// This process was asked to end.
+    /// This process must end.
     #[error("interrupted")]
     Stopped,
-    /// It does not do what it was asked.
+    /// The browser refuses the request.
     #[error("the browser refuses {method}: {why}")]
     Refused {
-        /// What it was asked.
+        /// The request.
         method: String,
-        /// What it said.
+        /// The browser's reason.
         why: String,
     },
 }
 
-/// A browser to talk to.
+/// A connection to a running browser.
 #[derive(Debug)]
 pub struct Browser<'a> {
-    /// The process.
+    /// The browser's process.
     pub child: Child,
     to: File,
     from: File,
     inbox: Inbox,
     last: u64,
     replies: BTreeMap<u64, Result<Value, String>>,
-    /// The targets and sessions of its tabs: a browser has other pages too, for parts of its window.
-    ours: BTreeSet<String>,
+    /// The targets and sessions of opened tabs: a browser has other pages too, for parts of its window.
+    tab_ids: BTreeSet<String>,
     /// Sessions whose page is loaded.
     loaded: BTreeSet<String>,
     stop: &'a AtomicBool,
@@ -67,14 +67,14 @@ pub struct Browser<'a> {
 /// A tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tab {
-    /// The browser's name for it.
+    /// The browser's id of the tab.
     pub target: String,
-    /// The session in which it is talked to.
+    /// The protocol session attached to it.
     pub session: String,
 }
 
 impl<'a> Browser<'a> {
-    /// Talks to what was started; ends early once `stop` is set.
+    /// Connects to a started browser. Requests fail once `stop` is set.
     pub fn new(launched: Launched, stop: &'a AtomicBool) -> Self {
         let Launched { child, to, from } = launched;
         Self {
@@ -84,47 +84,47 @@ impl<'a> Browser<'a> {
             inbox: Inbox::default(),
             last: 0,
             replies: BTreeMap::new(),
-            ours: BTreeSet::new(),
+            tab_ids: BTreeSet::new(),
             loaded: BTreeSet::new(),
             stop,
         }
     }
 
-    /// Waits until it answers at all, and asks it to tell of tabs that crash.
+    /// Waits until the browser answers, and subscribes to crashes of tabs.
     ///
     /// # Errors
-    /// See [`Broken`].
-    pub fn ready(&mut self, until: Instant) -> Result<(), Broken> {
+    /// See [`BrowserError`].
+    pub fn ready(&mut self, until: Instant) -> Result<(), BrowserError> {
         self.call(None, "Target.setDiscoverTargets", &json!({ "discover": true }), until).map(drop)
     }
 
-    /// An empty tab in front.
+    /// Opens an empty tab in front.
     ///
     /// # Errors
-    /// See [`Broken`].
-    pub fn new_tab(&mut self, until: Instant) -> Result<Tab, Broken> {
+    /// See [`BrowserError`].
+    pub fn new_tab(&mut self, until: Instant) -> Result<Tab, BrowserError> {
         let made = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }), until)?;
         self.attach(word(&made, "targetId"), until)
     }
 
-    fn attach(&mut self, target: String, until: Instant) -> Result<Tab, Broken> {
-        let wish = json!({ "targetId": target, "flatten": true });
-        let attached = self.call(None, "Target.attachToTarget", &wish, until)?;
+    fn attach(&mut self, target: String, until: Instant) -> Result<Tab, BrowserError> {
+        let params = json!({ "targetId": target, "flatten": true });
+        let attached = self.call(None, "Target.attachToTarget", &params, until)?;
         let tab = Tab { target, session: word(&attached, "sessionId") };
-        self.ours.extend([tab.target.clone(), tab.session.clone()]);
+        self.tab_ids.extend([tab.target.clone(), tab.session.clone()]);
         self.call(Some(&tab), "Page.enable", &json!({}), until)?;
         Ok(tab)
     }
 
-    /// Goes to an address and waits until the page and all that belongs to it are loaded.
+    /// Navigates to an address and waits until the page and all its resources are loaded.
     ///
     /// # Errors
-    /// See [`Broken`]; `Refused` also where the address gives no page.
-    pub fn go_to(&mut self, tab: &Tab, address: &str, until: Instant) -> Result<(), Broken> {
+    /// See [`BrowserError`]; `Refused` also where the address has no page.
+    pub fn go_to(&mut self, tab: &Tab, address: &str, until: Instant) -> Result<(), BrowserError> {
         self.loaded.remove(&tab.session);
-        let gone = self.call(Some(tab), "Page.navigate", &json!({ "url": address }), until)?;
-        if let Some(why) = gone["errorText"].as_str() {
-            return Err(Broken::Refused { method: format!("page {address}"), why: why.to_owned() });
+        let answer = self.call(Some(tab), "Page.navigate", &json!({ "url": address }), until)?;
+        if let Some(why) = answer["errorText"].as_str() {
+            return Err(BrowserError::Refused { method: format!("page {address}"), why: why.to_owned() });
         }
         while !self.loaded.contains(&tab.session) {
             self.pump(until)?;
@@ -135,33 +135,33 @@ impl<'a> Browser<'a> {
     /// Brings a tab to the front.
     ///
     /// # Errors
-    /// See [`Broken`].
-    pub fn activate(&mut self, tab: &Tab, until: Instant) -> Result<(), Broken> {
+    /// See [`BrowserError`].
+    pub fn activate(&mut self, tab: &Tab, until: Instant) -> Result<(), BrowserError> {
         self.call(None, "Target.activateTarget", &json!({ "targetId": tab.target }), until).map(drop)
     }
 
-    /// The value of an expression in a tab's page, once it is settled.
+    /// Evaluates an expression in a tab's page. Awaits a promise.
     ///
     /// # Errors
-    /// See [`Broken`]; `Refused` also for an exception.
-    pub fn value(&mut self, tab: &Tab, expression: &str, until: Instant) -> Result<Value, Broken> {
-        let wish = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let mut answer = self.call(Some(tab), "Runtime.evaluate", &wish, until)?;
+    /// See [`BrowserError`]; `Refused` also for an exception.
+    pub fn value(&mut self, tab: &Tab, expression: &str, until: Instant) -> Result<Value, BrowserError> {
+        let params = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let mut answer = self.call(Some(tab), "Runtime.evaluate", &params, until)?;
         if let Some(exception) = answer.get("exceptionDetails") {
             let why = exception["exception"]["description"].as_str().or(exception["text"].as_str());
             let why = why.unwrap_or("an exception").to_owned();
-            return Err(Broken::Refused { method: expression.to_owned(), why });
+            return Err(BrowserError::Refused { method: expression.to_owned(), why });
         }
         Ok(answer["result"].get_mut("value").map(Value::take).unwrap_or_default())
     }
 
-    /// What a tab in front shows, drawn anew, as a hash: the browser gives the picture of a whole frame.
+    /// Redraws a tab in front and returns the hash of the whole frame.
     ///
     /// # Errors
-    /// See [`Broken`].
-    pub fn picture(&mut self, tab: &Tab, until: Instant) -> Result<u64, Broken> {
-        let wish = json!({ "format": "jpeg", "quality": 40, "optimizeForSpeed": true });
-        let answer = self.call(Some(tab), "Page.captureScreenshot", &wish, until)?;
+    /// See [`BrowserError`].
+    pub fn screenshot(&mut self, tab: &Tab, until: Instant) -> Result<u64, BrowserError> {
+        let params = json!({ "format": "jpeg", "quality": 40, "optimizeForSpeed": true });
+        let answer = self.call(Some(tab), "Page.captureScreenshot", &params, until)?;
         Ok(hash(answer["data"].as_str().unwrap_or_default()))
     }
 
@@ -171,7 +171,7 @@ impl<'a> Browser<'a> {
         method: &str,
         params: &Value,
         until: Instant,
-    ) -> Result<Value, Broken> {
+    ) -> Result<Value, BrowserError> {
         self.last += 1;
         let id = self.last;
         let request = wire::encode(id, tab.map(|t| t.session.as_str()), method, params);
@@ -180,37 +180,37 @@ impl<'a> Browser<'a> {
         }
         loop {
             if let Some(result) = self.replies.remove(&id) {
-                return result.map_err(|why| Broken::Refused { method: method.to_owned(), why });
+                return result.map_err(|why| BrowserError::Refused { method: method.to_owned(), why });
             }
             self.pump(until)?;
         }
     }
 
-    /// Takes in what has come, or waits a tick for it.
-    fn pump(&mut self, until: Instant) -> Result<(), Broken> {
+    /// Processes the messages that have arrived, or waits for them at most a tick.
+    fn pump(&mut self, until: Instant) -> Result<(), BrowserError> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Broken::Stopped);
+            return Err(BrowserError::Stopped);
         }
         let ready = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&TICK)).unwrap_or(0);
         if ready == 0 {
-            // A helper of the browser's may hold its end of the pipe.
+            // A child of the browser may keep the pipe open after the browser ended.
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Broken::Gone(status.signal()));
+                return Err(BrowserError::Gone(status.signal()));
             }
-            return if Instant::now() > until { Err(Broken::TooSlow) } else { Ok(()) };
+            return if Instant::now() > until { Err(BrowserError::TooSlow) } else { Ok(()) };
         }
         let mut bytes = [0; 65536];
         match self.from.read(&mut bytes) {
             Ok(0) | Err(_) => return Err(self.gone()),
-            Ok(n) => self.inbox.take_in(&bytes[..n]),
+            Ok(n) => self.inbox.push(&bytes[..n]),
         }
         while let Some(message) = self.inbox.next_message() {
-            self.note(message)?;
+            self.process(message)?;
         }
         Ok(())
     }
 
-    fn note(&mut self, message: Message) -> Result<(), Broken> {
+    fn process(&mut self, message: Message) -> Result<(), BrowserError> {
         match message {
             Message::Reply { id, result } => {
                 self.replies.insert(id, result);
@@ -220,9 +220,9 @@ impl<'a> Browser<'a> {
             }
             Message::Event { method, params, .. } => {
                 let lost = wire::lost(&method, &params);
-                let tab = lost.filter(|(name, _)| self.ours.contains(name));
+                let tab = lost.filter(|(id, _)| self.tab_ids.contains(id));
                 if let Some((target, signal)) = tab {
-                    return Err(Broken::Crashed { target, signal });
+                    return Err(BrowserError::Crashed { target, signal });
                 }
             }
             Message::Foreign => {}
@@ -230,15 +230,15 @@ impl<'a> Browser<'a> {
         Ok(())
     }
 
-    /// The pipe is closed: the process has ended or does so now.
-    fn gone(&mut self) -> Broken {
+    /// The error after the pipe closed: the process has ended, or ends soon.
+    fn gone(&mut self) -> BrowserError {
         for _ in 0..50 {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Broken::Gone(status.signal());
+                return BrowserError::Gone(status.signal());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Broken::Gone(None)
+        BrowserError::Gone(None)
     }
 }
 

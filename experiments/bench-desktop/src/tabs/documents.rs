@@ -1,10 +1,10 @@
-//! Finding and reading the documents.
+//! Finds and reads the documents.
 
 use std::path::{Path, PathBuf};
 
 use super::pages::{self, File};
 
-/// Where distributions put what is to be read.
+/// Where distributions put documentation.
 pub const USUAL: [&str; 3] = ["/usr/share/doc", "/usr/share/R/doc", "/usr/lib/R/doc"];
 
 /// The pages of an experiment, one for each tab.
@@ -12,14 +12,14 @@ pub const USUAL: [&str; 3] = ["/usr/share/doc", "/usr/share/R/doc", "/usr/lib/R/
 pub struct Documents {
     /// The page of each tab, as HTML.
     pub pages: Vec<String>,
-    /// What each is made of; empty where it is generated.
+    /// The files of each tab's page; shorter than `pages` if the last pages are generated.
     pub sources: Vec<Vec<PathBuf>>,
-    /// What the reader of a report should know.
+    /// Notes for the reader of a report.
     pub notes: Vec<String>,
 }
 
-/// Pages for `tabs` tabs from the HTML files below `directories`, each with about `weight` bytes of a document. What is
-/// missing is generated, and said so in the notes. Does not follow links to directories.
+/// Pages for `tabs` tabs from the HTML files below `directories`, each with about `weight` bytes of a document. Generates
+/// missing pages; a note reports how many. Does not follow links to directories.
 pub fn gather(directories: &[PathBuf], tabs: usize, weight: usize) -> Documents {
     let mut files = Vec::new();
     directories.iter().for_each(|dir| find(dir, &mut files));
@@ -29,7 +29,7 @@ pub fn gather(directories: &[PathBuf], tabs: usize, weight: usize) -> Documents 
         notes.push(format!(
             "{} of {tabs} tabs show generated text: {} {weight} bytes of HTML for each; install more, e.g. debian-policy, bash-doc, octave-doc, zsh-doc",
             tabs - sources.len(),
-            if directories.is_empty() { "no directory was given that has" } else { "the documents found do not give" },
+            if directories.is_empty() { "no directory was given with" } else { "the documents found do not have" },
         ));
     }
     let pages = (0..tabs).map(|tab| page(tab, sources.get(tab), weight)).collect();
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "files of the test's own")]
-    fn documents_are_read_and_what_is_missing_is_generated_and_said() {
+    fn documents_are_read_and_missing_ones_are_generated_and_noted() {
         let dir = tempfile::tempdir().unwrap();
         let html = format!("<html><body>{}</body></html>", "<p>hello world</p>".repeat(400));
         std::fs::write(dir.path().join("a.html"), &html).unwrap();

@@ -1,4 +1,4 @@
-//! The browser as a process: its command line, its two pipes, and that nothing of it stays.
+//! The browser as a process: its command line, its two pipes, and its end with all its children.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,12 +16,12 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process
 
 use super::{Spec, memory};
 
-/// What a browser is started with. Nothing of it makes Chromium leaner than it is for its users: only what would disturb or
-/// need the network is off, and each site has a process.
+/// The browser's options. None makes Chromium leaner than it is for its users: only features that would disturb the run or
+/// need the network are off, and each site has a process.
 const ALWAYS: [&str; 21] = [
     "--headless=new",
     "--remote-debugging-pipe",
-    // Otherwise there is an empty tab beside those that are counted.
+    // Without it, the browser opens an empty tab beside those that are counted.
     "--no-startup-window",
     "--site-per-process",
     "--disable-gpu",
@@ -46,10 +46,10 @@ const ALWAYS: [&str; 21] = [
 /// `PR_SET_MEMORY_MERGE` (linux/prctl.h, Linux 6.4).
 const PR_SET_MEMORY_MERGE: libc::c_int = 67;
 
-/// How long the processes may take to end after they were killed.
+/// How long killed processes may take to end.
 const END: Duration = Duration::from_secs(10);
 
-/// The arguments for a browser that keeps its files in `directory`. Chromium refuses to sandbox itself as root.
+/// The arguments for a browser with its profile in `directory`. Chromium refuses to sandbox itself as root.
 pub fn arguments(spec: &Spec, directory: &Path, as_root: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();
     let mut profile = OsString::from("--user-data-dir=");
@@ -62,21 +62,21 @@ pub fn arguments(spec: &Spec, directory: &Path, as_root: bool) -> Vec<OsString> 
     arguments
 }
 
-/// A browser that was started.
+/// A started browser.
 #[derive(Debug)]
 pub struct Launched {
     /// The process.
     pub child: Child,
-    /// Requests go here.
+    /// The pipe for requests.
     pub to: File,
-    /// Answers come from here.
+    /// The pipe of answers.
     pub from: File,
 }
 
-/// Starts it. It gets SIGKILL when this thread ends; its own helpers end when it is gone.
+/// Starts the browser. It gets SIGKILL when this thread ends; its children end with it.
 ///
 /// # Errors
-/// The kernel's answer.
+/// The program cannot be started.
 pub fn start(spec: &Spec, directory: &Path) -> io::Result<Launched> {
     let (its_input, to) = pipe_with(PipeFlags::CLOEXEC)?;
     let (from, its_output) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -89,20 +89,20 @@ pub fn start(spec: &Spec, directory: &Path) -> io::Result<Launched> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let placed = Placed { input: high(its_input)?, output: high(its_output)?, merge: spec.merge_same_pages };
-    // The numbers 3 and 4 must not be the pipe by which the child says that exec failed.
+    // Descriptors 3 and 4 must be free of the pipe on which the child reports a failed exec.
     let _taken = take_low_numbers()?;
     prepare(&mut command, placed);
     Ok(Launched { child: command.spawn()?, to: to.into(), from: from.into() })
 }
 
-/// What the child does between fork and exec.
+/// The descriptors that become 3 and 4 of the child, and whether it merges equal pages.
 struct Placed {
     input: OwnedFd,
     output: OwnedFd,
     merge: bool,
 }
 
-/// A copy with a number above those that the browser wants.
+/// A copy of the descriptor with a number above those that the browser uses.
 fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fcntl_dupfd_cloexec(&fd, 10)?)
 }
@@ -119,7 +119,7 @@ fn take_low_numbers() -> io::Result<Vec<File>> {
     }
 }
 
-#[expect(unsafe_code, reason = "the browser's pipes must have the numbers 3 and 4 when it begins")]
+#[expect(unsafe_code, reason = "the browser's pipes must be descriptors 3 and 4 at its exec")]
 fn prepare(command: &mut Command, placed: Placed) {
     // SAFETY: the closure calls only dup2(2) on open descriptors and prctl(2), both async-signal-safe; it neither
     // allocates nor takes a lock.
@@ -141,18 +141,18 @@ fn prepare(command: &mut Command, placed: Placed) {
     }
 }
 
-/// Kills all that is below this process and waits until it is gone. Needs [`adopt`]: otherwise what lost its parent is
-/// not below.
+/// Kills all descendants of this process and waits until they are gone. Needs [`adopt_orphans`]: otherwise orphans are not
+/// descendants of this process.
 pub fn end_all(root: &Root, child: &mut Child) {
     let until = Instant::now() + END;
     let _ = child.kill();
     let _ = child.wait();
     loop {
-        let left = memory::below(root, std::process::id());
-        if left.is_empty() || Instant::now() > until {
+        let remaining = memory::descendants(root, std::process::id());
+        if remaining.is_empty() || Instant::now() > until {
             return;
         }
-        for pid in left.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        for pid in remaining.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
             let _ = kill_process(pid, Signal::KILL);
         }
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
@@ -160,11 +160,11 @@ pub fn end_all(root: &Root, child: &mut Child) {
     }
 }
 
-/// Makes this process the parent of all below it that lose theirs (PR_SET_CHILD_SUBREAPER, Linux 3.4).
+/// Makes this process the parent of orphans among its descendants (PR_SET_CHILD_SUBREAPER, Linux 3.4).
 ///
 /// # Errors
-/// The kernel's answer.
-pub fn adopt() -> io::Result<()> {
+/// The kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
@@ -173,21 +173,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sandbox_is_off_for_root_alone() {
+    fn the_sandbox_is_off_for_root_only() {
         let spec = Spec::new("/usr/bin/chromium".into(), 1);
-        let words = |as_root| -> Vec<String> {
+        let texts = |as_root| -> Vec<String> {
             let all = arguments(&spec, Path::new("/tmp/x"), as_root);
             all.iter().map(|w| w.to_string_lossy().into_owned()).collect()
         };
         assert!(
-            words(true).contains(&"--no-sandbox".into()) && !words(false).contains(&"--no-sandbox".into())
+            texts(true).contains(&"--no-sandbox".into()) && !texts(false).contains(&"--no-sandbox".into())
         );
-        assert!(words(false).contains(&"--user-data-dir=/tmp/x".into()));
-        assert!(words(false).contains(&"--window-size=1024,768".into()));
+        assert!(texts(false).contains(&"--user-data-dir=/tmp/x".into()));
+        assert!(texts(false).contains(&"--window-size=1024,768".into()));
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_and_not_a_start() {
+    fn a_missing_program_is_an_error() {
         let spec = Spec::new("/nonexistent/browser".into(), 1);
         assert_eq!(start(&spec, Path::new("/tmp")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

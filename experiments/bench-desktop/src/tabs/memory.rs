@@ -1,14 +1,14 @@
-//! What a process and all below it hold, from `/proc` (proc_pid_smaps_rollup(5), proc_pid_status(5)).
+//! The memory of processes, from `/proc` (proc_pid_smaps_rollup(5), proc_pid_status(5)).
 
 use std::collections::BTreeMap;
 
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
-use crate::session::Held;
+use crate::session::MemoryUse;
 
-/// The processes below `top`, without it.
-pub fn below(root: &Root, top: u32) -> Vec<u32> {
+/// All descendants of the process `ancestor`.
+pub fn descendants(root: &Root, ancestor: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in root.list("proc").unwrap_or_default().iter().filter_map(|name| name.parse::<u32>().ok()) {
         let parent = root
@@ -17,7 +17,7 @@ pub fn below(root: &Root, top: u32) -> Vec<u32> {
             .and_then(|text| parse::process_stat::parse(&text).map(|stat| stat.parent));
         children.entry(parent.unwrap_or(0)).or_default().push(pid);
     }
-    let mut found = children.remove(&top).unwrap_or_default();
+    let mut found = children.remove(&ancestor).unwrap_or_default();
     let mut next = 0;
     while let Some(pid) = found.get(next) {
         let more = children.remove(pid).unwrap_or_default();
@@ -27,33 +27,35 @@ pub fn below(root: &Root, top: u32) -> Vec<u32> {
     found
 }
 
-/// What these processes hold together. Anonymous memory and swap are proportional (`Pss_Anon`, Linux 5.9, and `SwapPss`): what
-/// renderers share with the process that they are forked from counts once. File pages and shared memory count for each.
-pub fn held(root: &Root, pids: &[u32], documents: usize) -> Held {
-    let mut held = Held { documents, ..Held::default() };
+/// The memory of these processes together. Anonymous memory and swap are proportional (`Pss_Anon`, Linux 5.9, and `SwapPss`):
+/// memory that renderers share with the process that they are forked from counts once. File pages and shared memory count for
+/// each process.
+pub fn memory_use(root: &Root, pids: &[u32], documents: usize) -> MemoryUse {
+    let mut total = MemoryUse { documents, ..MemoryUse::default() };
     for pid in pids {
         let text = |file: &str| root.read(format!("proc/{pid}/{file}")).unwrap_or_default();
         let (anonymous, swapped, file) = of_one(&text("smaps_rollup"), &text("status"));
-        held.anonymous = held.anonymous + anonymous;
-        held.swapped = held.swapped + swapped;
-        held.file = held.file + file;
+        total.anonymous = total.anonymous + anonymous;
+        total.swapped = total.swapped + swapped;
+        total.file = total.file + file;
     }
-    held
+    total
 }
 
-/// Anonymous, swapped, file.
+/// Anonymous, swapped and file memory of one process.
 fn of_one(rollup: &str, status: &str) -> (Bytes, Bytes, Bytes) {
-    let figure = |key, other| {
+    let proportional = |key, fallback| {
         parse::meminfo::field(rollup, key)
-            .or_else(|| parse::meminfo::field(status, other))
+            .or_else(|| parse::meminfo::field(status, fallback))
             .unwrap_or_default()
     };
     let of_status = |key| parse::meminfo::field(status, key).unwrap_or_default();
-    (figure("Pss_Anon", "RssAnon"), figure("SwapPss", "VmSwap"), of_status("RssFile") + of_status("RssShmem"))
+    let file = of_status("RssFile") + of_status("RssShmem");
+    (proportional("Pss_Anon", "RssAnon"), proportional("SwapPss", "VmSwap"), file)
 }
 
-/// How many processes of this process's group the kernel has killed for want of memory; of the machine where it is in none
-/// (`memory.oom_control` and `memory.events`, Linux 4.13; `/proc/vmstat`).
+/// How many processes of this process's group the kernel has killed for lack of memory. Counts the whole machine where the
+/// process is in no group (`memory.oom_control` and `memory.events`, Linux 4.13; `/proc/vmstat`).
 pub fn oom_kills(root: &Root) -> u64 {
     let groups = root.read("proc/self/cgroup").unwrap_or_default();
     let of_group = counters(&groups)
@@ -62,7 +64,7 @@ pub fn oom_kills(root: &Root) -> u64 {
     of_group.or_else(|| parse::keyed::count(&root.read("proc/vmstat").ok()?, "oom_kill")).unwrap_or(0)
 }
 
-/// The files that may have the count, by `/proc/self/cgroup`.
+/// The files that may have the count, from the text of `/proc/self/cgroup`.
 fn counters(groups: &str) -> Vec<String> {
     let own = |controller| parse::groups::own(groups, controller).into_iter();
     let v1 = own("memory").map(|path| format!("sys/fs/cgroup/memory{path}/memory.oom_control"));
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_by_its_texts() {
+    fn memory_is_read_from_a_processs_files() {
         let rollup = "Rss: 9000 kB\nPss_Anon:  300 kB\nAnonymous: 500 kB\nSwap: 90 kB\nSwapPss: 80 kB\n";
         let status = "RssAnon:\t500 kB\nRssFile:\t20 kB\nRssShmem:\t4 kB\nVmSwap:\t90 kB\n";
         assert_eq!(of_one(rollup, status), (Bytes(300 << 10), Bytes(80 << 10), Bytes(24 << 10)));
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_that_counts_is_found_in_both_versions() {
+    fn the_counting_group_is_found_in_both_versions() {
         let v1 = "5:cpu,memory:/eke/box-1-2\n0::/x\n";
         assert_eq!(counters(v1)[0], "sys/fs/cgroup/memory/eke/box-1-2/memory.oom_control");
         assert_eq!(counters("0::/a\n")[0], "sys/fs/cgroup/a/memory.events");
@@ -96,9 +98,9 @@ mod tests {
     fn children_of_children_are_found() {
         let root = Root::host();
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
-        eke_testkit::wait::wait_for("the shell's child", || below(&root, child.id()).len() == 1);
-        let found = below(&root, std::process::id());
-        let sleep = below(&root, child.id());
+        eke_testkit::wait::wait_for("the shell's child", || descendants(&root, child.id()).len() == 1);
+        let found = descendants(&root, std::process::id());
+        let sleep = descendants(&root, child.id());
         let both = sleep.iter().chain([&child.id()]).all(|pid| found.contains(pid));
         for pid in &sleep {
             let _ = rustix::process::kill_process(

@@ -1,20 +1,20 @@
-//! *Tabs*: how many pages of a local web server headless Chromium holds open and usable in little memory.
+//! *Tabs*: how many pages of a local web server headless Chromium keeps open and usable in little memory.
 //!
-//! The server runs beside the box, the driver (`eke lab tabs SPEC`) and the browser in it. For n = 1, 2, ...: tab n is opened,
-//! scrolled through, then every earlier tab is visited in turn, a word is looked up in it, and its state must be what it
-//! was. A tab counts when all of this was drawn within the patience; [`Event::Held`] says so.
+//! The server runs beside the box; the driver (`eke lab tabs SPEC`) and the browser run in it. For n = 1, 2, ...: the driver
+//! opens tab n and scrolls through it. Then it visits every earlier tab, searches a word in it, and checks its state. A tab counts
+//! when all of this was drawn within the patience; [`Event::Memory`] reports it.
 //!
-//! - [`spec`]: what is to be done
-//! - [`pages`], [`documents`]: which documents the tabs show (pure), and reading them
+//! - [`spec`]: the description of a run
+//! - [`pages`], [`documents`]: choosing the documents of the tabs (pure), and reading them
 //! - [`server`]: the local web server
 //! - [`wire`]: the browser's protocol as bytes (pure)
-//! - [`launch`], [`place`]: the browser as a process, and its directory
-//! - [`browser`]: what is asked of it
-//! - [`visit`]: the experiment itself
-//! - [`memory`]: what the browser's processes hold, from `/proc`
-//! - [`cold`]: the browser's files out of the page cache, so that a box is charged for them
+//! - [`launch`], [`profile`]: the browser as a process, and its directory
+//! - [`browser`]: requests to it
+//! - [`visit`]: the run itself
+//! - [`memory`]: the memory of the browser's processes, from `/proc`
+//! - [`cold`]: evicts the browser's files from the page cache, so that a box is charged for them
 //!
-//! [`Event::Held`]: crate::session::Event::Held
+//! [`Event::Memory`]: crate::session::Event::Memory
 
 pub mod browser;
 pub mod cold;
@@ -22,7 +22,7 @@ pub mod documents;
 pub mod launch;
 pub mod memory;
 pub mod pages;
-pub mod place;
+pub mod profile;
 pub mod server;
 pub mod spec;
 pub mod visit;
@@ -34,11 +34,11 @@ pub use visit::run;
 
 use crate::session::Event;
 
-/// The tabs that were held by these events: opened, and all others still usable.
-pub fn held(events: &[Event]) -> usize {
-    let held = events.iter().filter_map(|e| match e {
-        Event::Held(held) => Some(held.documents),
+/// The most tabs that were open and usable at once.
+pub fn usable(events: &[Event]) -> usize {
+    let tabs = events.iter().filter_map(|e| match e {
+        Event::Memory(memory) => Some(memory.documents),
         _ => None,
     });
-    held.max().unwrap_or(0)
+    tabs.max().unwrap_or(0)
 }

@@ -1,24 +1,24 @@
-//! Which documents the tabs show, and as what page. Pure.
+//! Chooses the documents of the tabs and makes their pages. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Smaller files are lists of links, not something to read.
+/// Smaller files are lists of links, not documents.
 const LEAST: u64 = 2_000;
 
-/// A file that may be read in a tab.
+/// A file that a tab may show.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct File {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its size in bytes.
     pub size: u64,
 }
 
-/// Gives each of `tabs` a document of at least `weight` bytes: a large file, or chapters of the same directory. The
-/// directories take turns, so that the tabs show different books; the same files always give the same documents. Fewer than
-/// `tabs` if there are not enough files.
+/// Gives each of `tabs` tabs a document of at least `weight` bytes: a large file, or chapters of the same directory. Directories
+/// alternate, so that the tabs show different books. The same files always give the same documents. Returns fewer than `tabs`
+/// documents if there are not enough files.
 pub fn share_out(mut files: Vec<File>, tabs: usize, weight: u64) -> Vec<Vec<PathBuf>> {
     files.sort();
     let mut books: BTreeMap<PathBuf, Vec<File>> = BTreeMap::new();
@@ -39,7 +39,7 @@ pub fn share_out(mut files: Vec<File>, tabs: usize, weight: u64) -> Vec<Vec<Path
     documents
 }
 
-/// A book's chapters in order, in volumes of at least `weight`; what is left over is left out.
+/// A book's chapters in order, in volumes of at least `weight` bytes. Leaves out an incomplete last volume.
 fn volumes(chapters: Vec<File>, weight: u64) -> Vec<Vec<PathBuf>> {
     let mut volumes = Vec::new();
     let (mut volume, mut size) = (Vec::new(), 0);
@@ -54,7 +54,7 @@ fn volumes(chapters: Vec<File>, weight: u64) -> Vec<Vec<PathBuf>> {
     volumes
 }
 
-/// What is between `<body>` and `</body>`, or all of it. Scripts need no removing: the server forbids all but its own.
+/// The text between `<body>` and `</body>`, or all of it. Scripts may stay: the server forbids all but its own.
 pub fn body(html: &str) -> &str {
     let lower = html.to_ascii_lowercase();
     let from = lower.find("<body").and_then(|at| lower[at..].find('>').map(|end| at + end + 1)).unwrap_or(0);
@@ -62,7 +62,7 @@ pub fn body(html: &str) -> &str {
     &html[from..to]
 }
 
-/// The first `weight` bytes, up to where a tag begins.
+/// At most the first `weight` bytes, cut before a tag.
 pub fn cut(html: &str, weight: usize) -> &str {
     if html.len() <= weight {
         return html;
@@ -71,7 +71,7 @@ pub fn cut(html: &str, weight: usize) -> &str {
     &html[..at.unwrap_or(0)]
 }
 
-/// A tab's page: the document with a site's frame around it.
+/// A tab's page: the document within the frame of a site.
 pub fn page(tab: usize, title: &str, document: &str) -> String {
     let title = title.replace(['<', '>', '&', '"'], " ");
     let pictures: String = (0..4).fold(String::new(), |mut all, n| {
@@ -86,7 +86,7 @@ pub fn page(tab: usize, title: &str, document: &str) -> String {
     )
 }
 
-/// A drawing, another for each tab and number.
+/// An SVG drawing, different for each tab and number.
 pub fn picture(tab: usize, number: usize) -> String {
     let mut random = Random(0x9e37_79b9 ^ ((tab as u64) << 8) ^ number as u64);
     let mut svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 400\">".to_owned();
@@ -100,7 +100,7 @@ pub fn picture(tab: usize, number: usize) -> String {
     svg + "</svg>"
 }
 
-/// Text for a tab where the machine has no documents: sentences of words that are as frequent as words are.
+/// Text for a tab without a document: words with the frequencies of natural text.
 pub fn generated(tab: usize, weight: usize) -> String {
     let mut random = Random(tab as u64 + 1);
     let mut html = String::new();
@@ -115,7 +115,7 @@ pub fn generated(tab: usize, weight: usize) -> String {
     html
 }
 
-/// The n-th word is met about 1/n as often as the first.
+/// A word. The n-th word is about 1/n as frequent as the first.
 fn word(random: &mut Random) -> String {
     let rank = 4000 / (1 + random.below(4000));
     let mut spread = Random(rank.wrapping_mul(0x1234_5677));
@@ -123,7 +123,7 @@ fn word(random: &mut Random) -> String {
     (0..=1 + spread.below(3)).map(|_| syllables[spread.below(12) as usize]).collect()
 }
 
-/// splitmix64 (Steele, Lea, Flood 2014): the same figures everywhere.
+/// splitmix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn books_take_turns_and_chapters_are_joined_up_to_the_weight() {
+    fn books_alternate_and_chapters_are_joined_up_to_the_weight() {
         let files = vec![
             file("b/2.html", 60_000),
             file("b/1.html", 60_000),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_large_enough_and_another_for_each_tab() {
+    fn generated_text_is_large_enough_and_different_for_each_tab() {
         let text = generated(1, 50_000);
         assert!((50_000..60_000).contains(&text.len()), "{}", text.len());
         assert_eq!(text, generated(1, 50_000));
@@ -186,7 +186,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_is_too_foreign(html in ".{0,200}", weight in 0..250usize) {
+        fn any_text_can_be_cut(html in ".{0,200}", weight in 0..250usize) {
             assert!(html.contains(cut(body(&html), weight)));
             let with_body = format!("<body>{html}</body>");
             assert!(with_body.contains(body(&with_body)));

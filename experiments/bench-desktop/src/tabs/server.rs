@@ -1,6 +1,6 @@
-//! The local web server. It knows a fixed list of pages and reads no files, so there is nothing to escape from. A thread and a
-//! connection for each request: browsers open connections ahead and leave them idle, which must hold nobody up. The documents
-//! may be a user's own, so nobody else's program gets any.
+//! The local web server. It has a fixed list of pages and reads no files, so no path can escape. Each request has its own
+//! connection and thread: browsers open connections ahead and leave them idle, and that must not delay others. The documents may
+//! be a user's own, so the server answers only programs of this process's user.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -13,13 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::pages;
 
-/// How soon it ends after it was told.
+/// The longest wait before the shutdown flags are read again.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(30);
-/// The longest request.
+/// The longest request, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Documents may have scripts and pictures from elsewhere: none is run or fetched.
+/// Documents may have scripts and pictures of other sites: the browser neither runs nor fetches them.
 const POLICY: &str =
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-src 'none'";
 
@@ -27,26 +27,26 @@ const POLICY: &str =
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why there is no server.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve pages on 127.0.0.1: {0}; is the loopback interface up?")]
 pub struct Error(#[source] io::Error);
 
 impl Server {
-    /// Serves `pages` (tab n at `/n/`) at a port that the kernel chooses, in a thread of its own.
+    /// Serves `pages` (tab n at `/n/`) on a port that the kernel chooses, in a thread.
     ///
     /// # Errors
-    /// The kernel's refusal of the address or of the thread.
+    /// The kernel refuses the address or the thread.
     pub fn start(pages: Vec<String>, shutdown: Arc<AtomicBool>) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error)?;
         let address = listener.local_addr().map_err(Error)?;
         listener.set_nonblocking(true).map_err(Error)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let dropped = over.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let dropped = stop.clone();
         let serve = move || {
             let pages = Arc::new(pages);
             while !shutdown.load(Ordering::Relaxed) && !dropped.load(Ordering::Relaxed) {
@@ -54,14 +54,14 @@ impl Server {
                 if let Ok((stream, client)) = listener.accept() {
                     if is_this_users(client, address.port()) {
                         let pages = pages.clone();
-                        // A browser that is gone is no error here; without a thread it asks again.
+                        // A browser that has ended is no error here. If no thread starts, the browser retries.
                         let _ = std::thread::Builder::new().spawn(move || answer(stream, &pages));
                     }
                 }
             }
         };
         let thread = std::thread::Builder::new().name("pages".to_owned()).spawn(serve);
-        Ok(Self { address, over, thread: Some(thread.map_err(Error)?) })
+        Ok(Self { address, stop, thread: Some(thread.map_err(Error)?) })
     }
 
     /// Its port on 127.0.0.1.
@@ -72,22 +72,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Is whoever connected a program of this process's user?
+/// Whether the client is a program of this process's user.
 fn is_this_users(client: SocketAddr, port: u16) -> bool {
     let SocketAddr::V4(client) = client else { return false };
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     owner(&table, client, port) == Some(rustix::process::geteuid().as_raw())
 }
 
-/// Whose the socket at `client` is that is connected to our `port`: by the text of `/proc/net/tcp`, where addresses are numbers
-/// of the machine's byte order (Documentation/networking/proc_net_tcp.rst).
+/// The owner of the socket at `client` that is connected to the server's `port`, from the text of `/proc/net/tcp`. Addresses there
+/// are numbers in the machine's byte order (Documentation/networking/proc_net_tcp.rst).
 fn owner(table: &str, client: SocketAddrV4, port: u16) -> Option<u32> {
     let address = |ip: &Ipv4Addr, port: u16| format!("{:08X}:{port:04X}", u32::from_ne_bytes(ip.octets()));
     let (from, to) = (address(client.ip(), client.port()), address(&Ipv4Addr::LOCALHOST, port));
@@ -104,34 +104,34 @@ fn answer(mut stream: TcpStream, pages: &[String]) -> io::Result<()> {
     while request.len() < LONGEST {
         let n = stream.read(&mut piece)?;
         request.extend_from_slice(&piece[..n]);
-        match asked(&request) {
-            Asked::More if n > 0 => {}
-            Asked::Get(url) => return reply(&mut stream, find(&url, pages)),
+        match parse_request(&request) {
+            Request::Incomplete if n > 0 => {}
+            Request::Get(url) => return reply(&mut stream, find(&url, pages)),
             _ => break,
         }
     }
     reply(&mut stream, None)
 }
 
-/// What a request asks for.
+/// A request, parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// This address.
+pub enum Request {
+    /// A GET of this address.
     Get(String),
-    /// It is not over yet.
-    More,
-    /// What is not served.
+    /// The request is not complete yet.
+    Incomplete,
+    /// Not a GET, or no request; not served.
     Other,
 }
 
-/// Reads as much of a request as has come.
-pub fn asked(bytes: &[u8]) -> Asked {
+/// Parses the bytes of a request received so far.
+pub fn parse_request(bytes: &[u8]) -> Request {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
-        Ok(httparse::Status::Partial) => Asked::More,
-        Ok(_) if request.method == Some("GET") => Asked::Get(request.path.unwrap_or_default().to_owned()),
-        _ => Asked::Other,
+        Ok(httparse::Status::Partial) => Request::Incomplete,
+        Ok(_) if request.method == Some("GET") => Request::Get(request.path.unwrap_or_default().to_owned()),
+        _ => Request::Other,
     }
 }
 
@@ -147,7 +147,7 @@ fn reply(stream: &mut TcpStream, found: Option<(&str, String)>) -> io::Result<()
     stream.write_all((head + &text).as_bytes())
 }
 
-/// The content type and the text of an address, `None` for all that is not in the list.
+/// The content type and the text of an address; `None` for addresses that are not in the list.
 pub fn find(url: &str, pages: &[String]) -> Option<(&'static str, String)> {
     match url {
         "/style.css" => return Some(("text/css", include_str!("site/style.css").to_owned())),
@@ -219,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_it_is_dropped_or_told() {
-        let told = Arc::new(AtomicBool::new(false));
-        let server = Server::start(vec!["x".into()], told.clone()).unwrap();
-        told.store(true, Ordering::Relaxed);
+    fn it_ends_when_it_is_dropped_or_shut_down() {
+        let shutdown = Arc::new(AtomicBool::new(false));
+        let server = Server::start(vec!["x".into()], shutdown.clone()).unwrap();
+        shutdown.store(true, Ordering::Relaxed);
         let port = server.port();
         drop(server);
         assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
@@ -231,7 +231,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn foreign_requests_never_panic(bytes: Vec<u8>) {
-            if let Asked::Get(url) = asked(&bytes) {
+            if let Request::Get(url) = parse_request(&bytes) {
                 let _ = find(&url, &[]);
             }
         }

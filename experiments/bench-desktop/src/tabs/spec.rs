@@ -1,34 +1,34 @@
-//! What an experiment with tabs is to do. As text it is JSON.
+//! The description of a run with tabs. Its text form is JSON.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Tabs, one after the other.
+/// A run that opens tabs one after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// Chromium, or what behaves like it.
+    /// Chromium, or a program with the same options and protocol.
     pub program: PathBuf,
     /// The port of the [`super::Server`] on 127.0.0.1.
     pub port: u16,
-    /// The most tabs; the experiment ends when so many are held.
+    /// The most tabs; the run ends when so many are usable.
     pub tabs: usize,
-    /// The window, in pixels.
+    /// The window's width and height in pixels.
     pub window: (u16, u16),
-    /// Through how many screens each tab is scrolled when it is opened, spread over its document.
+    /// How many screens to scroll through in each new tab, spread over its document.
     pub screens: u32,
-    /// How many of the earlier tabs are visited after each new one, those that waited longest first; all without it.
+    /// How many of the earlier tabs to visit after each new one, those unvisited longest first; all if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<usize>,
-    /// The longest that an act may take to be drawn, in seconds; then the experiment ends.
+    /// The longest time for an act to be drawn, in seconds; after it the run ends.
     pub patience_s: f64,
-    /// Ask the kernel to merge equal pages of the browser (`PR_SET_MEMORY_MERGE`, Linux 6.4).
+    /// Whether to ask the kernel to merge equal pages of the browser (`PR_SET_MEMORY_MERGE`, Linux 6.4).
     pub merge_same_pages: bool,
 }
 
 impl Spec {
-    /// The usual experiment with the browser at `program` and the server at `port`.
+    /// The default run with the browser at `program` and the server at `port`.
     pub fn new(program: PathBuf, port: u16) -> Self {
         Self {
             program,
@@ -42,7 +42,7 @@ impl Spec {
         }
     }
 
-    /// The address of a tab's page. Each is a site of its own: browsers take every name below `localhost` for this machine
+    /// The address of a tab's page. Each tab is its own site: browsers resolve every name below `localhost` to this machine
     /// (RFC 6761), and Chromium gives each site a process.
     pub fn address(&self, tab: usize) -> String {
         format!("http://tab-{tab}.localhost:{}/{tab}/", self.port)

@@ -1,4 +1,4 @@
-//! The experiment: tabs are opened and used, one more each time, until one cannot be.
+//! The run: opens and uses tabs, one more each time, until one fails.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 
-use super::browser::{Broken, Browser, Tab};
-use super::place::Place;
+use super::browser::{Browser, BrowserError, Tab};
+use super::profile::Profile;
 use super::{Spec, launch, memory};
 use crate::session::{End, Event};
 
-/// How long a browser may take to start, even from a slow disk: not what is measured.
+/// How long a browser may take to start, even from a slow disk. The start is not measured.
 const START: Duration = Duration::from_secs(120);
 
-/// Holds the experiment and tells each event as it happens, but for the last ([`Event::Ended`]), which is given back. The
-/// browser keeps its files in a directory below `above`, which is gone afterwards, as are all its processes. To be called
-/// from the main thread of a process of its own: all processes below it are ended.
-pub fn run(root: &Root, spec: &Spec, above: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(Event)) -> End {
+/// Runs the tabs and passes each event to `report`, except the last ([`Event::Ended`]), which it returns. The browser's profile
+/// directory in `parent` is removed at the end. Call it from the main thread of a separate process: it ends all descendants of
+/// the process.
+pub fn run(root: &Root, spec: &Spec, parent: &Path, stop: &AtomicBool, report: &mut dyn FnMut(Event)) -> End {
     let begun = Instant::now();
-    let place = match launch::adopt()
+    let profile = match launch::adopt_orphans()
         .map_err(|e| e.to_string())
-        .and_then(|()| Place::make(root, above).map_err(|e| e.to_string()))
+        .and_then(|()| Profile::make(root, parent).map_err(|e| e.to_string()))
     {
-        Ok(place) => place,
+        Ok(profile) => profile,
         Err(why) => return End::Failed { why },
     };
-    let launched = match launch::start(spec, place.path()) {
+    let launched = match launch::start(spec, profile.path()) {
         Ok(launched) => launched,
         Err(e) => return failed(format!("cannot start {}: {e}; is it installed?", spec.program.display())),
     };
     let browser = Browser::new(launched, stop);
     let ooms = memory::oom_kills(root);
-    let mut round = Round { root, spec, browser, tabs: Vec::new(), ooms, doing: "start".into(), tell };
-    let end = match round.hold(begun) {
+    let mut tabs = TabRun { root, spec, browser, tabs: Vec::new(), ooms, doing: "start".into(), report };
+    let end = match tabs.run(begun) {
         Ok(end) => end,
-        Err(broken) => round.end(broken),
+        Err(error) => tabs.end(error),
     };
-    launch::end_all(root, &mut round.browser.child);
+    launch::end_all(root, &mut tabs.browser.child);
     end
 }
 
@@ -45,7 +45,7 @@ fn failed(why: String) -> End {
     End::Failed { why }
 }
 
-/// Which of the tabs before `tab` are visited: all, or the next `most` in turn, where `visited` counts all visits so far.
+/// The tabs before `tab` to visit: all, or the next `most` in rotation. `visited` counts all visits so far.
 fn to_visit(tab: usize, most: Option<usize>, visited: &mut usize) -> Vec<usize> {
     let count = most.map_or(tab, |most| most.min(tab));
     let begin = if count == tab { 0 } else { *visited };
@@ -53,22 +53,22 @@ fn to_visit(tab: usize, most: Option<usize>, visited: &mut usize) -> Vec<usize> 
     (0..count).map(|n| (begin + n) % tab.max(1)).collect()
 }
 
-struct Round<'a> {
+struct TabRun<'a> {
     root: &'a Root,
     spec: &'a Spec,
     browser: Browser<'a>,
     tabs: Vec<Tab>,
-    /// OOM kills before it began.
+    /// OOM kills before the run.
     ooms: u64,
-    /// For people: what is waited for.
+    /// The current action, for messages.
     doing: String,
-    tell: &'a mut dyn FnMut(Event),
+    report: &'a mut dyn FnMut(Event),
 }
 
-impl Round<'_> {
-    fn hold(&mut self, begun: Instant) -> Result<End, Broken> {
+impl TabRun<'_> {
+    fn run(&mut self, begun: Instant) -> Result<End, BrowserError> {
         self.browser.ready(begun + START)?;
-        (self.tell)(Event::Ready { seconds: begun.elapsed().as_secs_f64() });
+        (self.report)(Event::Ready { seconds: begun.elapsed().as_secs_f64() });
         let mut visited = 0;
         for tab in 0..self.spec.tabs {
             self.open(tab)?;
@@ -79,13 +79,13 @@ impl Round<'_> {
             if let Some(end) = self.killed() {
                 return Ok(end);
             }
-            let pids = memory::below(self.root, std::process::id());
-            (self.tell)(Event::Held(memory::held(self.root, &pids, tab + 1)));
+            let pids = memory::descendants(self.root, std::process::id());
+            (self.report)(Event::Memory(memory::memory_use(self.root, &pids, tab + 1)));
         }
         Ok(End::Finished)
     }
 
-    fn open(&mut self, number: usize) -> Result<(), Broken> {
+    fn open(&mut self, number: usize) -> Result<(), BrowserError> {
         let (begun, until) = self.begin(format!("tab {number} to open"));
         let tab = self.browser.new_tab(until)?;
         self.tabs.push(tab.clone());
@@ -94,21 +94,21 @@ impl Round<'_> {
         self.doing = format!("the script of tab {number}");
         self.browser.value(&tab, &format!("eke.open('state of tab {number}')"), until)?;
         self.doing = format!("the picture of tab {number}");
-        let content = self.browser.picture(&tab, until)?;
-        (self.tell)(Event::Opened { document: number, seconds: begun.elapsed().as_secs_f64(), content });
+        let content = self.browser.screenshot(&tab, until)?;
+        (self.report)(Event::Opened { document: number, seconds: begun.elapsed().as_secs_f64(), content });
         self.in_time(until)
     }
 
-    /// Screens of the document from its beginning to its end, each seen to differ from the one before.
-    fn scroll(&mut self, number: usize) -> Result<(), Broken> {
+    /// Scrolls through the document from its beginning to its end. Each screen must differ from the one before.
+    fn scroll(&mut self, number: usize) -> Result<(), BrowserError> {
         let mut shown = 0;
         let tab = self.tabs[number].clone();
         for page in 0..self.spec.screens {
             let (begun, until) = self.begin(format!("screen {page} of tab {number}"));
             let scroll = format!("eke.scroll({}, {}), eke.drawn()", page + 1, self.spec.screens);
             self.browser.value(&tab, &scroll, until)?;
-            let content = self.browser.picture(&tab, until)?;
-            (self.tell)(Event::Page {
+            let content = self.browser.screenshot(&tab, until)?;
+            (self.report)(Event::Page {
                 document: number,
                 page,
                 back: false,
@@ -122,19 +122,19 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// A tab to the front, a word looked up in it, and drawn. The state of its page must be there still.
-    fn visit(&mut self, number: usize) -> Result<(), Broken> {
+    /// Brings a tab to the front, searches a word in it, and draws it. The page must still have its state.
+    fn visit(&mut self, number: usize) -> Result<(), BrowserError> {
         let (begun, until) = self.begin(format!("tab {number} to be shown again"));
         let tab = self.tabs[number].clone();
         self.browser.activate(&tab, until)?;
         let word = 50 + self.tabs.len();
-        let look_up = format!("window.eke ? eke.drawn().then(() => eke.find({word})) : null");
-        let state = self.browser.value(&tab, &look_up, until)?;
+        let search = format!("window.eke ? eke.drawn().then(() => eke.find({word})) : null");
+        let state = self.browser.value(&tab, &search, until)?;
         if state.as_str() != Some(&format!("state of tab {number}")) {
-            return Err(Broken::Crashed { target: tab.target, signal: None });
+            return Err(BrowserError::Crashed { target: tab.target, signal: None });
         }
-        self.browser.picture(&tab, until)?;
-        (self.tell)(Event::Switched { document: number, seconds: begun.elapsed().as_secs_f64() });
+        self.browser.screenshot(&tab, until)?;
+        (self.report)(Event::Switched { document: number, seconds: begun.elapsed().as_secs_f64() });
         self.in_time(until)
     }
 
@@ -144,25 +144,27 @@ impl Round<'_> {
         (now, now + Duration::from_secs_f64(self.spec.patience_s.clamp(0.0, 3600.0)))
     }
 
-    fn in_time(&self, until: Instant) -> Result<(), Broken> {
-        if Instant::now() > until { Err(Broken::TooSlow) } else { Ok(()) }
+    fn in_time(&self, until: Instant) -> Result<(), BrowserError> {
+        if Instant::now() > until { Err(BrowserError::TooSlow) } else { Ok(()) }
     }
 
-    /// A process that the OOM killer took and that nobody missed, such as one that Chromium keeps ready.
+    /// An OOM kill that broke no tab, such as of a spare process of Chromium.
     fn killed(&self) -> Option<End> {
         let what = format!("a process of the browser, with {} tabs", self.tabs.len());
         (memory::oom_kills(self.root) > self.ooms).then_some(End::Killed { what, signal: Some(9) })
     }
 
-    fn end(&self, broken: Broken) -> End {
-        match broken {
-            Broken::Gone(signal) => End::Killed { what: format!("browser, {}", self.doing), signal },
-            Broken::Crashed { target, signal } => End::Killed { what: self.name(&target), signal },
-            Broken::TooSlow => self.killed().unwrap_or_else(|| End::TooSlow { what: self.doing.clone() }),
-            refused @ Broken::Refused { .. } => {
+    fn end(&self, error: BrowserError) -> End {
+        match error {
+            BrowserError::Gone(signal) => End::Killed { what: format!("browser, {}", self.doing), signal },
+            BrowserError::Crashed { target, signal } => End::Killed { what: self.name(&target), signal },
+            BrowserError::TooSlow => {
+                self.killed().unwrap_or_else(|| End::TooSlow { what: self.doing.clone() })
+            }
+            refused @ BrowserError::Refused { .. } => {
                 self.killed().unwrap_or_else(|| failed(format!("{}: {refused}", self.doing)))
             }
-            Broken::Stopped => failed("interrupted".to_owned()),
+            BrowserError::Stopped => failed("interrupted".to_owned()),
         }
     }
 
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_visited_or_some_in_turn() {
+    fn all_are_visited_or_some_in_rotation() {
         let mut visited = 0;
         let all: Vec<_> = (0..4).map(|tab| to_visit(tab, None, &mut visited)).collect();
         assert_eq!(all, [vec![], vec![0], vec![0, 1], vec![0, 1, 2]]);

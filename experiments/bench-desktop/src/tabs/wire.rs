@@ -4,30 +4,30 @@
 
 use serde_json::{Value, json};
 
-/// A message of the browser's.
+/// A message from the browser.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// The answer to the request of this number, or why there is none.
+    /// The answer to a request.
     Reply {
-        /// Of which request.
+        /// The request's id.
         id: u64,
-        /// What it gave.
+        /// The result, or the browser's error message.
         result: Result<Value, String>,
     },
-    /// Something happened.
+    /// An event.
     Event {
-        /// What: `Page.loadEventFired`.
+        /// Its name: `Page.loadEventFired`.
         method: String,
-        /// In which session; `None` for the browser itself.
+        /// The session of its tab; `None` for the browser itself.
         session: Option<String>,
-        /// The rest.
+        /// Its parameters.
         params: Value,
     },
-    /// What is neither.
+    /// Neither an answer nor an event.
     Foreign,
 }
 
-/// A request as it goes to the browser. `session` is the tab's, `None` for the browser itself.
+/// The bytes of a request. `session` is the tab's, `None` for the browser itself.
 pub fn encode(id: u64, session: Option<&str>, method: &str, params: &Value) -> Vec<u8> {
     let mut request = json!({ "id": id, "method": method, "params": params });
     if let Some(session) = session {
@@ -38,7 +38,7 @@ pub fn encode(id: u64, session: Option<&str>, method: &str, params: &Value) -> V
     bytes
 }
 
-/// One message without its NUL.
+/// Decodes one message, given without its NUL.
 pub fn decode(bytes: &[u8]) -> Message {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else { return Message::Foreign };
     if let Some(id) = value["id"].as_u64() {
@@ -52,21 +52,21 @@ pub fn decode(bytes: &[u8]) -> Message {
     Message::Event { method, session, params: value.get_mut("params").map(Value::take).unwrap_or_default() }
 }
 
-/// What has arrived so far.
+/// The bytes received so far.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// Before this there is no NUL.
+    /// The bytes before this index have no NUL.
     searched: usize,
 }
 
 impl Inbox {
-    /// More of it.
-    pub fn take_in(&mut self, bytes: &[u8]) {
+    /// Appends received bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message.
+    /// The next complete message.
     pub fn next_message(&mut self) -> Option<Message> {
         let Some(at) = self.bytes[self.searched..].iter().position(|b| *b == 0) else {
             self.searched = self.bytes.len();
@@ -80,8 +80,8 @@ impl Inbox {
     }
 }
 
-/// Which tab is gone, by its target's or its session's name, and with which signal if the browser says so: its process
-/// ended, or the browser took it away.
+/// The target or session of a tab that an event reports as lost (its process ended, or the browser closed it), and the signal if
+/// the event has one.
 pub fn lost(method: &str, params: &Value) -> Option<(String, Option<i32>)> {
     let named = |key: &str| params[key].as_str().map(str::to_owned);
     match method {
@@ -127,7 +127,7 @@ mod tests {
         for piece in [1, 3, 1000] {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for bytes in text.chunks(piece) {
-                inbox.take_in(bytes);
+                inbox.push(bytes);
                 got.extend(std::iter::from_fn(|| inbox.next_message()));
             }
             assert_eq!(got, expected);
@@ -147,7 +147,7 @@ mod tests {
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>, method in ".{0,30}") {
             let mut inbox = Inbox::default();
-            inbox.take_in(&bytes);
+            inbox.push(&bytes);
             let messages = std::iter::from_fn(|| inbox.next_message()).count();
             assert_eq!(messages, bytes.iter().filter(|b| **b == 0).count());
             let _ = lost(&method, &serde_json::from_slice(&bytes).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Documents in windows, in a box: opened and browsed through 50 pages, one after the other.
 
-use eke_bench_desktop::session::{Act, figures};
+use eke_bench_desktop::session::{Act, metrics};
 use eke_results::report::{Metric, Report};
 use eke_results::rows::{Params, Rows};
 
@@ -52,13 +52,13 @@ fn metrics() -> Vec<Metric> {
 
 fn add(trial: &Trial, rows: &mut Rows) {
     let (variant, params) = (trial.variant, &trial.params);
-    let (count, held) = figures::capacity(trial.events, PAGES);
+    let (count, held) = metrics::capacity(trial.events, PAGES);
     rows.add(variant, params, HELD, "documents", [count as f64]);
     super::add_density(rows, variant, params, held, trial.report.memory);
     let none = Params::new();
     trial.add_opening(rows);
     trial.add_end(rows);
-    let pages = figures::browsed(trial.events).into_iter().flat_map(|b| b.seconds);
+    let pages = metrics::browsed(trial.events).into_iter().flat_map(|b| b.seconds);
     rows.add(variant, &none, PAGE, "s", pages);
     super::add_killed(rows, variant, params, trial.events);
 }

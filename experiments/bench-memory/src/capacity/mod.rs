@@ -9,7 +9,7 @@ pub mod documents;
 pub mod machine;
 pub mod tabs;
 
-use eke_bench_desktop::session::{End, Event, Held, figures};
+use eke_bench_desktop::session::{End, Event, MemoryUse, metrics};
 use eke_model::units::Bytes;
 use eke_results::report::Metric;
 use eke_results::report::{less, more};
@@ -28,7 +28,7 @@ fn density_metric(what: &str) -> Metric {
     more(DENSITY, &about)
 }
 
-fn add_density(rows: &mut Rows, variant: &str, params: &Params, held: Held, budget: Bytes) {
+fn add_density(rows: &mut Rows, variant: &str, params: &Params, held: MemoryUse, budget: Bytes) {
     let bytes = (held.anonymous + held.swapped).0 as f64;
     rows.add(variant, params, DENSITY, "bytes", [bytes / budget.0.max(1) as f64]);
 }
@@ -41,6 +41,6 @@ fn killed_metric() -> Metric {
 }
 
 fn add_killed(rows: &mut Rows, variant: &str, params: &Params, events: &[Event]) {
-    let killed = matches!(figures::end(events), None | Some(End::Killed { .. }));
+    let killed = matches!(metrics::end(events), None | Some(End::Killed { .. }));
     rows.add(variant, params, KILLED, "of 1", [f64::from(u8::from(killed))]);
 }

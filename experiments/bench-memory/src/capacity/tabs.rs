@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use eke_bench_core::peers::Arrangement;
 use eke_bench_core::peers::host::processes_in_boxes;
-use eke_bench_desktop::session::{Event, Held, figures, run};
-use eke_bench_desktop::tabs::{Server, Spec, cold, documents, held};
+use eke_bench_desktop::session::{Event, MemoryUse, metrics, run};
+use eke_bench_desktop::tabs::{Server, Spec, cold, documents, usable};
 use eke_model::units::Bytes;
 use eke_results::report::{Metric, Report};
 use eke_results::rows::{Params, Rows};
@@ -101,16 +101,16 @@ impl<'a> Browsing<'a> {
         let mut measured = None;
         let spec = Spec { tabs: MEASURED_AT + 1, ..self.spec.clone() };
         let run = self.field.hold(self.command(&spec), TO_SPARE, &Arrangement::default(), &mut |event| {
-            if matches!(event, Event::Held(Held { documents: MEASURED_AT, .. })) {
+            if matches!(event, Event::Memory(MemoryUse { documents: MEASURED_AT, .. })) {
                 let root = bench.root;
                 measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
             }
         })?;
-        Ok(measured.ok_or_else(|| Error::Calibration(run.end_in_words()))??)
+        Ok(measured.ok_or_else(|| Error::Calibration(run.describe_end()))??)
     }
 
-    fn trial(&mut self, entrant: &Entrant) -> Result<Option<run::Run>, Error> {
-        cold::cold(&self.files);
+    fn trial(&mut self, entrant: &Entrant) -> Result<Option<run::SessionRun>, Error> {
+        cold::evict(&self.files);
         let spec = Spec { merge_same_pages: entrant.arrangement.merge_same_pages, ..self.spec.clone() };
         let command = self.command(&spec);
         self.field.compete(entrant, command)
@@ -133,15 +133,15 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-fn add(rows: &mut Rows, variant: &str, params: &Params, run: &run::Run) {
-    rows.add(variant, params, HELD, "tabs", [held(&run.events) as f64]);
+fn add(rows: &mut Rows, variant: &str, params: &Params, run: &run::SessionRun) {
+    rows.add(variant, params, HELD, "tabs", [usable(&run.events) as f64]);
     let last = run.events.iter().rev().find_map(|event| match event {
-        Event::Held(held) => Some(*held),
+        Event::Memory(held) => Some(*held),
         _ => None,
     });
     add_density(rows, variant, params, last.unwrap_or_default(), run.report.memory);
     let none = Params::new();
-    rows.add(variant, &none, OPENING, "s", figures::openings(&run.events));
-    rows.add(variant, &none, VISIT, "s", figures::switches(&run.events));
+    rows.add(variant, &none, OPENING, "s", metrics::openings(&run.events));
+    rows.add(variant, &none, VISIT, "s", metrics::switches(&run.events));
     add_killed(rows, variant, params, &run.events);
 }

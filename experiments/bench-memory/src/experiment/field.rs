@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use eke_bench_core::peers::ours::{EKE, Levers};
 use eke_bench_core::peers::table::{PEERS, STUDY_MIB};
 use eke_bench_core::peers::{self, Arrangement, Ground, Host};
-use eke_bench_desktop::session::{Event, figures, run};
+use eke_bench_desktop::session::{Event, metrics, run};
 use eke_model::step::Step;
 use eke_model::units::{Bytes, MIB};
 use eke_results::report::{Machine, Metric, Report, Role};
@@ -153,15 +153,19 @@ impl<'a> Field<'a> {
 
     /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
     /// the notes say why.
-    pub fn compete(&mut self, entrant: &Entrant, command: Vec<OsString>) -> Result<Option<run::Run>, Error> {
+    pub fn compete(
+        &mut self,
+        entrant: &Entrant,
+        command: Vec<OsString>,
+    ) -> Result<Option<run::SessionRun>, Error> {
         self.ground.apply(&entrant.arrangement)?;
         let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
         self.ground.none()?;
         let run = run?;
-        let (held, end) = (run.was_held(), run.end_in_words());
+        let (held, end) = (run.is_valid(), run.describe_end());
         if !held {
             self.ends.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
-        } else if end != figures::ALL_DONE {
+        } else if end != metrics::ALL_DONE {
             self.ends.push(format!("{}: a run ended because {end}.", entrant.name()));
         }
         Ok(Some(run).filter(|_| held))
@@ -174,9 +178,10 @@ impl<'a> Field<'a> {
         memory: Bytes,
         arrangement: &Arrangement,
         heard: &mut dyn FnMut(&Event),
-    ) -> Result<run::Run, Error> {
+    ) -> Result<run::SessionRun, Error> {
         let bench = self.bench;
-        let place = run::Box { memory, swap: arrangement.swap, swappiness: arrangement.swappiness, command };
+        let place =
+            run::SessionBox { memory, swap: arrangement.swap, swappiness: arrangement.swappiness, command };
         let run = run::in_box(bench.root, &place, bench.shutdown, &mut |event| {
             if let Some(doing) = doing(event) {
                 bench.progress.doing(&doing);

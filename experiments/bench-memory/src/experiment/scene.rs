@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use eke_bench_core::stage::{self, Parts, Stage, StageSpec, Tree};
 use eke_bench_desktop::desktop;
-use eke_bench_desktop::documents::{self, Choice, Wish};
+use eke_bench_desktop::documents::{self, Choice, Requirements};
 
 use super::{Bench, Error};
 
@@ -54,9 +54,9 @@ pub(crate) fn choose(own: Option<&Path>, count: usize) -> Result<Choice, Error> 
     let cache = stage::default_cache().join("documents");
     let found = match own {
         Some(place) => documents::own(place, &cache)?,
-        None => documents::find(&documents::PLACES.map(PathBuf::from), &cache),
+        None => documents::find(&documents::DIRECTORIES.map(PathBuf::from), &cache),
     };
-    Ok(documents::choose(&found.documents, &Wish::of_the_study(count))?)
+    Ok(documents::choose(&found.documents, &Requirements::of_the_study(count))?)
 }
 
 fn parts(viewer: &str, program: &Path) -> Result<Parts, Error> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use eke_bench_core::peers::Arrangement;
 use eke_bench_core::peers::host::processes_in_boxes;
 use eke_bench_core::stage::Stage;
-use eke_bench_desktop::session::{Act, Ballast, Event, Spec, figures, run};
+use eke_bench_desktop::session::{Act, Ballast, Event, Spec, metrics, run};
 use eke_model::units::{Bytes, MIB};
 use eke_results::report::{Report, Role, Variant};
 use eke_results::rows::Rows;
@@ -73,16 +73,16 @@ impl<'a> Setting<'a> {
         let (root, tree) = (bench.root, self.stage.root_dir());
         let acts = every_document(documents, pages);
         let spec = Spec { acts, patience_s: PATIENCE_TO_SPARE_S, ..self.spec.clone() };
-        let command = run::of_windows(&bench.program, &tree, &spec);
+        let command = run::driver_command(&bench.program, &tree, &spec);
         let run = self.field.hold(command, TO_SPARE, &Arrangement::default(), &mut |event| {
             turned += usize::from(matches!(event, Event::Page { .. }));
-            if turned == documents * pages as usize && matches!(event, Event::Held(_)) {
+            if turned == documents * pages as usize && matches!(event, Event::Memory(_)) {
                 measured
                     .get_or_insert_with(|| host.measure(root, Some(&processes_in_boxes(root)), Some(&tree)));
             }
         })?;
-        self.spec.expected = figures::looks(&run.events, documents);
-        Ok(measured.ok_or_else(|| Error::Calibration(run.end_in_words()))??)
+        self.spec.expected = metrics::page_contents(&run.events, documents);
+        Ok(measured.ok_or_else(|| Error::Calibration(run.describe_end()))??)
     }
 
     /// Everything that is compared, in the order of the table.
@@ -121,9 +121,9 @@ impl<'a> Setting<'a> {
             merge_same_pages: entrant.arrangement.merge_same_pages,
             ..self.spec.clone()
         };
-        let command = run::of_windows(&self.field.bench.program, &self.stage.root_dir(), &spec);
+        let command = run::driver_command(&self.field.bench.program, &self.stage.root_dir(), &spec);
         let Some(run) = self.field.compete(entrant, command)? else { return Ok(()) };
-        self.unlike += figures::browsed(&run.events).iter().map(|b| b.unlike).sum::<usize>();
+        self.unlike += metrics::browsed(&run.events).iter().map(|b| b.unexpected).sum::<usize>();
         let read = self.read().zip(before).map(|(after, before)| after.saturating_sub(before));
         let read_mib = read.map(|read| read.0 as f64 / MIB as f64);
         let (variant, params) = (entrant.name(), &entrant.params);

@@ -1,6 +1,6 @@
 //! One run of one variant, and the figures that all experiments have.
 
-use eke_bench_desktop::session::{End, Event, figures};
+use eke_bench_desktop::session::{End, Event, metrics};
 use eke_results::report::{Metric, less, more};
 use eke_results::rows::{Params, Rows};
 use eke_sandbox::cgroup_box;
@@ -29,12 +29,12 @@ pub const READ: &str = "read from the disk";
 impl Trial<'_> {
     /// 1 for a run in which everything was done, 0 for another.
     pub fn finished_of_1(&self) -> f64 {
-        f64::from(u8::from(figures::end(self.events) == Some(&End::Finished)))
+        f64::from(u8::from(metrics::end(self.events) == Some(&End::Finished)))
     }
 
     /// Adds the times of opening.
     pub fn add_opening(&self, rows: &mut Rows) {
-        let seconds = figures::openings(self.events);
+        let seconds = metrics::openings(self.events);
         rows.add(self.variant, &Params::new(), OPENING, "s", seconds);
     }
 

@@ -51,7 +51,7 @@ pub struct GuestOutcome {
 /// What the kernel counted, in pages unless the name says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Processes killed for want of memory.
+    /// Processes killed for lack of memory.
     pub oom_kills: u64,
     /// Pages written to swap areas (zram is one).
     pub swapped_out: u64,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
-use eke_bench_desktop::desktop::{self, User, place};
+use eke_bench_desktop::desktop::{self, User, own_process};
 use eke_bench_desktop::session::{End, Spec};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -14,9 +14,9 @@ pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
     let spec = read(spec)?;
     let stop = stop::on_signals()?;
     if let Some(dir) = chroot {
-        place::enter(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
+        own_process::enter_root(dir).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     }
-    if let Err(e) = place::lock_own_memory() {
+    if let Err(e) = own_process::lock_memory() {
         eke_present::warn!("eke-bench lab session: its own memory may be pushed out too: {e}");
     }
     // Also in another root directory: the kernel goes to the program itself, not by its name.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use eke_bench_desktop::desktop::place;
+use eke_bench_desktop::desktop::own_process;
 use eke_bench_desktop::session::{End, Event};
 use eke_bench_desktop::tabs::{self, Server, Spec, documents};
 use eke_model::units::Bytes;
@@ -22,7 +22,7 @@ pub fn run(context: &Context, spec: &str) -> Outcome {
     let spec: Spec = serde_json::from_str(spec)
         .map_err(|e| Failure::new(Status::Usage, format!("cannot read the experiment \"{spec}\": {e}")))?;
     // What is measured is the browser: this process must not wait for its own pages. Refused without privilege, no harm.
-    let _ = place::lock_own_memory();
+    let _ = own_process::lock_memory();
     let end = tabs::run(&context.root, &spec, &std::env::temp_dir(), &stop, &mut tell);
     let status = if matches!(end, End::Failed { .. }) { Status::Failed } else { Status::Done };
     tell(Event::Ended(end));

@@ -1,4 +1,4 @@
-// What a documentation site keeps in its page: an index of the words, a table of contents, results, a chart.
+// The data of a documentation site's page: an index of the words, a table of contents, search results, a chart.
 'use strict';
 const eke = window.eke = { state: null, passages: [], index: new Map(), words: [], ready: false };
 
@@ -38,7 +38,7 @@ function chart(canvas) {
   });
 }
 
-// Looks a word up, as a reader does: the n-th most frequent. Shows where it is; gives the page's state back.
+// Searches the n-th most frequent word, as a reader does. Shows its passages; returns the page's state.
 eke.find = n => {
   const word = eke.words[n % eke.words.length];
   const list = document.querySelector('#results');
@@ -58,7 +58,7 @@ eke.find = n => {
 
 eke.scroll = (part, of) => window.scrollTo(0, (document.documentElement.scrollHeight - innerHeight) * part / of);
 
-// Two frames: what was changed before the first is in the second.
+// Waits for two frames: a change before the first is in the second.
 eke.drawn = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
 
 eke.open = async state => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use eke_bench_desktop::session::{End, figures};
+use eke_bench_desktop::session::{End, metrics};
 use eke_model::units::Bytes;
 use eke_results::report::Metric;
 use eke_results::report::{less, more};
@@ -63,15 +63,15 @@ pub(super) fn add(run: &Run, rows: &mut Rows) {
     let events = &run.outcome.events;
     let params = params([("machine_mib", run.memory_mib.into())]);
     let mut put = |metric, unit, samples: Vec<f64>| rows.add(&run.variant, &params, metric, unit, samples);
-    let (count, held) = figures::capacity(events, PAGES);
+    let (count, held) = metrics::capacity(events, PAGES);
     put(HELD, "documents", vec![count as f64]);
     let memory = run.outcome.memory;
     let density = (held.anonymous + held.swapped).0 as f64 / memory.0.max(1) as f64;
     put(DENSITY, "bytes", if memory.0 > 0 { vec![density] } else { Vec::new() });
     put(KILLED, "of 1", vec![of_1(is_killed(&run.outcome))]);
     put(LATE, "of 1", vec![of_1(run.outcome.timed_out)]);
-    put(OPENING, "s", figures::openings(events));
-    put(PAGE, "s", figures::browsed(events).into_iter().flat_map(|b| b.seconds).collect());
+    put(OPENING, "s", metrics::openings(events));
+    put(PAGE, "s", metrics::browsed(events).into_iter().flat_map(|b| b.seconds).collect());
 }
 
 fn of_1(yes: bool) -> f64 {
@@ -80,14 +80,14 @@ fn of_1(yes: bool) -> f64 {
 
 /// A session without a last word was killed itself, unless the time was over.
 fn is_killed(outcome: &GuestOutcome) -> bool {
-    let killed = matches!(figures::end(&outcome.events), None | Some(End::Killed { .. }));
+    let killed = matches!(metrics::end(&outcome.events), None | Some(End::Killed { .. }));
     killed && !outcome.timed_out
 }
 
 /// How each run ended, and what was in force in each variant.
 pub(super) fn notes(runs: &[Run], limit: Duration) -> Vec<String> {
     let ends = runs.iter().map(|run| {
-        let (count, _) = figures::capacity(&run.outcome.events, PAGES);
+        let (count, _) = metrics::capacity(&run.outcome.events, PAGES);
         format!("{}, {} MiB, {} held: {}.", run.variant, run.memory_mib, count, end(run, limit))
     });
     ends.chain(in_force(runs)).collect()
@@ -100,12 +100,12 @@ fn end(run: &Run, limit: Duration) -> String {
         let minutes = limit.as_secs() / 60;
         return format!("the time limit of {minutes} minutes was reached, so this is \"at least\"{moved}");
     }
-    match figures::end(&outcome.events) {
-        None => format!("the session itself was killed for want of memory{moved}"),
+    match metrics::end(&outcome.events) {
+        None => format!("the session itself was killed for lack of memory{moved}"),
         Some(End::Finished) => {
             format!("all {} documents were open, so this is \"at least\"{moved}", run.documents)
         }
-        Some(_) => format!("the run ended because {}{moved}", figures::end_in_words(&outcome.events)),
+        Some(_) => format!("the run ended because {}{moved}", metrics::describe_end(&outcome.events)),
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn measured_note(memory_mib: u32, disk: bool, text: &str) -> Option<S
 mod tests {
     use super::*;
     use crate::guest::outcome::Pool;
-    use eke_bench_desktop::session::{Event, Held};
+    use eke_bench_desktop::session::{Event, MemoryUse};
     use eke_results::report::Row;
 
     const LIMIT: Duration = Duration::from_secs(600);
@@ -188,14 +188,14 @@ mod tests {
             content: 0,
             as_expected: None,
         };
-        let held = Held {
+        let held = MemoryUse {
             documents: number + 1,
             anonymous: Bytes::mib(30),
             swapped: Bytes::mib(20),
             file: Bytes(0),
         };
         let opened = Event::Opened { document: number, seconds: 8.0, content: 0 };
-        [opened].into_iter().chain((1..=PAGES).map(page)).chain([Event::Held(held)]).collect()
+        [opened].into_iter().chain((1..=PAGES).map(page)).chain([Event::Memory(held)]).collect()
     }
 
     fn run(documents: usize, end: Option<End>, timed_out: bool) -> Run {
@@ -228,7 +228,7 @@ mod tests {
         assert!(rows.iter().all(|row| row.params["machine_mib"] == 124));
         assert_eq!(rows.iter().find(|row| row.metric == PAGE).unwrap().samples.len(), 2 * PAGES as usize);
         assert!(notes(&[run], LIMIT)[0].starts_with(
-            "eke, 124 MiB, 2 held: the run ended because viewer of document 3 was killed for want of memory ("
+            "eke, 124 MiB, 2 held: the run ended because viewer of document 3 was killed for lack of memory ("
         ));
     }
 

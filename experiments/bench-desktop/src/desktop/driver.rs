@@ -1,4 +1,4 @@
-//! Where a session's parts meet: its programs, its listener, and the wait for whatever comes first.
+//! The driver of a session: its programs, the reader of its events, and the wait for the first of several events.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -9,69 +9,29 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
-use x11rb::errors::{ConnectionError, ReplyError, ReplyOrIdError};
 
 use super::User;
 use super::children::{self, Children};
+use super::stop::{Stop, failed};
 use super::windows::Windows;
 use crate::session::{End, Event};
 
-/// A signal that comes between looking at its flag and the wait is seen so late at most; also the time between two
-/// looks at whether viewers work.
+/// The longest single wait: the driver notices a signal between reading its flag and waiting at most so late. Also the time
+/// between two readings of the viewers' activity.
 pub(super) const TICK: Duration = Duration::from_millis(50);
-/// A wait that is over already is still a look at who died.
+/// The shortest wait: also a wait whose time is over notices who died.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Why a session does not go on.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Stop {
-    /// It is over.
-    #[error("it is over")]
-    Ended(End),
-    /// The X server does not answer, or refuses: it died, or a window of a viewer that died.
-    #[error("the display refuses: {0}")]
-    Display(String),
-}
-
-impl From<End> for Stop {
-    fn from(end: End) -> Self {
-        Self::Ended(end)
-    }
-}
-
-impl From<ConnectionError> for Stop {
-    fn from(error: ConnectionError) -> Self {
-        Self::Display(error.to_string())
-    }
-}
-
-impl From<ReplyError> for Stop {
-    fn from(error: ReplyError) -> Self {
-        Self::Display(error.to_string())
-    }
-}
-
-impl From<ReplyOrIdError> for Stop {
-    fn from(error: ReplyOrIdError) -> Self {
-        Self::Display(error.to_string())
-    }
-}
-
-/// A session that cannot be held.
-pub(super) fn failed(why: impl Into<String>) -> Stop {
-    Stop::Ended(End::Failed { why: why.into() })
-}
-
-/// Who is told of events, one JSON object a line.
+/// The output for events, one JSON object a line.
 pub(super) struct Listener<'a> {
-    /// Where to.
+    /// Lines are written here.
     pub to: &'a mut dyn Write,
-    /// The same, to see that nobody reads any more.
+    /// The same output, polled to notice that nobody reads any more.
     pub fd: BorrowedFd<'a>,
 }
 
-/// See above. The programs end when it is dropped, before their home directory does.
-pub(super) struct Room<'a> {
+/// A session's programs, listener and user. Drop ends the programs, then removes their home directory.
+pub(super) struct Driver<'a> {
     /// The programs.
     pub children: Children,
     listener: Listener<'a>,
@@ -81,26 +41,26 @@ pub(super) struct Room<'a> {
     user: Option<User>,
 }
 
-impl<'a> Room<'a> {
-    /// An empty one, whose programs run as `user`.
+impl<'a> Driver<'a> {
+    /// A driver without programs; they will run as `user`.
     ///
     /// # Errors
-    /// No home directory can be made for the programs.
+    /// The programs' home directory cannot be made.
     pub fn new(listener: Listener<'a>, stop: &'a AtomicBool, user: Option<User>) -> Result<Self, Stop> {
         let home = super::home::make(&std::env::temp_dir());
         let no_home = |e| failed(format!("cannot make a home directory for the viewers: {e}"));
         let home = home.map_err(no_home)?;
         let parent = rustix::process::getppid();
-        let room = Self { children: Children::default(), listener, stop, parent, home, user };
-        room.give(room.home()).map_err(no_home)?;
-        Ok(room)
+        let driver = Self { children: Children::default(), listener, stop, parent, home, user };
+        driver.give(driver.home()).map_err(no_home)?;
+        Ok(driver)
     }
 
-    /// A program of the session, as its user.
+    /// A command that runs as the session's user.
     pub fn command(&self, program: impl Into<PathBuf>) -> Command {
         let mut command = children::command(program, self.home());
         if let Some(User { uid, gid }) = self.user {
-            // Other groups are given up with the user (std::os::unix::process::CommandExt::uid).
+            // Changing the user drops all other groups (std::os::unix::process::CommandExt::uid).
             command.uid(uid).gid(gid);
         }
         command
@@ -119,21 +79,21 @@ impl<'a> Room<'a> {
         self.home.path()
     }
 
-    /// Tells an event, at once.
+    /// Writes an event and flushes.
     ///
     /// # Errors
-    /// Nobody listens.
-    pub fn tell(&mut self, event: &Event) -> Result<(), Stop> {
+    /// Nobody reads the events.
+    pub fn report(&mut self, event: &Event) -> Result<(), Stop> {
         let mut line = serde_json::to_vec(event).map_err(|e| failed(e.to_string()))?;
         line.push(b'\n');
-        let told = self.listener.to.write_all(&line).and_then(|()| self.listener.to.flush());
-        told.map_err(|e| failed(format!("nobody listens: {e}")))
+        let written = self.listener.to.write_all(&line).and_then(|()| self.listener.to.flush());
+        written.map_err(|e| failed(format!("nobody reads the events: {e}")))
     }
 
-    /// Returns after at most a tick, at `until`, or when the display has something to say.
+    /// Returns after at most a tick, at `until`, or when the display has an event.
     ///
     /// # Errors
-    /// A program died, the session is to end, or it is later than `until`: then `what` was too slow.
+    /// A program died, the session must end, or `until` has passed: then `what` was too slow.
     pub fn wait(
         &mut self,
         on: Option<&Windows>,
@@ -141,10 +101,10 @@ impl<'a> Room<'a> {
         what: impl Fn() -> String,
     ) -> Result<(), Stop> {
         let fd = on.map(Windows::ready).transpose()?;
-        self.poll(fd, left(until, what)?).map(|_| ())
+        self.poll(fd, remaining(until, what)?).map(|_| ())
     }
 
-    /// The same, but `until` is only the end of this wait.
+    /// Like [`Self::wait`], but `until` ends only this wait.
     ///
     /// # Errors
     /// As [`Self::wait`], but never too slow.
@@ -154,7 +114,7 @@ impl<'a> Room<'a> {
         self.poll(Some(fd), time).map(|_| ())
     }
 
-    /// The same until `fd` is readable.
+    /// Waits until `fd` is readable.
     ///
     /// # Errors
     /// As [`Self::wait`].
@@ -164,7 +124,7 @@ impl<'a> Room<'a> {
         until: Instant,
         what: impl Fn() -> String,
     ) -> Result<(), Stop> {
-        while !self.poll(Some(fd.as_fd()), left(until, &what)?)? {}
+        while !self.poll(Some(fd.as_fd()), remaining(until, &what)?)? {}
         Ok(())
     }
 
@@ -174,10 +134,10 @@ impl<'a> Room<'a> {
             return Err(end.into());
         }
         if closed || self.parent != rustix::process::getppid() {
-            return Err(failed("nobody listens"));
+            return Err(failed("nobody reads the events"));
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Err(failed("it was told to end"));
+            return Err(failed("interrupted"));
         }
         Ok(readable)
     }
@@ -194,8 +154,8 @@ impl<'a> Room<'a> {
         (readable, fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP))
     }
 
-    /// What a refusal of the display is due to: mostly somebody's death, which is seen a little later.
-    pub fn judge(&mut self, stop: Stop) -> End {
+    /// The cause of a stop. A refusal of the display is mostly due to a program's death, which shows a little later.
+    pub fn cause(&mut self, stop: Stop) -> End {
         let why = match stop {
             Stop::Ended(end) => return end,
             display @ Stop::Display(_) => display.to_string(),
@@ -211,8 +171,8 @@ impl<'a> Room<'a> {
     }
 }
 
-/// How long to wait at most now.
-fn left(until: Instant, what: impl Fn() -> String) -> Result<Duration, Stop> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(End::TooSlow { what: what() }.into()) } else { Ok(left.min(TICK)) }
+/// The time of the next wait, at most a tick.
+fn remaining(until: Instant, what: impl Fn() -> String) -> Result<Duration, Stop> {
+    let remaining = until.saturating_duration_since(Instant::now());
+    if remaining.is_zero() { Err(End::TooSlow { what: what() }.into()) } else { Ok(remaining.min(TICK)) }
 }

@@ -1,24 +1,24 @@
-//! From what happened in a session to figures. Pure.
+//! Metrics from a session's events. Pure.
 
-use super::{End, Event, Held};
+use super::{End, Event, MemoryUse};
 
-/// Some pages of one document, turned one after the other in one direction.
+/// Consecutive pages of one document in one direction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Browsed {
-    /// Which document.
+    /// The document's index.
     pub document: usize,
-    /// Towards the beginning.
+    /// Whether the pages were turned towards the beginning.
     pub back: bool,
     /// How many documents were open.
     pub open: usize,
     /// Each page's time, in order.
     pub seconds: Vec<f64>,
-    /// Pages that did not look as expected.
-    pub unlike: usize,
+    /// Pages whose content was not the expected one.
+    pub unexpected: usize,
 }
 
-/// The pages that were turned, in order: a new entry begins with another document, another direction, or more open
-/// documents.
+/// The pages that were turned, in order. A new entry begins when the document, the direction or the number of open documents
+/// changes.
 pub fn browsed(events: &[Event]) -> Vec<Browsed> {
     let mut all: Vec<Browsed> = Vec::new();
     let mut open = 0;
@@ -27,11 +27,11 @@ pub fn browsed(events: &[Event]) -> Vec<Browsed> {
             Event::Opened { .. } => open += 1,
             Event::Page { document, back, seconds, as_expected, .. } => {
                 let same = |b: &&mut Browsed| (b.document, b.back, b.open) == (document, back, open);
-                let unlike = usize::from(as_expected == Some(false));
+                let unexpected = usize::from(as_expected == Some(false));
                 match all.last_mut().filter(same) {
-                    Some(last) => last.push(seconds, unlike),
+                    Some(last) => last.push(seconds, unexpected),
                     None => {
-                        all.push(Browsed { document, back, open, seconds: vec![seconds], unlike });
+                        all.push(Browsed { document, back, open, seconds: vec![seconds], unexpected });
                     }
                 }
             }
@@ -42,13 +42,13 @@ pub fn browsed(events: &[Event]) -> Vec<Browsed> {
 }
 
 impl Browsed {
-    fn push(&mut self, seconds: f64, unlike: usize) {
+    fn push(&mut self, seconds: f64, unexpected: usize) {
         self.seconds.push(seconds);
-        self.unlike += unlike;
+        self.unexpected += unexpected;
     }
 }
 
-/// The times of opening, in order.
+/// The time to open each document, in order.
 pub fn openings(events: &[Event]) -> Vec<f64> {
     let seconds = |event: &Event| match event {
         Event::Opened { seconds, .. } => Some(*seconds),
@@ -57,7 +57,7 @@ pub fn openings(events: &[Event]) -> Vec<f64> {
     events.iter().filter_map(seconds).collect()
 }
 
-/// The times of window switches, in order.
+/// The time of each window switch, in order.
 pub fn switches(events: &[Event]) -> Vec<f64> {
     let seconds = |event: &Event| match event {
         Event::Switched { seconds, .. } => Some(*seconds),
@@ -66,9 +66,9 @@ pub fn switches(events: &[Event]) -> Vec<f64> {
     events.iter().filter_map(seconds).collect()
 }
 
-/// How many documents were opened and browsed through `pages` pages, and the memory that they held then.
-pub fn capacity(events: &[Event], pages: u32) -> (usize, Held) {
-    let mut complete = (0, Held::default());
+/// How many documents were opened and browsed through `pages` pages, and the memory that they used then.
+pub fn capacity(events: &[Event], pages: u32) -> (usize, MemoryUse) {
+    let mut complete = (0, MemoryUse::default());
     let (mut turned, mut at) = (0, None);
     for event in events {
         match *event {
@@ -77,8 +77,8 @@ pub fn capacity(events: &[Event], pages: u32) -> (usize, Held) {
                 turned = if at == Some(document) { turned + 1 } else { 1 };
                 at = Some(document);
             }
-            Event::Held(held) if turned >= pages => {
-                complete = (complete.0 + 1, held);
+            Event::Memory(memory) if turned >= pages => {
+                complete = (complete.0 + 1, memory);
                 turned = 0;
             }
             _ => {}
@@ -87,29 +87,29 @@ pub fn capacity(events: &[Event], pages: u32) -> (usize, Held) {
     complete
 }
 
-/// What each page looks like, as [`super::Spec::expected`] wants it; `documents` is how many there are.
-pub fn looks(events: &[Event], documents: usize) -> Vec<Vec<u64>> {
-    let mut looks = vec![Vec::new(); documents];
+/// The content of each page of `documents` documents, for [`super::Spec::expected`].
+pub fn page_contents(events: &[Event], documents: usize) -> Vec<Vec<u64>> {
+    let mut contents = vec![Vec::new(); documents];
     for event in events {
         match *event {
-            Event::Opened { document, content, .. } => put(&mut looks, document, 0, content),
+            Event::Opened { document, content, .. } => put(&mut contents, document, 0, content),
             Event::Page { document, page, content, back: false, .. } => {
-                put(&mut looks, document, page as usize, content);
+                put(&mut contents, document, page as usize, content);
             }
             _ => {}
         }
     }
-    looks
+    contents
 }
 
-/// Pages come in order; one that is beyond the next is not known.
-fn put(looks: &mut [Vec<u64>], document: usize, page: usize, content: u64) {
-    if let Some(pages) = looks.get_mut(document).filter(|pages| pages.len() == page) {
+/// Adds a page if it is the document's next one. After a gap, pages are not known.
+fn put(contents: &mut [Vec<u64>], document: usize, page: usize, content: u64) {
+    if let Some(pages) = contents.get_mut(document).filter(|pages| pages.len() == page) {
         pages.push(content);
     }
 }
 
-/// How it ended; `None` if the session's driver itself was killed.
+/// How the session ended; `None` if its driver was killed.
 pub fn end(events: &[Event]) -> Option<&End> {
     match events.last() {
         Some(Event::Ended(end)) => Some(end),
@@ -117,15 +117,15 @@ pub fn end(events: &[Event]) -> Option<&End> {
     }
 }
 
-/// What [`end_in_words`] says of a session that went to its end.
-pub const ALL_DONE: &str = "all was done";
+/// The text of [`describe_end`] for a session that did all acts.
+pub const ALL_DONE: &str = "all acts were done";
 
-/// How it ended, in words.
-pub fn end_in_words(events: &[Event]) -> String {
+/// How the session ended, as text.
+pub fn describe_end(events: &[Event]) -> String {
     match end(events) {
-        None => "the box was killed for want of memory".to_owned(),
+        None => "the box was killed for lack of memory".to_owned(),
         Some(End::Finished) => ALL_DONE.to_owned(),
-        Some(End::Killed { what, signal: Some(9) }) => format!("{what} was killed for want of memory"),
+        Some(End::Killed { what, signal: Some(9) }) => format!("{what} was killed for lack of memory"),
         Some(End::Killed { what, signal: Some(signal) }) => format!("{what} died of signal {signal}"),
         Some(End::Killed { what, signal: None }) => format!("{what} ended"),
         Some(End::TooSlow { what }) => format!("{what} took too long"),
@@ -147,59 +147,59 @@ mod tests {
         Event::Page { document, page, back, seconds, content, as_expected: Some(page != 2) }
     }
 
-    fn held(documents: usize) -> Event {
-        Event::Held(Held { documents, anonymous: Bytes(documents as u64), ..Held::default() })
+    fn memory(documents: usize) -> Event {
+        Event::Memory(MemoryUse { documents, anonymous: Bytes(documents as u64), ..MemoryUse::default() })
     }
 
     fn two_documents() -> Vec<Event> {
         vec![
             Event::Ready { seconds: 0.5 },
             opened(0),
-            held(1),
+            memory(1),
             page(0, 1, false, 0.1),
             page(0, 2, false, 0.2),
-            held(1),
+            memory(1),
             page(0, 1, true, 0.3),
             page(0, 0, true, 0.4),
-            held(1),
+            memory(1),
             opened(1),
-            held(2),
+            memory(2),
             page(1, 1, false, 0.5),
         ]
     }
 
     #[test]
-    fn pages_are_told_apart_by_document_direction_and_what_is_open() {
+    fn pages_are_grouped_by_document_direction_and_number_of_open_documents() {
         let all = browsed(&two_documents());
-        let seen: Vec<_> =
-            all.iter().map(|b| (b.document, b.back, b.open, b.seconds.len(), b.unlike)).collect();
-        assert_eq!(seen, [(0, false, 1, 2, 1), (0, true, 1, 2, 0), (1, false, 2, 1, 0)]);
+        let groups: Vec<_> =
+            all.iter().map(|b| (b.document, b.back, b.open, b.seconds.len(), b.unexpected)).collect();
+        assert_eq!(groups, [(0, false, 1, 2, 1), (0, true, 1, 2, 0), (1, false, 2, 1, 0)]);
     }
 
     #[test]
     fn a_document_counts_when_all_of_its_pages_were_turned() {
-        let (count, held) = capacity(&two_documents(), 2);
+        let (count, memory) = capacity(&two_documents(), 2);
         assert_eq!(
-            (count, held.documents),
+            (count, memory.documents),
             (2, 1),
             "forth and back of the first; the second is not complete"
         );
         let forth: Vec<Event> =
             two_documents().into_iter().filter(|e| !matches!(e, Event::Page { back: true, .. })).collect();
         assert_eq!(capacity(&forth, 2).0, 1);
-        assert_eq!(capacity(&forth, 3), (0, Held::default()));
+        assert_eq!(capacity(&forth, 3), (0, MemoryUse::default()));
     }
 
     #[test]
-    fn looks_are_by_document_and_page() {
-        assert_eq!(looks(&two_documents(), 3), [vec![0, 1, 2], vec![100, 101], vec![]]);
+    fn contents_are_by_document_and_page() {
+        assert_eq!(page_contents(&two_documents(), 3), [vec![0, 1, 2], vec![100, 101], vec![]]);
     }
 
     #[test]
-    fn without_a_last_word_it_was_killed() {
+    fn a_session_without_an_end_event_was_killed() {
         assert!(end(&two_documents()).is_none());
-        assert!(end_in_words(&two_documents()).contains("the box was killed"));
+        assert!(describe_end(&two_documents()).contains("the box was killed"));
         let killed = [Event::Ended(End::Killed { what: "viewer of document 3".into(), signal: Some(9) })];
-        assert_eq!(end_in_words(&killed), "viewer of document 3 was killed for want of memory");
+        assert_eq!(describe_end(&killed), "viewer of document 3 was killed for lack of memory");
     }
 }

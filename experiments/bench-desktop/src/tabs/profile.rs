@@ -1,4 +1,4 @@
-//! The browser's own directory: removed at the end, or by the next run if this one is killed.
+//! The browser's profile directory: removed at the end, or by the next run if this one is killed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use eke_linux::cgroup::name;
 
 const LABEL: &str = "eke-tabs";
 
-/// A directory of this process below another one, removed when dropped.
+/// A profile directory of this process, removed when dropped.
 #[derive(Debug)]
-pub struct Place(PathBuf);
+pub struct Profile(PathBuf);
 
-impl Place {
-    /// Makes it, for this user alone. Removes first what dead owners left.
+impl Profile {
+    /// Makes a directory in `parent` that only this user can enter. First removes directories of dead owners.
     ///
     /// # Errors
-    /// The kernel's answer.
-    pub fn make(root: &Root, above: &Path) -> Result<Self, eke_linux::Error> {
-        sweep(root, above);
+    /// The directory cannot be made.
+    pub fn make(root: &Root, parent: &Path) -> Result<Self, eke_linux::Error> {
+        sweep(root, parent);
         let owner = name::this_process(root)?.ok_or_else(|| {
             eke_linux::Error::Refused("cannot name the browser's directory: is /proc mounted?".to_owned())
         })?;
-        let path = above.join(format!("{LABEL}-{owner}"));
+        let path = parent.join(format!("{LABEL}-{owner}"));
         let made =
             std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path);
         match made {
@@ -32,15 +32,15 @@ impl Place {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Place {
+impl Drop for Profile {
     fn drop(&mut self) {
-        // A process that is just ending may still write into it.
+        // An ending process may still write into it.
         for _ in 0..20 {
             if std::fs::remove_dir_all(&self.0).is_ok() || !self.0.exists() {
                 return;
@@ -50,13 +50,13 @@ impl Drop for Place {
     }
 }
 
-/// Removes the directories of owners that run no more. Others' and foreign names stay.
-fn sweep(root: &Root, above: &Path) {
-    let Ok(entries) = std::fs::read_dir(above) else { return };
+/// Removes the directories of dead owners. Those of living owners and foreign names stay.
+fn sweep(root: &Root, parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let file = entry.file_name();
         let owner = file.to_str().filter(|name| name.starts_with(LABEL)).and_then(name::owner);
-        // Who cannot be looked at must be taken to run.
+        // An owner whose state is unknown counts as alive.
         if owner.is_some_and(|owner| !name::is_alive(root, owner).unwrap_or(true)) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -69,18 +69,18 @@ mod tests {
 
     #[test]
     fn a_dead_owners_directory_goes_and_all_others_stay() {
-        let above = tempfile::tempdir().unwrap();
-        let dead = above.path().join("eke-tabs-4194304-1");
-        let foreign = above.path().join("eke-tabs-notes");
+        let parent = tempfile::tempdir().unwrap();
+        let dead = parent.path().join("eke-tabs-4194304-1");
+        let foreign = parent.path().join("eke-tabs-notes");
         std::fs::create_dir_all(dead.join("Default")).unwrap();
         std::fs::create_dir(&foreign).unwrap();
         let root = Root::host();
-        let place = Place::make(&root, above.path()).unwrap();
-        assert!(!dead.exists() && foreign.exists() && place.path().exists());
-        sweep(&root, above.path());
-        let path = place.path().to_owned();
+        let profile = Profile::make(&root, parent.path()).unwrap();
+        assert!(!dead.exists() && foreign.exists() && profile.path().exists());
+        sweep(&root, parent.path());
+        let path = profile.path().to_owned();
         assert!(path.exists(), "its owner lives");
-        drop(place);
+        drop(profile);
         assert!(!path.exists());
     }
 }

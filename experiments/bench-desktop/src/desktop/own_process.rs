@@ -1,4 +1,4 @@
-//! A tree of its own for the session, and what the driver asks the kernel for itself.
+//! What the driver sets for its own process: its root directory, locked memory, merged pages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,20 +19,20 @@ pub struct Error {
     source: io::Error,
 }
 
-/// Enters `dir` as the root directory of this process, with a `/proc`, the machine's `/dev` and an empty `/tmp`. The
-/// mounts are in a namespace of this process: they end with it and its children. To be called before there are threads.
+/// Makes `dir` the root directory of this process, with a `/proc`, the machine's `/dev` and an empty `/tmp`. The mounts are in
+/// a namespace of this process and end with it and its children. Call it before starting threads.
 ///
 /// # Errors
-/// Not root, or a directory to mount on is missing.
-pub fn enter(dir: &Path) -> Result<(), Error> {
-    enter_with(dir, &[])
+/// This process is not root, or a directory to mount on is missing.
+pub fn enter_root(dir: &Path) -> Result<(), Error> {
+    enter_root_with(dir, &[])
 }
 
-/// The same, with directories of this machine in the new `/tmp`: each under its name there.
+/// Like [`enter_root`], and binds directories of this machine into the new `/tmp`, each under the given name.
 ///
 /// # Errors
-/// The same, or one of them is missing.
-pub fn enter_with(dir: &Path, binds: &[(PathBuf, &str)]) -> Result<(), Error> {
+/// As [`enter_root`], or a directory to bind is missing.
+pub fn enter_root_with(dir: &Path, binds: &[(PathBuf, &str)]) -> Result<(), Error> {
     let at = |what, path: &Path, done: rustix::io::Result<()>| {
         done.map_err(|e| Error { what, path: path.to_owned(), source: e.into() })
     };
@@ -53,30 +53,30 @@ pub fn enter_with(dir: &Path, binds: &[(PathBuf, &str)]) -> Result<(), Error> {
     at("enter", dir, chdir("/"))
 }
 
-#[expect(unsafe_code, reason = "unshare(2) may take away what others rely on")]
+#[expect(unsafe_code, reason = "unshare(2) may remove what other threads rely on")]
 fn own_mounts() -> rustix::io::Result<()> {
     // SAFETY: only the mount namespace is unshared: file descriptors, which I/O safety is about, stay shared.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }
 }
 
-/// Locks the memory of this process as it is touched, so that what is short of memory is the desktop and not the
-/// driver. Children do not inherit it (mlockall(2)).
+/// Locks the memory of this process as it is touched, so that the desktop runs short of memory and not the driver. Children do
+/// not inherit the lock (mlockall(2)).
 ///
 /// # Errors
 /// Not permitted (`RLIMIT_MEMLOCK`), or a kernel before 4.4.
-pub fn lock_own_memory() -> io::Result<()> {
+pub fn lock_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
 /// Asks the kernel to merge equal pages of this process and of the programs that it starts from now on
-/// (`PR_SET_MEMORY_MERGE`, Linux 6.4). fork(2) passes it on since then, execve(2) since Linux 6.7: on the kernels
-/// between, the programs do not have it.
+/// (`PR_SET_MEMORY_MERGE`, Linux 6.4). A fork(2) inherits it since 6.4, execve(2) keeps it since 6.7: on kernels between, the
+/// programs do not have it.
 ///
 /// # Errors
-/// A kernel without it, or not permitted (`CAP_SYS_RESOURCE`).
+/// The kernel lacks it, or it is not permitted (`CAP_SYS_RESOURCE`).
 #[expect(unsafe_code, reason = "rustix has no PR_SET_MEMORY_MERGE")]
 pub(super) fn merge_same_pages() -> io::Result<()> {
-    // SAFETY: this prctl(2) takes plain numbers and touches no memory of ours.
+    // SAFETY: this prctl(2) takes plain numbers and touches no memory of this process.
     let done = unsafe { libc::prctl(libc::PR_SET_MEMORY_MERGE, 1, 0, 0, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_to_do() {
+    fn an_error_names_what_is_needed() {
         let error = Error {
             what: "mount proc on",
             path: "/tree/proc".into(),
