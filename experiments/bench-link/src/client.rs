@@ -1,4 +1,4 @@
-//! ssh in the near namespace, on a CPU that is made smaller.
+//! The near end: ssh in the client's namespace, on a CPU made slower.
 
 use std::ffi::OsString;
 
@@ -13,38 +13,40 @@ use super::plan::{ATOM_MB_PER_S, Cpu, study};
 use super::server::Server;
 use super::trial::{self, Lengths};
 
-/// See the module. The group goes when it is dropped.
+/// ssh and its CPU quota. Drop removes the quota's group.
 #[derive(Debug)]
-pub struct Near {
-    /// How ssh is called.
+pub struct Client {
+    /// How to start ssh.
     pub ssh: Ssh,
-    /// Thousandths of one CPU; `None`: all of all.
+    /// The quota in thousandths of one CPU; `None` for no limit.
     pub permille: Option<u64>,
-    /// What AES128-CTR did when it was calibrated, to here.
+    /// The rate of AES128-CTR from the server, at the calibrated quota.
     pub calibrated_mb_per_s: Option<f64>,
     _quota: Option<Quota>,
 }
 
-/// How often the quota is set anew, and how near is near enough.
+/// How often calibration corrects the quota at most.
 const TRIES: usize = 6;
-const NEAR_ENOUGH: f64 = 0.03;
-/// So far from what the CPU time says, and no further. It says too little: one that is held back for most of each period finds the pipes
-/// and the window empty or full when it may run again.
+/// Calibration ends at this deviation from the target rate.
+const CLOSE_ENOUGH: f64 = 0.03;
+/// The quota may differ from the one computed from CPU time at most by this factor. CPU time alone gives too small a quota: a process
+/// that is throttled for most of each period finds pipes and the window empty or full when it may run again.
 const MOST_CORRECTED: f64 = 2.0;
-/// One CPU, in thousandths, and the least of it that the kernel gives.
+/// One CPU, in thousandths.
 const WHOLE: u64 = 1000;
+/// The smallest quota that the kernel grants, in thousandths of a CPU.
 const LEAST: f64 = 100.0;
-/// The CPUs of all x86 alone have masks.
+/// OPENSSL_ia32cap works on x86 only.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "x86"];
 
-impl Near {
-    /// The near end with this CPU. Calibrating takes some seconds; the link must be unlimited meanwhile.
+impl Client {
+    /// The client with this CPU. Calibration takes some seconds; the link must be unlimited meanwhile.
     ///
     /// # Errors
-    /// Another architecture, no CPU controller, or a CPU that cannot be made so slow.
+    /// The architecture is not x86, there is no CPU controller, or the CPU cannot be made so slow.
     pub fn make(bench: &Bench<'_>, net: &Net, server: &Server, cpu: Cpu) -> Result<Self> {
         if cpu != Cpu::Full && !ARCHITECTURES.contains(&std::env::consts::ARCH) {
-            return Err(Error::Place(format!(
+            return Err(Error::Environment(format!(
                 "\"{}\" is for x86: OPENSSL_ia32cap hides instructions there",
                 cpu.name()
             )));
@@ -52,16 +54,16 @@ impl Near {
         let quota = (cpu == Cpu::Atom).then(|| Quota::make(bench.root, "linkcpu")).transpose()?;
         let words = words(net, cpu, quota.as_ref());
         let ssh = Ssh { words, config: Some(server.config()), ..Ssh::default() };
-        let mut near = Self { ssh, permille: None, calibrated_mb_per_s: None, _quota: None };
+        let mut client = Self { ssh, permille: None, calibrated_mb_per_s: None, _quota: None };
         if let Some(quota) = quota {
-            near.calibrate(bench, &quota)?;
-            near._quota = Some(quota);
+            client.calibrate(bench, &quota)?;
+            client._quota = Some(quota);
         }
-        Ok(near)
+        Ok(client)
     }
 
-    /// First by the CPU time of each MB, which does not depend on what else runs, then by the rate, within bounds: on a busy machine it
-    /// is lower, and must not be bought with a larger CPU.
+    /// Computes the quota from the CPU time per MB, which does not depend on background load. Then corrects it by the rate, within
+    /// bounds: background load lowers the rate, and a larger quota must not hide that.
     fn calibrate(&mut self, bench: &Bench<'_>, quota: &Quota) -> Result<()> {
         quota.permille(WHOLE)?;
         let (_, cpu_per_mb) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
@@ -76,7 +78,7 @@ impl Near {
                 nearest = off;
                 (self.permille, self.calibrated_mb_per_s) = (Some(permille.round() as u64), Some(rate));
             }
-            if off <= NEAR_ENOUGH {
+            if off <= CLOSE_ENOUGH {
                 break;
             }
             let next = permille * ATOM_MB_PER_S / rate.max(1.0);
@@ -87,14 +89,14 @@ impl Near {
     }
 }
 
-/// A shell moves into the group, then becomes ssh: the process that is measured.
+/// The command before ssh's arguments. A shell joins the quota's group, then executes ssh: the measured process.
 fn words(net: &Net, cpu: Cpu, quota: Option<&Quota>) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(quota) = quota {
         words.extend(["sh", "-c", "echo 0 >\"$0\" && exec \"$@\""].map(OsString::from));
         words.push(quota.entry().into());
     }
-    words.extend(net.in_near().map(OsString::from));
+    words.extend(net.in_client().map(OsString::from));
     if let Some(mask) = cpu.mask() {
         words.extend(["env".into(), format!("OPENSSL_ia32cap={mask}").into()]);
     }
@@ -102,10 +104,10 @@ fn words(net: &Net, cpu: Cpu, quota: Option<&Quota>) -> Vec<OsString> {
     words
 }
 
-/// Removes what dead experiments left.
+/// Removes the groups of dead experiments.
 ///
 /// # Errors
-/// The kernel's answer.
+/// A group cannot be removed.
 pub fn sweep(root: &Root) -> Result<()> {
     Ok(eke_apply::cgroup::quota::sweep(root)?)
 }

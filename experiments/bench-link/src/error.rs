@@ -1,21 +1,21 @@
-//! Why the experiment could not be held.
+//! Why the experiment could not run.
 
 use eke_bench_core::fault;
 
-/// See the module.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// eke's own layer below refused.
+    /// Reading the machine failed.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// A measurement.
+    /// A measurement failed.
     #[error(transparent)]
     Link(#[from] eke_link::Error),
-    /// The system's answer about a file or a program.
+    /// A file or a program failed.
     #[error(transparent)]
     Io(#[from] fault::Io),
-    /// A program that the experiment needs.
+    /// A program that the experiment needs is missing.
     #[error("{program} is not installed, and the experiment needs it (Debian: apt install {package})")]
     Missing {
         /// Its name.
@@ -23,17 +23,17 @@ pub enum Error {
         /// Debian's package.
         package: &'static str,
     },
-    /// `ip`, `tc` or `ssh-keygen` refused.
-    #[error("`{command}` failed: {said}")]
+    /// `ip`, `tc` or `ssh-keygen` failed.
+    #[error("`{command}` failed: {stderr}")]
     Command {
-        /// The whole line.
+        /// The command line.
         command: String,
-        /// What it said.
-        said: String,
+        /// Its standard error.
+        stderr: String,
     },
-    /// The server does not come up, or the CPU cannot be made small.
+    /// The server does not start, or the CPU cannot be limited.
     #[error("{0}")]
-    Place(String),
+    Environment(String),
     /// A signal came.
     #[error("interrupted; everything is as it was before")]
     Interrupted,

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use eke_results::report::Report;
 
+use super::client::Client;
 use super::error::{Error, Result};
-use super::near::Near;
 use super::net::Net;
 use super::plan::{Cpu, Rate, Setting};
 use super::report::{self, Held};
 use super::server::Server;
 use super::x11::Session;
-use super::{Bench, near, net, server, trial};
+use super::{Bench, client, net, server, trial};
 
 /// Holds the experiment.
 ///
@@ -20,7 +20,7 @@ use super::{Bench, near, net, server, trial};
 pub fn run(bench: &Bench<'_>) -> Result<Report> {
     net::sweep(bench.root)?;
     server::sweep(bench.root)?;
-    near::sweep(bench.root)?;
+    client::sweep(bench.root)?;
     let net = Net::make(bench.root)?;
     let server = Server::start(bench.root, &net)?;
     let mut held = Held::default();
@@ -38,7 +38,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Report> {
     }
     bench.progress.done();
     if held.trials.is_empty() {
-        return Err(Error::Place(format!("no setting could be held: {}", held.notes.join(" "))));
+        return Err(Error::Environment(format!("no setting could be measured: {}", held.notes.join(" "))));
     }
     Ok(report::report(bench, held))
 }
@@ -54,17 +54,17 @@ fn one_cpu(bench: &Bench<'_>, scene: &Scene<'_>, cpu: Cpu, held: &mut Held) -> R
     let net = scene.net;
     net.limit(Rate::Unlimited)?;
     bench.progress.doing(&format!("the CPU: {}", cpu.name()));
-    let near = match Near::make(bench, net, scene.server, cpu) {
-        Ok(near) => near,
-        Err(Error::Place(why)) => {
+    let client = match Client::make(bench, net, scene.server, cpu) {
+        Ok(client) => client,
+        Err(Error::Environment(why)) => {
             held.notes.push(format!("{} is left out: {why}.", cpu.name()));
             return Ok(());
         }
         Err(e) => return Err(e),
     };
-    held.notes.extend(near.permille.zip(near.calibrated_mb_per_s).map(|(permille, rate)| {
+    held.notes.extend(client.permille.zip(client.calibrated_mb_per_s).map(|(permille, rate)| {
         format!(
-            "{}: {:.1} % of one CPU, with which AES128-CTR did {rate:.1} MB/s to here over the unlimited link.",
+            "{}: {:.1} % of one CPU, with which AES128-CTR had {rate:.1} MB/s from the server over the unlimited link.",
             cpu.name(),
             permille as f64 / 10.0
         )
@@ -73,10 +73,10 @@ fn one_cpu(bench: &Bench<'_>, scene: &Scene<'_>, cpu: Cpu, held: &mut Held) -> R
         let setting = Setting { link: *link, cpu };
         bench.progress.begins(&format!("{}, {}", link.name(), cpu.name()));
         net.limit(*link)?;
-        match trial::hold(bench, &near.ssh, scene.session) {
+        match trial::run(bench, &client.ssh, scene.session) {
             Ok(trial) => held.trials.push((setting, trial)),
             Err(e) if bench.shutdown.load(Ordering::Relaxed) => return Err(e),
-            // an hour's other settings are worth keeping
+            // Keep the other settings.
             Err(e) => held.notes.push(format!("{}, {} is left out: {e}.", link.name(), cpu.name())),
         }
     }

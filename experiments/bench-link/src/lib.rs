@@ -1,24 +1,25 @@
-//! `eke bench link`: the cipher that `eke link` chooses beside every one that is allowed, measured exhaustively.
+//! `eke bench link`: compares the cipher that `eke link` chooses with every allowed cipher, measured exhaustively.
 //!
-//! The study's table ("thin client with an Atom 330: AES128-CTR 30 MB/s, RC4 45, without encryption 110") with today's ciphers: two
-//! network namespaces joined by a veth pair of a given rate, an ssh server in the far one, ssh in the near one on a CPU that is as it is,
-//! without AES instructions, or small.
+//! It repeats the study's table ("thin client with an Atom 330: AES128-CTR 30 MB/s, RC4 45, without encryption 110") with today's ciphers.
+//! A veth pair of a given rate joins two network namespaces: sshd runs in the server's, ssh in the client's. The client's CPU is this
+//! machine's, has no AES instructions, or is slow.
 //!
 //! ```text
-//! near: { ssh: OPENSSL_ia32cap, CPU quota } ── veth, tbf ── far: { sshd }
+//! client: { ssh: OPENSSL_ia32cap, CPU quota } ── veth, tbf ── server: { sshd }
 //! ```
 //!
 //! - [`plan`]: links, CPUs, settings (pure)
-//! - [`net`]: the namespaces and the link between them; [`server`]: the ssh server; [`near`]: ssh on a smaller CPU, calibrated
-//! - [`trial`]: every cipher in one setting, then eke's choice
+//! - [`net`]: the namespaces and the link between them; [`server`]: the ssh server; [`client`]: ssh on a slower CPU, calibrated
+//! - [`trial`]: measures every cipher in one setting, then lets eke choose
 //! - [`x11`]: a moving picture through `ssh -Y`; [`picture`]: its client
-//! - [`verdict`]: is eke's choice among the best? (pure); [`report`]: the table (pure)
+//! - [`verdict`]: whether eke's choice is among the best (pure); [`report`]: the table (pure)
 //!
-//! Nothing stays: namespaces, the group and the server's directory have names that say their owner, and the next experiment sweeps them.
+//! Namespaces, the group and the server's directory are removed at the end. Their names contain their owner, so the next experiment
+//! removes those of killed ones.
 
+pub mod client;
 pub mod error;
 mod hold;
-pub mod near;
 pub mod net;
 pub mod picture;
 pub mod plan;

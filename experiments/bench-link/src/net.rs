@@ -11,25 +11,25 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::error::{Error, Result};
 use super::plan::Rate;
 
-const NEAR: &str = "ekelinknear";
-const FAR: &str = "ekelinkfar";
+const CLIENT: &str = "ekelinkclient";
+const SERVER: &str = "ekelinkserver";
 const DEVICE: &str = "eke0";
-/// Where the kernel-side names of namespaces are (ip-netns(8)).
+/// The directory of named namespaces (ip-netns(8)).
 const NAMES: &str = "run/netns";
-/// The address of the far end.
-pub const ADDRESS: &str = "10.77.0.2";
-/// And of the near one.
-pub const NEAR_ADDRESS: &str = "10.77.0.1";
+/// The server's address.
+pub const SERVER_ADDRESS: &str = "10.77.0.2";
+/// The client's address.
+pub const CLIENT_ADDRESS: &str = "10.77.0.1";
 
-/// Removed when it is dropped, with the link.
+/// Two namespaces joined by a link. Drop removes them and the link.
 #[derive(Debug)]
 pub struct Net {
-    near: String,
-    far: String,
+    client: String,
+    server: String,
 }
 
 impl Net {
-    /// The namespaces and an unlimited link.
+    /// Makes the namespaces and an unlimited link.
     ///
     /// # Errors
     /// iproute2 is missing, or the kernel refuses.
@@ -39,29 +39,40 @@ impl Net {
                 return Err(Error::Missing { program, package: "iproute2" });
             }
         }
-        let net = Self { near: name::of_this_process(root, NEAR)?, far: name::of_this_process(root, FAR)? };
-        for name in [&net.near, &net.far] {
+        let client = name::of_this_process(root, CLIENT)?;
+        let net = Self { client, server: name::of_this_process(root, SERVER)? };
+        for name in [&net.client, &net.server] {
             ip(&["netns", "add", name])?;
         }
         ip(&[
-            "link", "add", DEVICE, "netns", &net.near, "type", "veth", "peer", "name", DEVICE, "netns",
-            &net.far,
+            "link",
+            "add",
+            DEVICE,
+            "netns",
+            &net.client,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            DEVICE,
+            "netns",
+            &net.server,
         ])?;
-        for (name, address) in [(&net.near, "10.77.0.1/24"), (&net.far, "10.77.0.2/24")] {
-            ip(&["-n", name, "addr", "add", address, "dev", DEVICE])?;
+        for (name, address) in [(&net.client, CLIENT_ADDRESS), (&net.server, SERVER_ADDRESS)] {
+            ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", DEVICE])?;
             ip(&["-n", name, "link", "set", DEVICE, "up"])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         Ok(net)
     }
 
-    /// From now on at this rate, both ways.
+    /// Limits the link to this rate in both directions.
     ///
     /// # Errors
     /// The kernel has no token bucket (`sch_tbf`).
     pub fn limit(&self, rate: Rate) -> Result<()> {
-        for name in [&self.near, &self.far] {
-            // there may be none yet
+        for name in [&self.client, &self.server] {
+            // Fails if there is no limit yet.
             let _ = run("tc", &["-n", name, "qdisc", "del", "dev", DEVICE, "root"]);
             if let Some([rate, burst]) = rate.bucket() {
                 let bucket = ["rate", rate, "burst", burst, "latency", "50ms"];
@@ -74,33 +85,33 @@ impl Net {
         Ok(())
     }
 
-    /// What stands before a program of the near end.
-    pub fn in_near(&self) -> [&str; 4] {
-        ["ip", "netns", "exec", &self.near]
+    /// The command that runs a program in the client's namespace.
+    pub fn in_client(&self) -> [&str; 4] {
+        ["ip", "netns", "exec", &self.client]
     }
 
-    /// The same of the far end.
-    pub fn in_far(&self) -> [&str; 4] {
-        ["ip", "netns", "exec", &self.far]
+    /// The command that runs a program in the server's namespace.
+    pub fn in_server(&self) -> [&str; 4] {
+        ["ip", "netns", "exec", &self.server]
     }
 }
 
 impl Drop for Net {
     fn drop(&mut self) {
-        for name in [&self.near, &self.far] {
+        for name in [&self.client, &self.server] {
             let _ = ip(&["netns", "del", name]);
         }
     }
 }
 
-/// Removes the namespaces of dead owners, and kills what runs in them.
+/// Kills the processes in namespaces of dead owners, and removes the namespaces.
 ///
 /// # Errors
-/// The kernel's answer.
+/// A namespace cannot be listed or removed.
 pub fn sweep(root: &Root) -> Result<()> {
     for name in root.list(NAMES).unwrap_or_default() {
-        let is_ours = name.starts_with(NEAR) || name.starts_with(FAR);
-        let Some(owner) = name::owner(&name).filter(|_| is_ours) else { continue };
+        let of_experiment = name.starts_with(CLIENT) || name.starts_with(SERVER);
+        let Some(owner) = name::owner(&name).filter(|_| of_experiment) else { continue };
         if name::is_alive(root, owner)? {
             continue;
         }
@@ -118,7 +129,7 @@ fn ip(args: &[&str]) -> Result<String> {
     run("ip", args)
 }
 
-/// Runs it to its end; what it printed.
+/// Runs a program to its end and returns its output.
 pub(super) fn run(program: &str, args: &[&str]) -> Result<String> {
     let path = find(&[program]).unwrap_or_else(|| PathBuf::from(program));
     let mut command = Command::new(path);
@@ -127,6 +138,6 @@ pub(super) fn run(program: &str, args: &[&str]) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Command { command: format!("{program} {}", args.join(" ")), said })
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Command { command: format!("{program} {}", args.join(" ")), stderr })
 }

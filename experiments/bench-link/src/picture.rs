@@ -1,4 +1,4 @@
-//! A moving picture: the X client of `bench link`, which ssh starts on the far end.
+//! A moving picture: the X client of `bench link`. ssh starts it on the server.
 
 use std::time::{Duration, Instant};
 
@@ -10,36 +10,36 @@ use x11rb::protocol::xproto::{
 
 const WIDTH: u16 = 640;
 const HEIGHT: u16 = 480;
-/// One request holds so many lines; the X protocol's own limit is 256 KiB.
+/// The lines of one request. The X protocol limits a request to 256 KiB.
 const LINES: u16 = 64;
 const BYTES_PER_PIXEL: usize = 4;
 
-/// What it came to.
+/// The frames drawn in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Frames {
-    /// Frames that the server has drawn.
+    /// Frames that the X server has drawn.
     pub frames: u32,
-    /// In this time.
+    /// The time.
     pub seconds: f64,
 }
 
 impl Frames {
-    /// A second.
+    /// Frames per second.
     pub fn per_s(&self) -> f64 {
         f64::from(self.frames) / self.seconds.max(1e-9)
     }
 }
 
-/// Shows frames of 640 x 480, each whole and another one, as fast as the server takes them, on the display of the environment. A frame
-/// counts when the server answers a question that was asked behind it.
+/// Draws frames of 640 x 480 on the display named by `DISPLAY`, as fast as the X server accepts them. Each frame is complete and differs
+/// from the one before. A frame counts when the server answers a request sent after it.
 ///
 /// # Errors
-/// In words: no display, or it went away.
+/// A sentence: there is no display, or the connection ended.
 pub fn show(time: Duration) -> Result<Frames, String> {
     let (x, screen) = x11rb::connect(None).map_err(|e| format!("no display: {e}"))?;
     let root = &x.setup().roots[screen];
     if root.root_depth < 24 {
-        return Err(format!("the display has {} bits for a pixel, and 24 are needed", root.root_depth));
+        return Err(format!("the display has {} bits per pixel, and 24 are needed", root.root_depth));
     }
     let ids = x.generate_id().and_then(|window| Ok((window, x.generate_id()?)));
     let (window, gc) = ids.map_err(|e| e.to_string())?;
@@ -52,7 +52,8 @@ pub fn show(time: Duration) -> Result<Frames, String> {
     let start = Instant::now();
     let mut frames = 0;
     while start.elapsed() < time {
-        frame(&x, window, gc, root.root_depth, frames).map_err(|e| format!("the display went away: {e}"))?;
+        frame(&x, window, gc, root.root_depth, frames)
+            .map_err(|e| format!("the connection to the display ended: {e}"))?;
         frames += 1;
     }
     Ok(Frames { frames, seconds: start.elapsed().as_secs_f64() })
@@ -75,7 +76,7 @@ fn frame(
     Ok(())
 }
 
-/// Colours that move with the frame.
+/// Some lines of a frame: colours that move from frame to frame.
 fn strip(top: u16, lines: u16, number: u32) -> Vec<u8> {
     let mut data = Vec::with_capacity(usize::from(WIDTH) * usize::from(lines) * BYTES_PER_PIXEL);
     for y in top..top + lines {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_frame_is_another_and_whole() {
+    fn frames_differ_and_are_complete() {
         let bytes: usize =
             (0..HEIGHT).step_by(64).map(|top| strip(top, LINES.min(HEIGHT - top), 0).len()).sum();
         assert_eq!(bytes, 640 * 480 * 4);

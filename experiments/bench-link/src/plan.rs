@@ -1,4 +1,4 @@
-//! Links, CPUs, and the settings that they make. Pure.
+//! Links, CPUs, and their combinations. Pure.
 
 use eke_link::Suite;
 
@@ -9,7 +9,7 @@ pub enum Rate {
     Mbit100,
     /// Gigabit Ethernet.
     Gbit1,
-    /// As fast as a veth pair is here.
+    /// No limit: as fast as a veth pair is on this machine.
     Unlimited,
 }
 
@@ -17,7 +17,7 @@ impl Rate {
     /// In the order of the report.
     pub const ALL: [Self; 3] = [Self::Mbit100, Self::Gbit1, Self::Unlimited];
 
-    /// In reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mbit100 => "100 Mb/s",
@@ -26,7 +26,7 @@ impl Rate {
         }
     }
 
-    /// On the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Mbit100 => "100m",
@@ -35,8 +35,8 @@ impl Rate {
         }
     }
 
-    /// What tc's token bucket takes: the rate, and a bucket for a tick of 1 ms at least (tc-tbf(8)), and for a packet of 64 KiB that
-    /// is not yet cut into frames.
+    /// The rate and bucket size of tc's token bucket; `None` for no limit. The bucket must hold the bytes of a 1 ms tick (tc-tbf(8))
+    /// and a packet of 64 KiB that is not yet segmented.
     pub fn bucket(self) -> Option<[&'static str; 2]> {
         match self {
             Self::Mbit100 => Some(["100mbit", "128kb"]),
@@ -46,14 +46,14 @@ impl Rate {
     }
 }
 
-/// The CPU of the near end.
+/// The client's CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpu {
-    /// As it is.
+    /// This machine's CPU.
     Full,
     /// Without AES and carry-less multiplication.
     NoAes,
-    /// Without AVX too, and so slow that AES128-CTR does 30 MB/s, as the study's Atom 330 did.
+    /// Also without AVX, and so slow that AES128-CTR has 30 MB/s, as on the study's Atom 330.
     Atom,
 }
 
@@ -61,7 +61,7 @@ impl Cpu {
     /// In the order of the report.
     pub const ALL: [Self; 3] = [Self::Full, Self::NoAes, Self::Atom];
 
-    /// In reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -70,7 +70,7 @@ impl Cpu {
         }
     }
 
-    /// On the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -79,8 +79,8 @@ impl Cpu {
         }
     }
 
-    /// What OpenSSL is to see of the processor (OPENSSL_ia32cap(3)): bits 57 (AES) and 33 (PCLMULQDQ) taken away; for the Atom
-    /// also XSAVE, OSXSAVE, AVX and everything of the second word (AVX2, BMI, AVX-512, VAES). SSSE3 stays, as the Atom has it.
+    /// The CPU features hidden from OpenSSL (OPENSSL_ia32cap(3)): bits 57 (AES) and 33 (PCLMULQDQ); for the Atom also XSAVE, OSXSAVE,
+    /// AVX and the whole second word (AVX2, BMI, AVX-512, VAES). SSSE3 stays: the Atom has it.
     pub fn mask(self) -> Option<&'static str> {
         match self {
             Self::Full => None,
@@ -90,7 +90,7 @@ impl Cpu {
     }
 }
 
-/// One of them each.
+/// One link with one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// The link.
@@ -99,15 +99,15 @@ pub struct Setting {
     pub cpu: Cpu,
 }
 
-/// What the study's thin client did with AES128-CTR.
+/// The rate of the study's thin client with AES128-CTR.
 pub const ATOM_MB_PER_S: f64 = 30.0;
 
-/// All of them, by CPU.
+/// All combinations, CPU by CPU.
 pub fn settings(links: &[Rate], cpus: &[Cpu]) -> Vec<Setting> {
     cpus.iter().flat_map(|cpu| links.iter().map(|link| Setting { link: *link, cpu: *cpu })).collect()
 }
 
-/// The study's cipher, with the MAC that ssh takes first by itself. Not among what eke's policy allows: its tag has 64 bits.
+/// The study's cipher with ssh's preferred MAC. eke's policy does not allow it: its tag has 64 bits.
 pub fn study() -> Suite {
     Suite::new("aes128-ctr", Some("umac-64-etm@openssh.com"))
 }

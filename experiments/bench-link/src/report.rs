@@ -1,4 +1,4 @@
-//! What all settings together show. Pure.
+//! The report of all settings. Pure.
 
 use eke_results::report::words::shown;
 use eke_results::report::{Better, Machine, Metric, Report, Role, Variant};
@@ -6,7 +6,7 @@ use eke_results::rows::{Params, Rows, params};
 
 use super::Bench;
 use super::plan::{Setting, study};
-use super::trial::{Chosen, Sampled, Through, Trial};
+use super::trial::{Chosen, Sampled, Transport, Trial};
 use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
 
 /// Everything that went to its end.
@@ -25,7 +25,7 @@ const TO_THERE: &str = "to there";
 const CPU: &str = "CPU of the busier end";
 const FRAMES: &str = "X session";
 const DIRECT: &str = "without ssh";
-const PACKED: &str = "eke's, compressed";
+const COMPRESSED: &str = "eke's, compressed";
 const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
@@ -65,9 +65,9 @@ fn rows(held: &Held) -> Vec<eke_results::report::Row> {
         for sampled in &trial.sampled {
             add(&mut rows, &name(sampled), &at, sampled);
         }
-        let ours = trial.chosen.last().and_then(|c| trial.sampled.iter().find(|s| s.suite == c.suite));
-        if let Some(ours) = ours {
-            add(&mut rows, EKE, &at, ours);
+        let choice = trial.chosen.last().and_then(|c| trial.sampled.iter().find(|s| s.suite == c.suite));
+        if let Some(choice) = choice {
+            add(&mut rows, EKE, &at, choice);
         }
         add_frames(&mut rows, &at, trial);
         rows.add(EKE, &at, SECONDS, "s", trial.chosen.iter().map(|c| c.seconds));
@@ -77,14 +77,14 @@ fn rows(held: &Held) -> Vec<eke_results::report::Row> {
 }
 
 fn add_frames(rows: &mut Rows, at: &Params, trial: &Trial) {
-    for (through, frames) in &trial.frames {
-        let suite = match through {
-            Through::Suite(suite) => suite,
-            Through::Packed => {
-                rows.add(PACKED, at, FRAMES, "frames/s", [*frames]);
+    for (transport, frames) in &trial.frames {
+        let suite = match transport {
+            Transport::Suite(suite) => suite,
+            Transport::Compressed => {
+                rows.add(COMPRESSED, at, FRAMES, "frames/s", [*frames]);
                 continue;
             }
-            Through::Nothing => {
+            Transport::Direct => {
                 rows.add(DIRECT, at, FRAMES, "frames/s", [*frames]);
                 continue;
             }
@@ -107,21 +107,17 @@ fn add(rows: &mut Rows, variant: &str, at: &Params, sampled: &Sampled) {
 fn metrics() -> Vec<Metric> {
     let metric = |name: &str, better, about: &str| Metric { name: name.into(), better, about: about.into() };
     vec![
-        metric(BOTH_WAYS, Better::More, "as much to here as to there: the harmonic mean of both"),
+        metric(BOTH_WAYS, Better::More, "equal amounts in both directions: the harmonic mean of both rates"),
         metric(TO_HERE, Better::More, "from the server to the thin client"),
         metric(TO_THERE, Better::More, "from the thin client to the server"),
-        metric(
-            CPU,
-            Better::Less,
-            "of ssh or sshd, whichever needs more: it hardly depends on what else the machine does",
-        ),
+        metric(CPU, Better::Less, "of ssh or sshd, whichever needs more; background load hardly changes it"),
         metric(
             FRAMES,
             Better::More,
-            "whole frames of 640 x 480 through ssh -Y, from the server to the thin client's screen",
+            "complete frames of 640 x 480 through ssh -Y, from the server to the thin client's screen",
         ),
-        metric(SECONDS, Better::Less, "from the first answer on, 20 at most"),
-        metric(MOVED, Better::Less, "both ways together, 200 at most"),
+        metric(SECONDS, Better::Less, "from the first answer on; at most 20"),
+        metric(MOVED, Better::Less, "both directions together; at most 200"),
     ]
 }
 
@@ -135,39 +131,39 @@ fn variants(held: &Held) -> Vec<Variant> {
         }
     }
     if held.trials.iter().any(|(_, t)| !t.frames.is_empty()) {
-        let set_up = "X over TCP as it is, which eke never chooses: what encryption costs".to_owned();
+        let set_up = "X over plain TCP, which eke never chooses: shows the cost of encryption".to_owned();
         variants.push(Variant { name: DIRECT.into(), role: Role::Baseline, set_up });
-        let set_up = "eke's cipher with ssh's compression (zlib): the picture packs to two thirds".to_owned();
-        variants.push(Variant { name: PACKED.into(), role: Role::Peer, set_up });
+        let set_up =
+            "eke's cipher with ssh's compression (zlib): the picture compresses to two thirds".to_owned();
+        variants.push(Variant { name: COMPRESSED.into(), role: Role::Peer, set_up });
     }
     let set_up =
-        "what `eke link` chose in this setting, with the figures of that cipher's exhaustive measurement"
-            .to_owned();
+        "the choice of `eke link` in this setting, with that cipher's exhaustive measurements".to_owned();
     variants.push(Variant { name: EKE.into(), role: Role::Ours, set_up });
     variants
 }
 
-/// A sentence for each setting.
+/// The verdict of each decision, and the total.
 fn verdicts(held: &Held) -> Vec<String> {
     let each = held.trials.iter().flat_map(|(setting, trial)| {
-        let mut said: Vec<String> = Vec::new();
+        let mut lines: Vec<String> = Vec::new();
         for chosen in &trial.chosen {
             let line = verdict(setting, trial, chosen);
-            if !said.contains(&line) {
-                said.push(line);
+            if !lines.contains(&line) {
+                lines.push(line);
             }
         }
-        said
+        lines
     });
     let mut lines: Vec<String> = each.collect();
     lines.extend(held.trials.iter().filter_map(|(setting, trial)| {
         let why = trial.no_frames.as_ref()?;
         Some(format!("{}, {}: no X session: {why}.", setting.link.name(), setting.cpu.name()))
     }));
-    let all = held.trials.iter().flat_map(|(_, t)| t.chosen.iter().map(move |c| standing(t, c).holds()));
-    let (asked, holds) = (all.clone().count(), all.filter(|holds| *holds).count());
+    let all = held.trials.iter().flat_map(|(_, t)| t.chosen.iter().map(move |c| standing(t, c).is_good()));
+    let (decisions, good) = (all.clone().count(), all.filter(|good| *good).count());
     lines.push(format!(
-        "In {holds} of {asked} decisions eke's choice is within 5 % of the best allowed cipher, or their 95 % intervals overlap."
+        "In {good} of {decisions} decisions eke's choice is within 5 % of the best allowed cipher, or their 95 % intervals overlap."
     ));
     lines
 }
@@ -185,17 +181,17 @@ fn verdict(setting: &Setting, trial: &Trial, chosen: &Chosen) -> String {
         setting.cpu.name(),
         chosen.suite,
         chosen.limit,
-        standing(trial, chosen).words()
+        standing(trial, chosen).text()
     )
 }
 
 fn about() -> Vec<String> {
     [
-        "The near end (ssh, the thin client) has the smaller CPU, the far end (sshd, the server) this machine's; both run on the same \
-         processors, so that on the unlimited link they are in each other's way.",
-        "The CPU without AES instructions is OpenSSL's idea of it (OPENSSL_ia32cap); UMAC and the rest of ssh are not told. Atom-like is \
-         a part of a modern CPU by a quota, not an in-order one.",
-        "Every allowed cipher was measured over connections that all stood at once, in turn, with another one first each round.",
+        "The thin client (ssh) has the slower CPU, the server (sshd) this machine's. Both run on the same processors, so they compete on \
+         the unlimited link.",
+        "The CPU without AES instructions hides them from OpenSSL only (OPENSSL_ia32cap); UMAC and the rest of ssh still see them. \
+         Atom-like is a quota of a modern CPU, not an in-order CPU.",
+        "All allowed ciphers were measured round by round over connections that were open together; each round began with another cipher.",
     ]
     .map(str::to_owned)
     .to_vec()

@@ -1,4 +1,4 @@
-//! An ssh server in the far namespace, with keys of its own, and the client's configuration for it.
+//! An ssh server in the server's namespace, with its own keys, and the client's configuration for it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -15,19 +15,19 @@ use eke_linux::cgroup::name;
 use rustix::process::Signal;
 
 use super::error::{Error, Result};
-use super::net::{ADDRESS, Net, run};
+use super::net::{Net, SERVER_ADDRESS, run};
 
 const LABEL: &str = "link";
 const DIRS: &str = "run/eke";
-/// How the client's configuration calls it.
+/// The server's name in the client's configuration.
 pub const HOST: &str = "far";
 const SSHD: &str = "/usr/sbin/sshd";
-/// Cookies of all displays are in one file of root's, namespaces or not: a number that no session of somebody else has (sshd's own first is
-/// 10, the last 999).
+/// The first display number for X11 forwarding. Root's cookie file is shared by all namespaces, so the number must not collide with
+/// other sessions (sshd starts at 10 and ends at 999).
 const FIRST_DISPLAY: u32 = 700;
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
 
-/// It and its directory go when it is dropped.
+/// A running sshd. Drop ends it and removes its directory.
 #[derive(Debug)]
 pub struct Server {
     dir: PathBuf,
@@ -35,10 +35,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it, and waits until it listens.
+    /// Starts sshd and waits until it listens.
     ///
     /// # Errors
-    /// openssh-server is missing, or it does not start.
+    /// openssh-server or openssh-client is missing, or sshd does not start.
     pub fn start(root: &Root, net: &Net) -> Result<Self> {
         if !Path::new(SSHD).exists() {
             return Err(Error::Missing { program: "sshd", package: "openssh-server" });
@@ -48,7 +48,7 @@ impl Server {
         }
         let dir = root.path(format!("{DIRS}/{}", name::of_this_process(root, LABEL)?));
         fs::create_dir_all(&dir).map_err(on("make", &dir))?;
-        // where its processes without rights go, which Debian makes at boot
+        // The directory of sshd's unprivileged processes; Debian makes it at boot.
         let empty = root.path("run/sshd");
         fs::create_dir_all(&empty).map_err(on("make", &empty))?;
         if let Err(e) = configure(&dir) {
@@ -56,7 +56,7 @@ impl Server {
             return Err(e);
         }
         let mut command = Command::new("ip");
-        command.args(&net.in_far()[1..]).args([SSHD, "-D", "-e", "-f"]).arg(dir.join("sshd_config"));
+        command.args(&net.in_server()[1..]).args([SSHD, "-D", "-e", "-f"]).arg(dir.join("sshd_config"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         die_with_parent(&mut command, Signal::KILL);
         let child = command.spawn().map_err(on("start", Path::new(SSHD)))?;
@@ -67,21 +67,21 @@ impl Server {
 
     fn wait(&mut self, net: &Net) -> Result<()> {
         let until = Instant::now() + LISTENS_WITHIN;
-        let far = net.in_far()[3].to_owned();
+        let namespace = net.in_server()[3].to_owned();
         while Instant::now() < until {
-            let listens = run("ip", &["netns", "exec", &far, "ss", "-Hltn", "sport = :22"])?;
+            let listens = run("ip", &["netns", "exec", &namespace, "ss", "-Hltn", "sport = :22"])?;
             if !listens.trim().is_empty() {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Error::Place(format!("sshd ended at once ({status}); try: {SSHD} -t")));
+                return Err(Error::Environment(format!("sshd ended at once ({status}); try: {SSHD} -t")));
             }
             std::thread::sleep(Duration::from_millis(30));
         }
-        Err(Error::Place(format!("sshd does not listen after {} s", LISTENS_WITHIN.as_secs())))
+        Err(Error::Environment(format!("sshd does not listen after {} s", LISTENS_WITHIN.as_secs())))
     }
 
-    /// The client's configuration.
+    /// The path of the client's configuration.
     pub fn config(&self) -> PathBuf {
         self.dir.join("config")
     }
@@ -103,15 +103,15 @@ fn configure(dir: &Path) -> Result<()> {
     let at = dir.display();
     let host_key = dir.join("host.pub");
     let host_key = fs::read_to_string(&host_key).map_err(on("read", &host_key))?;
-    write(&dir.join("known"), &format!("{ADDRESS} {host_key}"))?;
+    write(&dir.join("known"), &format!("{SERVER_ADDRESS} {host_key}"))?;
     let server = format!(
-        "Port 22\nListenAddress {ADDRESS}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\n\
+        "Port 22\nListenAddress {SERVER_ADDRESS}\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\n\
          PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nX11Forwarding yes\nX11DisplayOffset {FIRST_DISPLAY}\n\
          MaxStartups 100\n"
     );
     write(&dir.join("sshd_config"), &server)?;
     let client = format!(
-        "Host {HOST}\n  HostName {ADDRESS}\n  User root\n  IdentityFile {at}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {at}/known\n  \
+        "Host {HOST}\n  HostName {SERVER_ADDRESS}\n  User root\n  IdentityFile {at}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {at}/known\n  \
          GlobalKnownHostsFile none\n"
     );
     write(&dir.join("config"), &client)
@@ -125,7 +125,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// Removes the directories of dead owners.
 ///
 /// # Errors
-/// The kernel's answer.
+/// A directory cannot be removed.
 pub fn sweep(root: &Root) -> Result<()> {
     for name in root.list(DIRS).unwrap_or_default() {
         let Some(owner) = name::owner(&name).filter(|_| name.starts_with("link-")) else { continue };

@@ -1,4 +1,4 @@
-//! One setting: every allowed cipher exhaustively, then what eke chooses.
+//! One setting: measures every allowed cipher exhaustively, then lets eke choose.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,92 +16,92 @@ use super::plan::study;
 use super::server::HOST;
 use super::x11::Session;
 
-/// How long slices are.
+/// The length and number of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
-    /// The time of one.
+    /// The time of one slice.
     pub slice: Duration,
-    /// The most bytes of one.
+    /// The most bytes of one slice.
     pub most: u64,
-    /// Those that count.
+    /// How many slices count.
     pub rounds: usize,
 }
 
 impl Lengths {
-    /// Until the quota is found.
+    /// The slices of a calibration.
     pub const CALIBRATION: Self = Self { slice: Duration::from_millis(400), most: 64_000_000, rounds: 5 };
 }
 
 /// A cipher, measured exhaustively.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
-    /// Which.
+    /// The cipher.
     pub suite: Suite,
-    /// May eke choose it?
+    /// Whether eke may choose it.
     pub is_allowed: bool,
-    /// MB/s of each slice to here.
+    /// MB/s of each slice from the server.
     pub to_here: Vec<f64>,
-    /// MB/s of each slice to the far end.
+    /// MB/s of each slice to the server.
     pub to_there: Vec<f64>,
-    /// CPU seconds per MB of the end that needs more, of each round; empty where an end does not show it. It hardly depends on what else
-    /// the machine does.
+    /// CPU seconds per MB of the end that needs more, for each round; empty if an end does not report them. Background load hardly
+    /// changes them.
     pub bound_per_mb: Vec<f64>,
 }
 
 impl Sampled {
-    /// MB/s both ways in equal parts, of each round.
+    /// MB/s with equal amounts in both directions, for each round.
     pub fn rates(&self) -> Vec<f64> {
         self.to_here.iter().zip(&self.to_there).map(|(a, b)| both_ways(*a, *b)).collect()
     }
 
-    /// Their median.
+    /// The median of [`Self::rates`].
     pub fn rate(&self) -> f64 {
         median(&self.rates())
     }
 }
 
-/// What eke found out and chose.
+/// One decision of eke.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// Which.
+    /// The chosen cipher.
     pub suite: Suite,
-    /// What it says of the limit.
+    /// What limits the rate.
     pub limit: Limit,
-    /// How long that took, in seconds.
+    /// How long the decision took, in seconds.
     pub seconds: f64,
-    /// And what it moved.
+    /// How many bytes it moved.
     pub bytes: u64,
 }
 
-/// What an X session goes through.
+/// The transport of an X session.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Through {
-    /// ssh, in this cipher.
+pub enum Transport {
+    /// ssh with this cipher.
     Suite(Suite),
-    /// The same, compressed: in the cipher that eke chose.
-    Packed,
-    /// Nothing: the link as it is.
-    Nothing,
+    /// ssh with eke's cipher and compression.
+    Compressed,
+    /// TCP without ssh.
+    Direct,
 }
 
-/// A setting.
+/// The measurements of one setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Every cipher.
+    /// Every cipher, measured exhaustively.
     pub sampled: Vec<Sampled>,
-    /// eke, as often as it was asked.
+    /// eke's decisions.
     pub chosen: Vec<Chosen>,
-    /// Frames a second of an X session through some of the ciphers.
-    pub frames: Vec<(Through, f64)>,
-    /// Why there are none.
+    /// Frames per second of an X session, for some transports.
+    pub frames: Vec<(Transport, f64)>,
+    /// Why there are no frames.
     pub no_frames: Option<String>,
 }
 
-/// Every cipher that is allowed and the study's, in turn, then eke.
+/// Measures every allowed cipher and the study's, then lets eke choose.
 ///
 /// # Errors
-/// A connection's, or a signal.
-pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
+/// A connection fails, or a signal came.
+pub fn run(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
     let suites = suites(bench, ssh)?;
     let lengths = if bench.options.quick {
         Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: bench.options.rounds }
@@ -122,19 +122,19 @@ pub fn hold(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Resu
     }
     let (frames, no_frames) = match session.map(|s| frames(bench, ssh, s, &chosen)).transpose() {
         Ok(frames) => (frames.unwrap_or_default(), None),
-        Err(Error::Place(why)) => (Vec::new(), Some(why)),
+        Err(Error::Environment(why)) => (Vec::new(), Some(why)),
         Err(e) => return Err(e),
     };
     Ok(Trial { sampled, chosen, frames, no_frames })
 }
 
-/// The study's cipher, one of each family, what eke chose, as it is and compressed, and no ssh at all.
+/// Frames per second with the study's cipher, one of each family, eke's choice with and without compression, and without ssh.
 fn frames(
     bench: &Bench<'_>,
     ssh: &Ssh,
     session: &Session<'_>,
     chosen: &[Chosen],
-) -> Result<Vec<(Through, f64)>> {
+) -> Result<Vec<(Transport, f64)>> {
     let mut suites = vec![study()];
     let families = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"].map(|c| Suite::new(c, None));
     for suite in families.iter().chain(chosen.iter().map(|c| &c.suite)) {
@@ -145,18 +145,18 @@ fn frames(
     let mut frames = Vec::new();
     for suite in suites {
         bench.progress.doing(&format!("X through {suite}"));
-        frames.push((Through::Suite(suite.clone()), session.through(bench, ssh, &suite, &[])?.per_s()));
+        frames.push((Transport::Suite(suite.clone()), session.through(bench, ssh, &suite, &[])?.per_s()));
     }
     if let Some(last) = chosen.last() {
         bench.progress.doing(&format!("X through {}, compressed", last.suite));
-        frames.push((Through::Packed, session.through(bench, ssh, &last.suite, &["-C"])?.per_s()));
+        frames.push((Transport::Compressed, session.through(bench, ssh, &last.suite, &["-C"])?.per_s()));
     }
     bench.progress.doing("X without ssh");
-    frames.push((Through::Nothing, session.direct(bench)?.per_s()));
+    frames.push((Transport::Direct, session.direct(bench)?.per_s()));
     Ok(frames)
 }
 
-/// What the policy allows of what both ends have, and the study's.
+/// The study's cipher, and those of both ends that the policy allows. The flag tells whether eke may choose it.
 fn suites(bench: &Bench<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
     let met = measure::meet::meet(ssh, &Asked::new(HOST), bench.shutdown)?;
     let offers = Offers { ciphers: met.ciphers, macs: met.macs, is_strict: met.is_strict };
@@ -164,8 +164,8 @@ fn suites(bench: &Bench<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
     Ok(std::iter::once((study(), false)).chain(allowed).collect())
 }
 
-/// A cipher's connection and what it did so far.
-struct Lane<'a> {
+/// A cipher's connection and its measurements so far.
+struct Measured<'a> {
     channel: Channel<'a>,
     sizes: (u64, u64),
     idle: (Duration, Duration),
@@ -179,42 +179,42 @@ fn exhaustive(
     lengths: Lengths,
 ) -> Result<Vec<Sampled>> {
     let mut here = local(bench)?;
-    let mut lanes = Vec::new();
+    let mut all = Vec::new();
     for (suite, is_allowed) in suites {
         bench.progress.doing(&suite.to_string());
-        lanes.push(Lane::open(bench, ssh, suite, *is_allowed, lengths)?);
+        all.push(Measured::open(bench, ssh, suite, *is_allowed, lengths)?);
     }
     for round in 0..lengths.rounds {
         bench.progress.doing(&format!("round {} of {}", round + 1, lengths.rounds));
-        for n in 0..lanes.len() {
+        for n in 0..all.len() {
             if bench.shutdown.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            // another one begins each round
-            let n = (n + round * 5) % lanes.len();
-            lanes[n].round(&mut here)?;
+            // Each round begins with another cipher.
+            let n = (n + round * 5) % all.len();
+            all[n].round(&mut here)?;
         }
     }
-    Ok(lanes.into_iter().map(|lane| lane.sampled).collect())
+    Ok(all.into_iter().map(|measured| measured.sampled).collect())
 }
 
-/// MB/s of one cipher to here, and the CPU seconds of the near end for each MB of both ways.
+/// MB/s of one cipher from the server, and the client's CPU seconds per MB of both directions.
 ///
 /// # Errors
-/// The connection's, or a near end that does not show its CPU time.
+/// The connection fails, or the kernel does not report the client's CPU time.
 pub fn to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) -> Result<(f64, f64)> {
     let mut here = local(bench)?;
-    let mut lane = Lane::open(bench, ssh, suite, false, lengths)?;
-    let pid = Some(lane.channel.pid());
+    let mut measured = Measured::open(bench, ssh, suite, false, lengths)?;
+    let pid = Some(measured.channel.pid());
     let before = here.sample(pid)?;
     for _ in 0..lengths.rounds {
-        lane.round(&mut here)?;
+        measured.round(&mut here)?;
     }
-    let mb = lengths.rounds as f64 * (lane.sizes.0 + lane.sizes.1) as f64 / 1e6;
+    let mb = lengths.rounds as f64 * (measured.sizes.0 + measured.sizes.1) as f64 / 1e6;
     let cpu_s = here.sample(pid)?.since(&before).used().cpu_s;
-    let cpu_s =
-        cpu_s.ok_or_else(|| Error::Place("the kernel does not show the CPU time of ssh".to_owned()))?;
-    Ok((median(&lane.sampled.to_here), cpu_s / mb))
+    let cpu_s = cpu_s
+        .ok_or_else(|| Error::Environment("the kernel does not report the CPU time of ssh".to_owned()))?;
+    Ok((median(&measured.sampled.to_here), cpu_s / mb))
 }
 
 fn local<'a>(bench: &Bench<'a>) -> Result<Channel<'a>> {
@@ -222,7 +222,7 @@ fn local<'a>(bench: &Bench<'a>) -> Result<Channel<'a>> {
     Ok(Channel::open(std::process::Command::new("sh"), opening)?)
 }
 
-impl<'a> Lane<'a> {
+impl<'a> Measured<'a> {
     fn open(bench: &Bench<'a>, ssh: &Ssh, suite: &Suite, is_allowed: bool, lengths: Lengths) -> Result<Self> {
         let opening = Opening { name: HOST, may_ask: false, shutdown: bench.shutdown };
         let mut channel = Channel::open(ssh.connection(HOST, Some(suite), &["-T"], "exec sh"), opening)?;
@@ -258,8 +258,8 @@ fn rate(bytes: u64, took: Duration, idle: Duration) -> f64 {
     bytes as f64 / 1e6 / net_seconds(took, idle)
 }
 
-/// Bytes of a slice, and the time of a request for nothing. The last of the slices that it takes to find out is as long as those that
-/// count, so that the connection has its pace.
+/// The bytes of a slice, and the time of a request for one byte. The last trial slice is as long as those that count, so that the
+/// connection is at its full rate.
 fn size(lengths: Lengths, mut go: impl FnMut(u64) -> Result<Duration>) -> Result<(u64, Duration)> {
     let mut idle = Duration::MAX;
     for _ in 0..3 {
@@ -268,8 +268,8 @@ fn size(lengths: Lengths, mut go: impl FnMut(u64) -> Result<Duration>) -> Result
     let mut bytes = 64 << 10;
     for _ in 0..8 {
         let took = net_seconds(go(bytes)?, idle);
-        let wanted = (bytes as f64 / took * lengths.slice.as_secs_f64()) as u64;
-        let next = wanted.min(bytes * 8).clamp(16 << 10, lengths.most);
+        let target = (bytes as f64 / took * lengths.slice.as_secs_f64()) as u64;
+        let next = target.min(bytes * 8).clamp(16 << 10, lengths.most);
         if next <= bytes + bytes / 4 {
             return Ok((next, idle));
         }

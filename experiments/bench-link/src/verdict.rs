@@ -1,35 +1,35 @@
-//! Is eke's choice among the best? Pure.
+//! Whether eke's choice is among the best. Pure.
 
 use eke_link::figures::{median, overlap};
 
 use super::trial::{Chosen, Sampled, Trial};
 
-/// Nearer than this to the best is as good.
+/// This share of the best rate counts as equally good.
 const AS_GOOD: f64 = 0.95;
-/// What the study's thin client gained by RC4: 45 MB/s instead of 30.
+/// The gain of the study's thin client by RC4: 45 MB/s instead of 30.
 pub const RC4_GAIN: f64 = 1.5;
 
-/// How eke's choice stands beside the best allowed one.
+/// eke's choice compared with the best allowed cipher, and its share of the best rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Standing<'a> {
     /// Within 5 %, or the best itself.
     AsGood(&'a Sampled, f64),
-    /// Further, but the 95 % intervals overlap.
+    /// More than 5 % slower, but the 95 % intervals overlap.
     ByChance(&'a Sampled, f64),
-    /// Worse.
+    /// Slower.
     Worse(&'a Sampled, f64),
-    /// It is not among those that were measured.
+    /// The choice was not measured exhaustively.
     Unknown,
 }
 
 impl Standing<'_> {
-    /// Is the promise kept?
-    pub fn holds(&self) -> bool {
+    /// Whether the choice is among the best.
+    pub fn is_good(&self) -> bool {
         matches!(self, Self::AsGood(..) | Self::ByChance(..))
     }
 
-    /// For a table.
-    pub fn words(&self) -> String {
+    /// The text for a table.
+    pub fn text(&self) -> String {
         match self {
             Self::AsGood(best, share) if *share >= 1.0 => format!("the best, {}", best.suite),
             Self::AsGood(best, share) => {
@@ -46,33 +46,33 @@ impl Standing<'_> {
     }
 }
 
-/// See the module.
+/// Compares eke's choice with the best allowed cipher.
 pub fn standing<'a>(trial: &'a Trial, chosen: &Chosen) -> Standing<'a> {
     let allowed = trial.sampled.iter().filter(|s| s.is_allowed);
     let best = allowed.max_by(|a, b| a.rate().total_cmp(&b.rate()));
-    let ours = trial.sampled.iter().find(|s| s.suite == chosen.suite);
-    let (Some(best), Some(ours)) = (best, ours) else { return Standing::Unknown };
-    let share = ours.rate() / best.rate().max(1e-9);
+    let choice = trial.sampled.iter().find(|s| s.suite == chosen.suite);
+    let (Some(best), Some(choice)) = (best, choice) else { return Standing::Unknown };
+    let share = choice.rate() / best.rate().max(1e-9);
     match share {
         s if s >= AS_GOOD => Standing::AsGood(best, share),
-        _ if overlap(&ours.rates(), &best.rates()) => Standing::ByChance(best, share),
+        _ if overlap(&choice.rates(), &best.rates()) => Standing::ByChance(best, share),
         _ => Standing::Worse(best, share),
     }
 }
 
-/// How many times the study's cipher's rate eke's choice has, to here.
+/// The rate of eke's choice divided by the rate of the study's cipher.
 pub fn beside_the_study(trial: &Trial, chosen: &Chosen) -> Option<f64> {
     let study = trial.sampled.iter().find(|s| !s.is_allowed)?;
-    let ours = trial.sampled.iter().find(|s| s.suite == chosen.suite)?;
-    Some(ours.rate() / study.rate().max(1e-9))
+    let choice = trial.sampled.iter().find(|s| s.suite == chosen.suite)?;
+    Some(choice.rate() / study.rate().max(1e-9))
 }
 
-/// How many times less CPU eke's choice needs than the study's cipher, at the end that needs more.
+/// The CPU time of the study's cipher divided by that of eke's choice, at the end that needs more.
 pub fn less_cpu(trial: &Trial, chosen: &Chosen) -> Option<f64> {
     let study = trial.sampled.iter().find(|s| !s.is_allowed)?;
-    let ours = trial.sampled.iter().find(|s| s.suite == chosen.suite)?;
-    let (study, ours) = (median(&study.bound_per_mb), median(&ours.bound_per_mb));
-    (study > 0.0 && ours > 0.0).then(|| study / ours)
+    let choice = trial.sampled.iter().find(|s| s.suite == chosen.suite)?;
+    let (study, choice) = (median(&study.bound_per_mb), median(&choice.bound_per_mb));
+    (study > 0.0 && choice > 0.0).then(|| study / choice)
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn near_by_chance_and_worse() {
+    fn standings_are_good_by_chance_and_worse() {
         let trial = Trial {
             sampled: vec![
                 sampled("study", false, [30.0, 30.0, 30.0]),
@@ -110,7 +110,7 @@ mod tests {
             frames: vec![],
             no_frames: None,
         };
-        for (name, holds, words) in [
+        for (name, is_good, text) in [
             ("best", true, "the best, best"),
             ("near", true, "within 5 %"),
             ("noisy", true, "intervals overlap"),
@@ -118,8 +118,8 @@ mod tests {
             ("other", false, "not measured"),
         ] {
             let standing = standing(&trial, &chosen(name));
-            assert_eq!(standing.holds(), holds, "{name}");
-            assert!(standing.words().contains(words), "{}", standing.words());
+            assert_eq!(standing.is_good(), is_good, "{name}");
+            assert!(standing.text().contains(text), "{}", standing.text());
         }
         assert_eq!(beside_the_study(&trial, &chosen("slow")), Some(2.0));
         assert_eq!(less_cpu(&trial, &chosen("slow")), Some(2.0));
