@@ -1,4 +1,4 @@
-//! The disk, and what lies on it.
+//! The slow disk with its file system and files.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -21,41 +21,42 @@ use rustix::mount::{
 use super::plan::Writer;
 use super::{Bench, Error};
 
-/// Its size: the reader's places and six files of 64 MiB.
+/// The disk's size: the reader's area and six files of 64 MiB.
 const SIZE: Bytes = Bytes::mib(1024);
-const WRITTEN: u64 = 64 << 20;
+/// The size of the writers' source file.
+const SOURCE: u64 = 64 << 20;
 const PATIENCE: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A slow disk with a file system, in the order in which they must go.
+/// A slow disk with a file system. The fields are in the order of their teardown.
 ///
-/// The file system is mounted, but nowhere (fsmount(2), Linux 5.2): who makes a mount namespace meanwhile (`ip netns exec`, a service, a
-/// container) gets a copy of every mount that is somewhere, and the disk would be in use until that namespace goes. It is reached by
-/// this process's descriptor, and gone with it.
+/// The file system is mounted, but not attached to a path (fsmount(2), Linux 5.2). A mount namespace made meanwhile (`ip netns exec`, a
+/// service, a container) gets a copy of every attached mount, and would keep the disk in use. This process reaches the file system by a
+/// descriptor; it is unmounted when the descriptor closes.
 #[derive(Debug)]
-pub struct Place {
+pub struct TestDisk {
     mount: Option<OwnedFd>,
     disk: Option<SlowDisk>,
     scratch: Scratch,
 }
 
-impl Place {
-    /// Makes it. What dead experiments left is taken down first.
+impl TestDisk {
+    /// Makes the disk. First removes the disks of dead experiments.
     ///
     /// # Errors
-    /// The disk, or a program that makes or mounts file systems.
+    /// The disk cannot be made, or its file system cannot be made or mounted.
     pub fn make(bench: &Bench<'_>, writer: Writer) -> Result<Self, Error> {
         let profile = Profile::named(&bench.options.disk);
         let profile =
             profile.ok_or_else(|| Error::Usage(format!("no disk is called {}", bench.options.disk)))?;
-        // disks are this machine's, also where settings and their journal are those of a directory that stands for it
+        // Disks belong to the real machine, even if a test directory holds the settings and their journal.
         let host = Root::host();
         let _ = eke_bench_core::stage::sweep(&host);
         let scratch = Scratch::in_run(&host)?;
         let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
-        let mut place = Self { mount: None, disk: Some(disk), scratch };
-        place.fill(writer)?;
-        Ok(place)
+        let mut disk = Self { mount: None, disk: Some(disk), scratch };
+        disk.fill(writer)?;
+        Ok(disk)
     }
 
     fn fill(&mut self, writer: Writer) -> Result<(), Error> {
@@ -78,7 +79,7 @@ impl Place {
             why: e.to_string(),
         };
         self.mount = Some(mount(kind, &device, options).map_err(|e| failed("mount", e.into()))?);
-        make_written(&self.written()).map_err(|e| failed("fill", e))?;
+        make_source(&self.source()).map_err(|e| failed("fill", e))?;
         copy_program(&self.dir()).map_err(|e| failed("fill", e))?;
         command("sync", &["-f", &self.dir().display().to_string()])
     }
@@ -92,42 +93,42 @@ impl Place {
         self.disk().map(|disk| disk.device().to_owned()).unwrap_or_default()
     }
 
-    /// Its bytes.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         SIZE.0
     }
 
-    /// Its top directory, while this lives, for this process and its children.
+    /// Its top directory, for this process and its children.
     pub fn dir(&self) -> PathBuf {
         let number = self.mount.as_ref().map_or(-1, |mount| mount.as_raw_fd());
         PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()))
     }
 
-    /// What is written: half of it can be compressed away.
-    pub fn written(&self) -> PathBuf {
+    /// The file that writers copy. It compresses 2 to 1.
+    pub fn source(&self) -> PathBuf {
         self.scratch.path().join("written")
     }
 
-    /// A program on it, cold.
+    /// The path of a program on the disk, evicted from the page cache.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The program cannot be opened.
     pub fn cold_program(&self) -> std::io::Result<PathBuf> {
         let path = self.dir().join("program");
         fadvise(File::open(&path)?, 0, None, Advice::DontNeed)?;
         Ok(path)
     }
 
-    /// Takes it down. A writer that was killed may wait for the disk still, and everything that is dirty is written.
+    /// Unmounts and detaches the disk. Waits until killed writers have ended and dirty pages are written.
     ///
     /// # Errors
-    /// It is in use, after two minutes.
-    pub fn strike(mut self) -> Result<(), Error> {
+    /// The disk is still in use after two minutes.
+    pub fn teardown(mut self) -> Result<(), Error> {
         self.unmount();
         self.disk.take().map_or(Ok(()), |disk| Ok(disk.detach()?))
     }
 
-    /// The file system goes with its last user.
+    /// Closes the mount and waits for the file system's last user.
     fn unmount(&mut self) {
         if self.mount.take().is_none() {
             return;
@@ -142,34 +143,34 @@ impl Place {
     }
 }
 
-/// Where a run failed: its writers may wait for the disk still.
-impl Drop for Place {
+/// For a failed run, whose writers may still wait for the disk.
+impl Drop for TestDisk {
     fn drop(&mut self) {
         self.unmount();
     }
 }
 
-/// Whoever mounts a device holds it exclusively, and nobody else can have it so then (open(2), O_EXCL of block devices).
+/// Whether the device is mounted: a mount claims it exclusively, so an exclusive open fails (open(2), O_EXCL of block devices).
 fn is_mounted(device: &Path) -> bool {
     let exclusively = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     exclusively.is_err_and(|e| e.kind() == std::io::ErrorKind::ResourceBusy)
 }
 
 fn mount(kind: &str, device: &str, options: &[(&str, &str)]) -> rustix::io::Result<OwnedFd> {
-    let wish = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (option, value) in [("source", device)].iter().chain(options) {
-        fsconfig_set_string(&wish, *option, *value)?;
+        fsconfig_set_string(&context, *option, *value)?;
     }
-    fsconfig_create(&wish)?;
-    fsmount(&wish, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-/// Random letters: four bits each.
-fn make_written(path: &Path) -> std::io::Result<()> {
+/// Writes random letters with four bits of entropy each.
+fn make_source(path: &Path) -> std::io::Result<()> {
     let mut random = Random::new(7);
     let mut block = Vec::with_capacity(1 << 20);
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    for _ in 0..WRITTEN >> 20 {
+    for _ in 0..SOURCE >> 20 {
         block.clear();
         while block.len() < 1 << 20 {
             let bits = random.below(1 << 60);
@@ -180,7 +181,7 @@ fn make_written(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// This program: it is of some size, and can say its version.
+/// Copies this program to the disk: it is large enough and can print its version.
 fn copy_program(target: &Path) -> std::io::Result<()> {
     let to = target.join("program");
     std::fs::copy(std::env::current_exe()?, to).map(drop)

@@ -1,17 +1,17 @@
-//! `eke bench io`: a reader and a program's start beside writers, on a slow disk; and `eke bench io-overhead`: what measuring costs.
+//! `eke bench io`: read latency and program starts beside writers, on a slow disk; and `eke bench io-overhead`: the cost of measuring.
 //!
 //! - [`plan`]: variants, writers, and the order of the runs (pure)
-//! - [`load`]: the writers' processes; the reader is [`eke_bench_startup::reader`], at a rate of its own
-//! - [`place`]: the disk and what lies on it; [`setting`]: what a variant changes; [`trial`]: one run
-//! - [`report`]: what runs come to, [`limits`]: what keeps them from more (both pure); [`overhead`]: what measuring costs
+//! - [`load`]: the writers' processes; the reader is [`eke_bench_startup::reader`], at its own rate
+//! - [`disk`]: the disk and its files; [`setting`]: applies a variant; [`trial`]: one run
+//! - [`report`]: the report, [`limits`]: notes on what limits a variant (both pure); [`overhead`]: the cost of measuring
 //!
-//! Nothing stays: the writers and the governor end with this process, settings go back by the journal (or with the disk), and the disk of
-//! a dead experiment is swept by the next one or by `eke down`.
+//! The writers and the governor end with this process. The journal restores settings, or they end with the disk. The next experiment or
+//! `eke down` removes the disk of a killed one.
 
+pub mod disk;
 pub mod limits;
 pub mod load;
 mod overhead;
-pub mod place;
 pub mod plan;
 pub mod report;
 pub mod setting;
@@ -109,7 +109,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Report, Error> {
     let mut notes = Vec::new();
     for run in runs {
         bench.progress.begins(&run.name(bench.options.repeats));
-        match trial::hold(bench, &run) {
+        match trial::run(bench, &run) {
             Ok(trial) => held.push((run, trial)),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(e) if bench.shutdown.load(Ordering::Relaxed) => {

@@ -1,4 +1,4 @@
-//! The writers' processes.
+//! The processes that write.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,20 +9,20 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::Error;
 use super::plan::Writer;
 
-/// A process that writes until it is dropped. It is killed with this one, too (`setpriv --pdeathsig`).
+/// A process that writes until it is dropped. It is also killed when this process dies (`setpriv --pdeathsig`).
 #[derive(Debug)]
 pub struct Load(Child);
 
-/// `$1` is what is written, `$2` the directory; a file is written over and over, so that the disk is never full.
+/// `$1` is the source, `$2` the target directory. Files are overwritten again and again, so the disk never gets full.
 const STREAM: &str = r#"while :; do dd if="$1" of="$2/written-$((i = (i + 1) % 6))" bs=1M conv=notrunc 2>/dev/null || exit; done"#;
 const FSYNC: &str =
     r#"while :; do dd if="$1" of="$2/written" bs=16k oflag=dsync conv=notrunc 2>/dev/null || exit; done"#;
 
 impl Load {
-    /// Starts it; `idle`: in the idle I/O class.
+    /// Starts the writer, with `idle` in the idle I/O class.
     ///
     /// # Errors
-    /// A program is not there.
+    /// A program is missing.
     pub fn start(writer: Writer, from: &Path, to: &Path, idle: bool) -> Result<Self, Error> {
         let script = if writer == Writer::Fsync { FSYNC } else { STREAM };
         let mut command = Command::new("setpriv");
@@ -33,10 +33,10 @@ impl Load {
         child.map(Self).map_err(|e| Error::Program { program: "setpriv".to_owned(), why: e.to_string() })
     }
 
-    /// It must not end by itself.
+    /// Checks that the writer still runs.
     ///
     /// # Errors
-    /// It did.
+    /// The writer has ended.
     pub fn check(&mut self) -> Result<(), Error> {
         match self.0.try_wait() {
             Ok(None) => Ok(()),
@@ -54,7 +54,7 @@ impl Drop for Load {
         let Some(group) = group else { return };
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.0.wait();
-        // a `dd` that waits for the disk is still in the group
+        // A `dd` that waits for the disk is still in the group.
         for _ in 0..1_500 {
             if kill_process_group(group, Signal::KILL).is_err() {
                 return;

@@ -1,4 +1,4 @@
-//! `eke bench io-overhead`: what measuring latencies by BPF costs.
+//! `eke bench io-overhead`: the CPU cost of measuring latencies by BPF.
 
 use std::fmt;
 use std::path::Path;
@@ -9,22 +9,22 @@ use serde::Serialize;
 
 use super::Error;
 
-/// What was promised: under 1 % of one CPU,
+/// The promised limit: 1 % of one CPU at [`PER_SECOND`] requests per second.
 pub const MOST: f64 = 0.01;
-/// at so many requests a second.
+/// The request rate of the promised limit.
 pub const PER_SECOND: f64 = 10_000.0;
 const MIB: u64 = 64;
 
-/// What it costs.
+/// The measured cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Overhead {
-    /// How long it was measured, in seconds.
+    /// The length of the measurement in seconds.
     pub seconds: f64,
-    /// Requests a second meanwhile.
+    /// Requests per second during the measurement.
     pub per_s: f64,
-    /// What the BPF programs took for each, in nanoseconds.
+    /// The BPF programs' time per request in nanoseconds.
     pub each_ns: f64,
-    /// What reading the figures every 5 s took, as a share of one CPU.
+    /// The cost of reading the histograms every 5 s, as a share of one CPU.
     pub reading_share: f64,
     /// Both together at 10,000 requests a second, as a share of one CPU.
     pub share_at_10k: f64,
@@ -42,7 +42,7 @@ impl Overhead {
         }
     }
 
-    /// Is it more than was promised?
+    /// Whether the cost exceeds the promised limit.
     pub fn is_too_much(&self) -> bool {
         self.share_at_10k >= MOST
     }
@@ -55,8 +55,8 @@ impl fmt::Display for Overhead {
             "{:.0} requests a second for {:.0} s, on a loop device over memory.",
             self.per_s, self.seconds
         )?;
-        writeln!(f, "The BPF programs took {:.0} ns for each, as the kernel counts it;", self.each_ns)?;
-        writeln!(f, "reading the figures every 5 s took {:.3} % of one CPU.", 100.0 * self.reading_share)?;
+        writeln!(f, "The BPF programs took {:.0} ns per request, counted by the kernel.", self.each_ns)?;
+        writeln!(f, "Reading the histograms every 5 s took {:.3} % of one CPU.", 100.0 * self.reading_share)?;
         writeln!(
             f,
             "At {PER_SECOND:.0} requests a second that is {:.2} % of one CPU (promised: under {:.0} %).",
@@ -66,10 +66,10 @@ impl fmt::Display for Overhead {
     }
 }
 
-/// Measures it, with fio on a loop device over memory.
+/// Measures the overhead for `seconds`, with fio on a loop device over memory. `sensor` is the path of `eke-io`.
 ///
 /// # Errors
-/// fio, losetup or BPF is not to be had; nothing is left then.
+/// fio, losetup or BPF is not available. The loop device is removed then, too.
 pub fn overhead(sensor: &Path, seconds: u64) -> Result<Overhead, Error> {
     let dir = tempfile::tempdir_in("/dev/shm").map_err(|e| failed("/dev/shm", e))?;
     let image = dir.path().join("image");
@@ -88,14 +88,14 @@ pub fn overhead(sensor: &Path, seconds: u64) -> Result<Overhead, Error> {
     let _ = load.wait();
     let output = measured.map_err(|e| failed(&sensor.display().to_string(), e))?;
     let cost = serde_json::from_slice::<Cost>(&output.stdout);
-    cost.map(|cost| Overhead::of(&cost)).map_err(|_| failed("eke-io cost", "it ended without figures"))
+    cost.map(|cost| Overhead::of(&cost)).map_err(|_| failed("eke-io cost", "ended without a measurement"))
 }
 
 fn failed(program: &str, why: impl ToString) -> Error {
     Error::Program { program: program.to_owned(), why: why.to_string() }
 }
 
-/// Taken away when dropped; with `losetup --detach` the kernel does that when fio, too, is gone.
+/// A loop device, detached when dropped. The kernel detaches it when fio has closed it, too.
 struct Loop(String);
 
 impl Loop {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_scaled_to_what_was_promised() {
+    fn the_cost_is_scaled_to_the_promised_rate() {
         let cost = Cost { seconds: 10.0, requests: 80_000, run_ns: 40_000_000, reader_ns: 5_000_000 };
         let overhead = Overhead::of(&cost);
         assert_eq!((overhead.per_s, overhead.each_ns, overhead.is_too_much()), (8_000.0, 500.0, false));

@@ -1,26 +1,26 @@
-//! What is compared, and in which order. Pure.
+//! The variants, the writers, and the order of the runs. Pure.
 
 use super::Options;
 
-/// What is done about the writer.
+/// The setting that protects reads from the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// Nothing: what the kernel does by itself.
+    /// The kernel's defaults.
     Default,
     /// A scheduler.
     Scheduler(&'static str),
     /// Without the writeback throttle.
     NoThrottle,
-    /// With it, at the kernel's own value.
+    /// With the writeback throttle at the kernel's default value.
     Throttle,
-    /// The writer in the idle class, under BFQ, which heeds it.
+    /// The writer in the idle class, under BFQ, which obeys it.
     Idle,
     /// eke's governor.
     Eke,
 }
 
 impl Variant {
-    /// All.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Default,
         Self::Scheduler("mq-deadline"),
@@ -31,10 +31,10 @@ impl Variant {
         Self::Idle,
         Self::Eke,
     ];
-    /// With `--quick`.
+    /// The variants of `--quick`.
     pub const QUICK: [Self; 4] = [Self::Default, Self::Scheduler("mq-deadline"), Self::NoThrottle, Self::Eke];
 
-    /// On the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -46,7 +46,7 @@ impl Variant {
         }
     }
 
-    /// In the report.
+    /// The name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "kernel default",
@@ -59,22 +59,22 @@ impl Variant {
     }
 }
 
-/// Who writes.
+/// The background load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
-    /// A large file, buffered.
+    /// Large buffered writes.
     Stream,
-    /// Small writes, each waited for until it is safe.
+    /// Small synchronous writes.
     Fsync,
-    /// A large file that btrfs compresses with zlib:9.
+    /// Large buffered writes to btrfs with zlib:9.
     Btrfs,
 }
 
 impl Writer {
-    /// All.
+    /// All writers.
     pub const ALL: [Self; 3] = [Self::Stream, Self::Fsync, Self::Btrfs];
 
-    /// On the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Stream => "stream",
@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// In the report.
+    /// The name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stream => "a buffered stream",
@@ -96,22 +96,22 @@ impl Writer {
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Counted from 0.
+    /// The round, counted from 0.
     pub round: usize,
-    /// What is done about the writer.
+    /// The setting.
     pub variant: Variant,
-    /// Who writes.
+    /// The background load.
     pub writer: Writer,
 }
 
 impl Run {
-    /// While it goes on: `eke beside many fsyncs, 2 of 3`.
+    /// The name for progress: `eke beside many fsyncs, 2 of 3`.
     pub fn name(&self, repeats: usize) -> String {
         format!("{} beside {}, {} of {repeats}", self.variant.name(), self.writer.name(), self.round + 1)
     }
 }
 
-/// All runs, every variant once in each round, so that what drifts is the same for all.
+/// All runs, round by round: slow drift of the machine affects all variants equally.
 pub fn runs(options: &Options) -> Vec<Run> {
     let mut runs = Vec::new();
     for writer in &options.writers {

@@ -1,4 +1,4 @@
-//! What runs come to. Pure.
+//! The report of all runs. Pure.
 
 use eke_io::{Class, Histogram};
 use eke_results::report::groups::quantile;
@@ -12,28 +12,28 @@ use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
 use super::{Bench, limits};
 
-/// What it is about.
-pub const READ_P99: &str = "read, 99 of 100 within";
-const READ_P50: &str = "read, half within";
-const READS: &str = "latency of reads";
+/// The main metric: the 99th percentile of read latency.
+pub const READ_P99: &str = "read p99";
+const READ_P50: &str = "read p50";
+const READS: &str = "read latency";
 const RATE: &str = "reads";
 const WRITTEN: &str = "written";
 const START: &str = "program start";
 const FLUSH: &str = "flush";
 
-type Held = Vec<(Run, Trial)>;
+type Trials = Vec<(Run, Trial)>;
 
 /// The report.
-pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
+pub fn report(bench: &Bench<'_>, trials: Trials, left_out: Vec<String>) -> Report {
     let options = &bench.options;
     let mut notes: Vec<String> = Vec::new();
     for writer in &options.writers {
-        notes.extend(beside_default(&held, *writer));
-        notes.extend(limits::waits(&held, *writer));
-        notes.extend(limits::unsteady(&held, *writer, &options.variants));
+        notes.extend(beside_default(&trials, *writer));
+        notes.extend(limits::waits(&trials, *writer));
+        notes.extend(limits::unsteady(&trials, *writer, &options.variants));
     }
-    notes.extend(held.iter().filter_map(|(run, trial)| turned(run, trial)));
-    notes.extend(about(bench, &held));
+    notes.extend(trials.iter().filter_map(|(run, trial)| governor_note(run, trial)));
+    notes.extend(about(bench, &trials));
     notes.extend(left_out);
     Report {
         experiment: "io".to_owned(),
@@ -41,30 +41,27 @@ pub fn report(bench: &Bench<'_>, held: Held, left_out: Vec<String>) -> Report {
         machine: Machine::of(bench.root),
         variants: options.variants.iter().map(|v| compared(*v)).collect(),
         metrics: metrics(),
-        rows: rows(&options.disk, &held),
-        times: times(&options.disk, &held),
+        rows: rows(&options.disk, &trials),
+        times: times(&options.disk, &trials),
         notes,
     }
 }
 
 fn metrics() -> Vec<Metric> {
     vec![
-        less(
-            READ_P99,
-            "Of 4 KiB reads at random places, at a fixed rate, past the page cache, beside a writer.",
-        ),
-        less(READ_P50, "The same, the median."),
-        more(WRITTEN, "What the disk wrote meanwhile: what the writer keeps."),
-        less(START, "A program on the same disk, cold, from its start to its end."),
-        less(FLUSH, "The average flush of the disk's cache, meanwhile."),
-        more(RATE, "Reads a second: one waits for the one before, so slow answers make fewer."),
+        less(READ_P99, "99th percentile of random 4 KiB direct reads at a fixed rate, beside a writer."),
+        less(READ_P50, "Median of the same reads."),
+        more(WRITTEN, "Bytes that the disk wrote meanwhile: the writer's throughput."),
+        less(START, "A cold program on the same disk, from its start to its end."),
+        less(FLUSH, "The mean flush of the disk's cache meanwhile."),
+        more(RATE, "Reads per second. Each read waits for the one before, so slow reads lower the rate."),
         less(READS, "Every read of all runs."),
     ]
 }
 
-fn rows(disk: &str, held: &Held) -> Vec<Row> {
+fn rows(disk: &str, trials: &Trials) -> Vec<Row> {
     let mut rows = Rows::default();
-    for (run, trial) in held {
+    for (run, trial) in trials {
         let at = params([("disk", disk.into()), ("writer", run.writer.name().into())]);
         let mut add = |metric, unit, samples: &[f64]| {
             rows.add(run.variant.name(), &at, metric, unit, samples.iter().copied());
@@ -81,15 +78,15 @@ fn rows(disk: &str, held: &Held) -> Vec<Row> {
     rows.done()
 }
 
-/// Of each class of requests to the disk, all runs as one.
-fn times(disk: &str, held: &Held) -> Vec<Times> {
+/// The histogram of each class of requests to the disk, merged over all runs.
+fn times(disk: &str, trials: &Trials) -> Vec<Times> {
     let mut all: Vec<((Class, Writer, Variant), Histogram)> = Vec::new();
-    for (run, trial) in held {
-        for figures in &trial.device.classes {
-            let key = (figures.class, run.writer, run.variant);
+    for (run, trial) in trials {
+        for requests in &trial.device.classes {
+            let key = (requests.class, run.writer, run.variant);
             match all.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, whole)) => whole.merge(&figures.latency.whole),
-                None => all.push((key, figures.latency.whole)),
+                Some((_, whole)) => whole.merge(&requests.latency.whole),
+                None => all.push((key, requests.latency.whole)),
             }
         }
     }
@@ -100,11 +97,11 @@ fn times(disk: &str, held: &Held) -> Vec<Times> {
     all.iter().filter_map(of).collect()
 }
 
-/// eke beside the kernel's default, as a sentence: what was promised, and whether it is kept.
-fn beside_default(held: &Held, writer: Writer) -> Option<String> {
-    let of = |variant: Variant, figure: &dyn Fn(&Trial) -> Option<f64>| {
-        let same = held.iter().filter(|(run, _)| run.variant == variant && run.writer == writer);
-        let samples: Vec<f64> = same.filter_map(|(_, trial)| figure(trial)).collect();
+/// Compares eke with the kernel's default and with the aim, in a sentence.
+fn beside_default(trials: &Trials, writer: Writer) -> Option<String> {
+    let of = |variant: Variant, metric: &dyn Fn(&Trial) -> Option<f64>| {
+        let same = trials.iter().filter(|(run, _)| run.variant == variant && run.writer == writer);
+        let samples: Vec<f64> = same.filter_map(|(_, trial)| metric(trial)).collect();
         (!samples.is_empty()).then(|| median(&samples))
     };
     let p99 = |trial: &Trial| quantile(&trial.reads_ms, 0.99);
@@ -114,7 +111,7 @@ fn beside_default(held: &Held, writer: Writer) -> Option<String> {
     let (share, kept) = (100.0 * eke / default, 100.0 * after / before);
     let is_kept = share <= 50.0 && kept >= 95.0;
     Some(format!(
-        "Beside {}: with eke 99 of 100 reads come within {} ms instead of {} ms ({share:.0} %), and {} MB/s are written instead of {} ({kept:.0} %). At most half of the time with at least 95 % written was the aim: {}.",
+        "Beside {}: with eke 99 of 100 reads take at most {} ms instead of {} ms ({share:.0} %), and {} MB/s are written instead of {} ({kept:.0} %). The aim was at most half of the time with at least 95 % written: {}.",
         writer.name(),
         shown(eke),
         shown(default),
@@ -124,35 +121,35 @@ fn beside_default(held: &Held, writer: Writer) -> Option<String> {
     ))
 }
 
-/// What limits the governor stands in what it did last.
-fn turned(run: &Run, trial: &Trial) -> Option<String> {
+/// The governor's changes; the last one shows what limits it.
+fn governor_note(run: &Run, trial: &Trial) -> Option<String> {
     if run.variant != Variant::Eke {
         return None;
     }
-    let did = match trial.turned.as_slice() {
+    let changes = match trial.changes.as_slice() {
         [] => limits::nothing(trial),
-        all => all.iter().map(|what| what.trim_end_matches('.')).collect::<Vec<_>>().join(" | "),
+        all => all.iter().map(|change| change.trim_end_matches('.')).collect::<Vec<_>>().join(" | "),
     };
-    Some(format!("What the governor did beside {}, round {}: {did}.", run.writer.name(), run.round + 1))
+    Some(format!("Governor beside {}, round {}: {changes}.", run.writer.name(), run.round + 1))
 }
 
-fn about(bench: &Bench<'_>, held: &Held) -> Vec<String> {
+fn about(bench: &Bench<'_>, trials: &Trials) -> Vec<String> {
     let options = &bench.options;
     let mut notes = vec![
         format!(
-            "The disk is the modelled disk \"{}\" behind a loop device: its queue, its schedulers and its writeback throttle are the kernel's. Each run has a new one.",
+            "The disk is the modelled disk \"{}\" behind a loop device: its queue, its schedulers and its writeback throttle are the kernel's. Each run has a new disk.",
             options.disk
         ),
         format!(
-            "Each run is measured for {} s after {} s of warming up, in which the governor finds its way: what it costs on the way there is not in the figures.",
+            "Each run is measured for {} s after {} s of warm-up, in which the governor finds its settings; the cost of finding them is not measured.",
             options.measured_s, options.warm_up_s
         ),
-        format!("The reader asks for {} reads a second at most, one at a time: faster answers do not make more load.", options.rate),
-        "Written is what reached the disk, not what programs wrote to memory.".to_owned(),
-        "ZFS is not here: on a machine that has it, `eke io compare zfs_vdev_async_write_max_active 10 3 -- LOAD` makes the study again.".to_owned(),
+        format!("The reader makes at most {} reads per second, one at a time: faster answers do not make more load.", options.rate),
+        "Written bytes are those that reached the disk, not those that programs wrote to memory.".to_owned(),
+        "ZFS is not measured: on a machine that has it, `eke io compare zfs_vdev_async_write_max_active 10 3 -- LOAD` repeats the study.".to_owned(),
     ];
-    if held.iter().any(|(_, trial)| trial.source != "bpf") {
-        notes.push("The disk's figures are the kernel's averages: BPF was not to be had.".to_owned());
+    if trials.iter().any(|(_, trial)| trial.source != "bpf") {
+        notes.push("The disk's latencies are the kernel's averages: BPF was not available.".to_owned());
     }
     if options.repeats < 3 {
         notes.push("Each run was made once or twice: a small difference can be chance.".to_owned());
@@ -164,14 +161,14 @@ fn compared(variant: Variant) -> Compared {
     let (role, set_up) = match variant {
         Variant::Default => (
             Role::Baseline,
-            "as the kernel sets a loop device up: no scheduler, the writeback throttle at its own value"
+            "the kernel's defaults for a loop device: no scheduler, the writeback throttle at its default"
                 .to_owned(),
         ),
-        Variant::Scheduler(name) => (Role::Peer, format!("queue/scheduler {name}, as it comes")),
+        Variant::Scheduler(name) => (Role::Peer, format!("queue/scheduler {name}, with its defaults")),
         Variant::NoThrottle => (Role::Peer, "queue/wbt_lat_usec 0".to_owned()),
         Variant::Throttle => (
             Role::Peer,
-            "queue/wbt_lat_usec 2000, the kernel's own value for disks that do not rotate".to_owned(),
+            "queue/wbt_lat_usec 2000, the kernel's default for disks that do not rotate".to_owned(),
         ),
         Variant::Idle => (Role::Peer, "the writer under ionice -c 3, queue/scheduler bfq".to_owned()),
         Variant::Eke => (Role::Ours, "eke-io govern with its defaults".to_owned()),
@@ -193,29 +190,29 @@ mod tests {
         Trial { reads_ms: vec![1.0, ms], seconds: 10.0, device, source: "bpf".into(), ..Trial::default() }
     }
 
-    fn held(eke_ms: f64, eke_mb: f64) -> Held {
+    fn trials(eke_ms: f64, eke_mb: f64) -> Trials {
         let run = |variant| Run { round: 0, variant, writer: Writer::Stream };
         vec![(run(Variant::Default), trial(100.0, 40.0)), (run(Variant::Eke), trial(eke_ms, eke_mb))]
     }
 
     #[test]
-    fn what_was_aimed_at_is_said_with_both_figures() {
-        let sentence = |ms, mb| beside_default(&held(ms, mb), Writer::Stream).unwrap();
+    fn the_aim_is_reported_with_both_values() {
+        let sentence = |ms, mb| beside_default(&trials(ms, mb), Writer::Stream).unwrap();
         let reached = sentence(40.0, 39.0);
         assert!(
-            reached.contains("within 40 ms instead of 100 ms (40 %), and 39 MB/s")
+            reached.contains("at most 40 ms instead of 100 ms (40 %), and 39 MB/s")
                 && reached.ends_with(": reached."),
             "{reached}"
         );
         assert!(
             sentence(60.0, 40.0).ends_with("not reached.") && sentence(40.0, 37.0).ends_with("not reached.")
         );
-        assert_eq!(beside_default(&held(1.0, 1.0), Writer::Fsync), None);
+        assert_eq!(beside_default(&trials(1.0, 1.0), Writer::Fsync), None);
     }
 
     #[test]
-    fn each_figure_is_a_row() {
-        let rows = rows("sd", &held(40.0, 39.0));
+    fn each_metric_is_a_row() {
+        let rows = rows("sd", &trials(40.0, 39.0));
         assert_eq!(
             rows.iter().filter(|r| r.metric == READ_P99).map(|r| r.median).collect::<Vec<_>>(),
             [100.0, 40.0]

@@ -1,4 +1,4 @@
-//! What a variant changes, until it is dropped.
+//! Applies a variant's setting until it is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -12,30 +12,30 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::plan::Variant;
 use super::{Bench, Error};
 
-/// What is in force.
+/// A variant in force. Drop restores the old setting.
 #[derive(Debug)]
-pub enum InForce {
-    /// Nothing.
+pub enum Applied {
+    /// The kernel's defaults: nothing to restore.
     Nothing,
-    /// A setting, which goes back.
+    /// A changed setting.
     Setting(Setting),
-    /// The governor, which puts everything back when it ends.
+    /// The governor, which restores everything when it ends.
     Governor(Governor),
 }
 
-/// The process, and what it says of the levers that it turns.
+/// The governor's process, and the thread that reads its events.
 #[derive(Debug)]
 pub struct Governor {
     child: Child,
-    heard: Option<JoinHandle<Vec<String>>>,
+    changes: Option<JoinHandle<Vec<String>>>,
 }
 
-impl InForce {
-    /// Puts a variant in force on a disk.
+impl Applied {
+    /// Applies a variant to a disk.
     ///
     /// # Errors
-    /// This kernel has no such setting, or the governor cannot be started.
-    pub fn put(bench: &Bench<'_>, variant: Variant, device: &str) -> Result<Self, Error> {
+    /// This kernel lacks the setting, or the governor cannot be started.
+    pub fn apply(bench: &Bench<'_>, variant: Variant, device: &str) -> Result<Self, Error> {
         let set = |knob: &str, value: &str| {
             let knob = named(knob).map_err(Error::Usage)?;
             let setting = Setting::new(bench.root, knob, device)?;
@@ -68,30 +68,32 @@ fn govern(bench: &Bench<'_>, device: &str) -> Result<Governor, Error> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child =
         child.map_err(|e| Error::Program { program: program.display().to_string(), why: e.to_string() })?;
-    let heard = child.stdout.take().map(|out| std::thread::spawn(move || hear(BufReader::new(out))));
-    Ok(Governor { child, heard })
+    let changes =
+        child.stdout.take().map(|out| std::thread::spawn(move || read_changes(BufReader::new(out))));
+    Ok(Governor { child, changes })
 }
 
-/// What the governor changed, and why: `what` of `{"event": "changed", "disk": "loop0", "what": "..."}`.
-fn hear(out: impl BufRead) -> Vec<String> {
-    let said = out.lines().map_while(Result::ok);
-    said.filter_map(|line| {
-        let said: serde_json::Value = serde_json::from_str(&line).ok()?;
-        (said["event"] == "changed").then(|| said["what"].as_str().map(str::to_owned))?
-    })
-    .collect()
+/// The governor's changes with their reasons: `what` of `{"event": "changed", "disk": "loop0", "what": "..."}`.
+fn read_changes(out: impl BufRead) -> Vec<String> {
+    let lines = out.lines().map_while(Result::ok);
+    lines
+        .filter_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(&line).ok()?;
+            (event["event"] == "changed").then(|| event["what"].as_str().map(str::to_owned))?
+        })
+        .collect()
 }
 
-impl InForce {
-    /// Ends it; what the governor changed, in order.
+impl Applied {
+    /// Restores the old setting. Returns the governor's changes, in order.
     pub fn end(mut self) -> Vec<String> {
         let Self::Governor(governor) = &mut self else { return Vec::new() };
         governor.end();
-        governor.heard.take().and_then(|heard| heard.join().ok()).unwrap_or_default()
+        governor.changes.take().and_then(|changes| changes.join().ok()).unwrap_or_default()
     }
 }
 
-impl Drop for InForce {
+impl Drop for Applied {
     fn drop(&mut self) {
         if let Self::Governor(governor) = self {
             governor.end();
@@ -105,7 +107,7 @@ impl Governor {
         if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
-        // a setting of a full queue takes as long as the queue is
+        // Changing a setting waits until the queue is empty.
         for _ in 0..1_500 {
             if !matches!(child.try_wait(), Ok(None)) {
                 return;
@@ -122,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_turned_is_heard_and_nothing_else() {
-        let said = concat!(
+    fn only_changes_are_read() {
+        let output = concat!(
             "{\"event\":\"ready\",\"source\":\"bpf\"}\n",
             "{\"event\":\"changed\",\"disk\":\"loop0\",\"what\":\"a: 1 -> 2\"}\nno JSON\n",
             "{\"event\":\"trouble\",\"what\":\"b\"}\n"
         );
-        assert_eq!(hear(said.as_bytes()), ["a: 1 -> 2"]);
+        assert_eq!(read_changes(output.as_bytes()), ["a: 1 -> 2"]);
     }
 }

@@ -15,63 +15,63 @@ use eke_io::target;
 use eke_io::{Device, Operation};
 use eke_model::units::Nanos;
 
+use super::disk::TestDisk;
 use super::load::Load;
-use super::place::Place;
 use super::plan::{Run, Variant};
-use super::setting::InForce;
+use super::setting::Applied;
 use super::{Bench, Error};
 
-/// From the begin of one program start to the begin of the next.
+/// The interval between program starts.
 const BETWEEN_STARTS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was seen.
+/// The measurements of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trial {
-    /// Each read's time, in milliseconds.
+    /// The latency of each read in milliseconds.
     pub reads_ms: Vec<f64>,
-    /// Each start's, in seconds.
+    /// The time of each program start in seconds.
     pub starts_s: Vec<f64>,
-    /// How long it was, in seconds.
+    /// The length of the run in seconds.
     pub seconds: f64,
-    /// What the disk wrote, a piece of some seconds after the other, in MB/s.
+    /// The disk's write rate in MB/s, one sample for each interval of some seconds.
     pub written_mb_s: Vec<f64>,
-    /// What the disk did meanwhile.
+    /// The disk's latencies during the run.
     pub device: Device,
-    /// Where the disk's figures are from.
+    /// The source of the latencies: `bpf` or the kernel's averages.
     pub source: String,
-    /// What the governor turned, and why.
-    pub turned: Vec<String>,
-    /// The time within which it wants reads answered.
+    /// The governor's changes with their reasons.
+    pub changes: Vec<String>,
+    /// The governor's target for read latency.
     pub target: Nanos,
 }
 
-/// Makes the disk, the load and the setting, waits, measures, and takes everything down.
+/// Makes the disk, applies the setting, starts the load, warms up, measures, and tears everything down.
 ///
 /// # Errors
-/// See [`Error`]; nothing is left then.
-pub fn hold(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
-    let place = Place::make(bench, run.writer)?;
-    let device = place.device();
+/// See [`Error`]. Everything is torn down then, too.
+pub fn run(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
+    let disk = TestDisk::make(bench, run.writer)?;
+    let device = disk.device();
     let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let in_force = InForce::put(bench, run.variant, &name)?;
-    let load = Load::start(run.writer, &place.written(), &place.dir(), run.variant == Variant::Idle)?;
-    let made = beside(bench, &place, &name, load);
+    let applied = Applied::apply(bench, run.variant, &name)?;
+    let load = Load::start(run.writer, &disk.source(), &disk.dir(), run.variant == Variant::Idle)?;
+    let measured = measure_with_reader(bench, &disk, &name, load);
     let target = target::of(bench.root, &name, 0);
-    let turned = in_force.end();
-    let struck = place.strike();
-    let trial = made?;
-    struck?;
-    Ok(Trial { turned, target, ..trial })
+    let changes = applied.end();
+    let torn_down = disk.teardown();
+    let trial = measured?;
+    torn_down?;
+    Ok(Trial { changes, target, ..trial })
 }
 
-/// The reader is a process, and ends when its input does. It is no thread: this process serves the disk, and could not be killed while one
-/// of its threads waits for it.
-fn beside(bench: &Bench<'_>, place: &Place, name: &str, load: Load) -> Result<Trial, Error> {
+/// Measures while the reader runs. The reader is a process that ends with its input, not a thread: this process serves the disk, and could
+/// not be killed while one of its threads waits for the disk.
+fn measure_with_reader(bench: &Bench<'_>, disk: &TestDisk, name: &str, load: Load) -> Result<Trial, Error> {
     let failed = |why: String| Error::Program { program: "the reader".to_owned(), why };
     let spec = Spec {
-        device: place.device(),
-        bytes: place.bytes(),
+        device: disk.device(),
+        bytes: disk.bytes(),
         every_ms: u64::from(1_000 / bench.options.rate.clamp(1, 1_000)),
         seed: 11,
     };
@@ -80,15 +80,15 @@ fn beside(bench: &Bench<'_>, place: &Place, name: &str, load: Load) -> Result<Tr
     let mut reader = reader.map_err(|e| failed(e.to_string()))?;
     let (input, output) = (reader.stdin.take(), reader.stdout.take());
     std::thread::scope(|scope| {
-        // what it says is more than a pipe holds
-        let heard = scope.spawn(move || output.map(std::io::read_to_string));
-        let measured = measure(bench, place, name, load);
+        // The reader's output is larger than a pipe's buffer.
+        let lines = scope.spawn(move || output.map(std::io::read_to_string));
+        let measured = measure(bench, disk, name, load);
         drop(input);
-        let lines = heard.join().ok().flatten().ok_or_else(|| failed("has no output".to_owned()))?;
+        let lines = lines.join().ok().flatten().ok_or_else(|| failed("has no output".to_owned()))?;
         let (status, lines) = (reader.wait(), lines.map_err(|e| failed(e.to_string()))?);
         let (mut trial, from_s, to_s) = measured?;
         if !status.as_ref().is_ok_and(ExitStatus::success) {
-            return Err(failed(format!("failed ({status:?}); what it said is above")));
+            return Err(failed(format!("failed ({status:?}); see its output above")));
         }
         let reads = lines.lines().filter_map(|line| serde_json::from_str::<Read>(line).ok());
         trial.reads_ms = reads.filter(|r| r.at_s >= from_s && r.at_s <= to_s).map(|r| r.ms).collect();
@@ -96,7 +96,13 @@ fn beside(bench: &Bench<'_>, place: &Place, name: &str, load: Load) -> Result<Tr
     })
 }
 
-fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Result<(Trial, f64, f64), Error> {
+/// Measures the run. Also returns the times of its begin and end, on the reader's clock.
+fn measure(
+    bench: &Bench<'_>,
+    disk: &TestDisk,
+    name: &str,
+    mut load: Load,
+) -> Result<(Trial, f64, f64), Error> {
     let mut windows = Remote::start(&bench.sensor, Wanted::default())?;
     bench.progress.doing("warming up");
     wait(bench, Duration::from_secs(bench.options.warm_up_s))?;
@@ -109,7 +115,7 @@ fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Resu
     while begun.elapsed() < time {
         load.check()?;
         let next = Instant::now() + BETWEEN_STARTS;
-        starts_s.push(start(place)?);
+        starts_s.push(start(disk)?);
         wait(
             bench,
             next.saturating_duration_since(Instant::now()).min(time.saturating_sub(begun.elapsed())),
@@ -125,13 +131,13 @@ fn measure(bench: &Bench<'_>, place: &Place, name: &str, mut load: Load) -> Resu
     Ok((trial, from_s, reader::now_s()))
 }
 
-/// Starts the program and waits for its end, in seconds.
-fn start(place: &Place) -> Result<f64, Error> {
+/// Starts the program, waits for its end and returns the time in seconds.
+fn start(disk: &TestDisk) -> Result<f64, Error> {
     let failed = |e: std::io::Error| Error::Program {
         program: "the program on the disk".to_owned(),
         why: e.to_string(),
     };
-    let program = place.cold_program().map_err(failed)?;
+    let program = disk.cold_program().map_err(failed)?;
     let begun = Instant::now();
     let mut command = Command::new(program);
     let status =
@@ -158,12 +164,12 @@ fn written_per_s(device: Option<&Device>, seconds: f64) -> f64 {
 }
 
 impl Trial {
-    /// Bytes that the disk wrote in a second.
+    /// Bytes that the disk wrote per second.
     pub fn written_per_s(&self) -> f64 {
         written_per_s(Some(&self.device), self.seconds)
     }
 
-    /// Its flushes' average, in milliseconds.
+    /// The mean time of a flush in milliseconds.
     pub fn flush_ms(&self) -> Option<f64> {
         self.device.of(Operation::Flush).whole.mean_ns().map(|ns| ns / 1e6)
     }

@@ -87,7 +87,7 @@ const IO: Remedy = Remedy {
     name: "io",
     measured: "p99 of reads beside a writer",
     title: "p99 of reads on an SD card beside a buffered writer",
-    stored: Stored { file: "io-stream.json", metric: "read, 99 of 100 within", conditions: &[] },
+    stored: Stored { file: "io-stream.json", metric: "read p99", conditions: &[] },
     without: "kernel default",
     peer: ("kernel default", "the kernel's default"),
     ours: "eke",
