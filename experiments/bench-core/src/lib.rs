@@ -1,6 +1,7 @@
 //! What all experiments share.
 //!
 //! # Layout
+//! - [`experiment`]: the trait of all experiments; [`runner`]: plans, measures, reports; [`environment`]: what it needs
 //! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
 //! - [`stage`]: programs and documents on a slow disk
 //! - [`cache`]: the directory that keeps images for the next run
@@ -11,8 +12,15 @@
 
 pub mod cache;
 pub mod disk_reads;
+pub mod environment;
+pub mod experiment;
 pub mod fault;
 pub mod peers;
 pub mod process;
 pub mod random;
+pub mod runner;
 pub mod stage;
+
+pub use environment::Environment;
+pub use experiment::{Experiment, OnFailure, Results, rotated};
+pub use runner::{Failure, run};
