@@ -30,6 +30,13 @@ impl Rows {
         }
     }
 
+    /// Adds all samples of `other` after those that are there.
+    pub fn merge(&mut self, other: Self) {
+        for row in other.0 {
+            self.add(&row.variant, &row.params, &row.metric, &row.unit, row.samples);
+        }
+    }
+
     /// The rows with their medians; those without a sample are left out.
     pub fn done(mut self) -> Vec<Row> {
         self.0.retain(|row| !row.samples.is_empty());
@@ -58,6 +65,9 @@ mod tests {
         }
         rows.add("eke", &b, "page", "s", [9.0, 8.0]);
         rows.add("eke", &b, "total", "s", []);
+        let mut twice = rows.clone();
+        twice.merge(rows.clone());
+        assert_eq!(twice.done()[0].samples, [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
         let rows = rows.done();
         let seen: Vec<_> = rows.iter().map(|r| (r.samples.len(), r.median)).collect();
         assert_eq!(seen, [(3, 2.0), (2, 8.5)]);

@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use eke_bench_cache::{store, trace};
+use eke_bench_cache::store::{self, Store};
+use eke_bench_cache::trace::{self, Trace};
+use eke_bench_core::{Environment, Experiment, Failure, run};
 use eke_linux::Root;
 use eke_present::progress::Silent;
 use eke_results::page::page;
@@ -23,10 +25,21 @@ fn corpus() -> tempfile::TempDir {
     place
 }
 
-fn store_with(options: store::Options, stop: bool) -> Result<Report, store::Error> {
+fn ran<E: Experiment>(experiment: &E, command: &str, stop: bool) -> Result<Report, Failure<E::Error>> {
     let (root, shutdown) = (Root::host(), AtomicBool::new(stop));
-    let command = "eke bench store".to_owned();
-    store::run(&store::Bench { root: &root, options, command, progress: &Silent, shutdown: &shutdown })
+    let environment = Environment {
+        root: &root,
+        program: "/nonexistent/eke-bench".into(),
+        cache: "/nonexistent".into(),
+        command: command.to_owned(),
+        progress: &Silent,
+        shutdown: &shutdown,
+    };
+    run(experiment, &environment)
+}
+
+fn store_with(options: store::Options, stop: bool) -> Result<Report, Failure<store::Error>> {
+    ran(&Store::new(options), "eke bench store", stop)
 }
 
 fn quick(corpus: &Path) -> store::Options {
@@ -34,18 +47,9 @@ fn quick(corpus: &Path) -> store::Options {
     store::Options { corpus, threads: 2, seconds: 0.004, block: 64 << 10, quick: true }
 }
 
-fn trace_of(files: &[&Path]) -> Result<Report, trace::Error> {
-    let (root, shutdown) = (Root::host(), AtomicBool::new(false));
+fn trace_of(files: &[&Path]) -> Result<Report, Failure<trace::Error>> {
     let files = files.iter().map(|file| file.to_path_buf()).collect();
-    let command = "eke bench trace".to_owned();
-    trace::run(&trace::Bench {
-        root: &root,
-        files,
-        quick: true,
-        command,
-        progress: &Silent,
-        shutdown: &shutdown,
-    })
+    ran(&Trace { files, quick: true }, "eke bench trace", false)
 }
 
 fn rows<'r>(report: &'r Report, metric: &'r str) -> impl Iterator<Item = &'r Row> {
@@ -96,7 +100,7 @@ fn what_the_store_cannot_do_is_said() {
     assert!(said(store::Options { seconds: f64::NAN, ..quick(place.path()) }).contains("seconds"));
     tree::put(&gone, "a", "little");
     assert!(said(quick(&gone)).contains("at least"));
-    assert!(matches!(store_with(quick(place.path()), true), Err(store::Error::Interrupted)));
+    assert!(matches!(store_with(quick(place.path()), true), Err(Failure::Interrupted)));
 }
 
 #[test]

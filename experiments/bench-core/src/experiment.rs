@@ -8,7 +8,7 @@ use crate::environment::Environment;
 ///
 /// The runner calls `set_up`, `plan`, then `prepare` and `measure` for each run in order, `report`, and `tear_down`. It also
 /// shows the progress, stops at a signal, and decides with `on_failure` what a failed run means for the others.
-pub trait Experiment {
+pub trait Experiment: Sized {
     /// The reason for needing root, as in `an experiment makes a slow disk, which needs root`; `None` if it needs none.
     const NEEDS_ROOT: Option<&'static str> = None;
 
@@ -75,7 +75,7 @@ pub trait Experiment {
         &self,
         environment: &Environment<'_>,
         fixture: &mut Self::Fixture<'_>,
-        results: Results<Self::Run, Self::Measurement>,
+        results: ResultsOf<Self>,
     ) -> Report;
 
     /// Takes the fixture down in order, so that an error is seen.
@@ -113,10 +113,12 @@ pub struct Results<R, M> {
     pub notes: Vec<String>,
 }
 
-/// Every item once in each round. Each round begins with another item, so that what a round warms up or wears out favours none.
-pub fn rotated<T>(items: &[T], rounds: usize) -> impl Iterator<Item = (usize, &T)> {
-    let from = |first: usize| items.iter().cycle().skip(first % items.len().max(1)).take(items.len());
-    (0..rounds).flat_map(move |round| from(round).map(move |item| (round, item)))
+/// The results of an experiment.
+pub type ResultsOf<E> = Results<<E as Experiment>::Run, <E as Experiment>::Measurement>;
+
+/// Every item once. Each round begins with another item, so that what a round warms up or wears out favours none.
+pub fn rotation<T>(items: &[T], round: usize) -> impl Iterator<Item = &T> {
+    items.iter().cycle().skip(round % items.len().max(1)).take(items.len())
 }
 
 #[cfg(test)]
@@ -125,9 +127,8 @@ mod tests {
 
     #[test]
     fn each_round_begins_with_another_item() {
-        let all: String = rotated(&["a", "b", "c"], 4).map(|(_, item)| *item).collect();
-        assert_eq!(all, "abcbcacababc");
-        assert_eq!(rotated(&["a", "b"], 2).map(|(round, _)| round).collect::<Vec<_>>(), [0, 0, 1, 1]);
-        assert_eq!(rotated::<u8>(&[], 2).count(), 0);
+        let round = |n| rotation(&["a", "b", "c"], n).copied().collect::<String>();
+        assert_eq!((round(0), round(1), round(3)), ("abc".into(), "bca".into(), "abc".into()));
+        assert_eq!(rotation::<u8>(&[], 2).count(), 0);
     }
 }

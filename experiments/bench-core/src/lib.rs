@@ -22,5 +22,5 @@ pub mod runner;
 pub mod stage;
 
 pub use environment::Environment;
-pub use experiment::{Experiment, OnFailure, Results, rotated};
+pub use experiment::{Experiment, OnFailure, Results, rotation};
 pub use runner::{Failure, run};

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use eke_results::report::Report;
 
 use crate::environment::Environment;
-use crate::experiment::{Experiment, OnFailure, Results};
+use crate::experiment::{Experiment, OnFailure, Results, ResultsOf};
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ fn measure_all<E: Experiment>(
     environment: &Environment<'_>,
     fixture: &mut E::Fixture<'_>,
     notes: Vec<String>,
-) -> Result<Results<E::Run, E::Measurement>, Failure<E::Error>> {
+) -> Result<ResultsOf<E>, Failure<E::Error>> {
     let plan = experiment.plan(fixture);
     let mut planned = plan.len();
     let mut results = Results { measured: Vec::new(), notes };
@@ -190,12 +190,7 @@ mod tests {
             format!("run {run}")
         }
 
-        fn prepare(
-            &self,
-            _: &mut Disk,
-            run: &&'static str,
-            notes: &mut Vec<String>,
-        ) -> Result<bool, Broken> {
+        fn prepare(&self, _: &mut Disk, run: &&'static str, notes: &mut Vec<String>) -> Result<bool, Broken> {
             let is_ready = *run != "skip";
             if !is_ready {
                 notes.push("skip has no CPU.".into());

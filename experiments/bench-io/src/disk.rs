@@ -18,8 +18,8 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
 
+use super::Error;
 use super::plan::Writer;
-use super::{Bench, Error};
 
 /// The disk's size: the reader's area and six files of 64 MiB.
 const SIZE: Bytes = Bytes::mib(1024);
@@ -45,10 +45,9 @@ impl TestDisk {
     ///
     /// # Errors
     /// The disk cannot be made, or its file system cannot be made or mounted.
-    pub fn make(bench: &Bench<'_>, writer: Writer) -> Result<Self, Error> {
-        let profile = Profile::named(&bench.options.disk);
-        let profile =
-            profile.ok_or_else(|| Error::Usage(format!("no disk is called {}", bench.options.disk)))?;
+    pub fn make(disk: &str, writer: Writer) -> Result<Self, Error> {
+        let profile = Profile::named(disk);
+        let profile = profile.ok_or_else(|| Error::Usage(format!("no disk is called {disk}")))?;
         // Disks belong to the real machine, even if a test directory holds the settings and their journal.
         let host = Root::host();
         let _ = eke_bench_core::stage::sweep(&host);

@@ -17,15 +17,15 @@ pub mod report;
 pub mod setting;
 pub mod trial;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use eke_linux::Root;
-use eke_present::progress::Progress;
+use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_results::report::Report;
 
 pub use overhead::{Overhead, overhead};
-use plan::{Variant, Writer};
+use plan::{Run, Variant, Writer};
+use trial::Trial;
+
+/// The program that measures latencies and governs.
+pub(crate) const SENSOR: &str = "eke-io";
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,24 +44,6 @@ pub struct Options {
     pub measured_s: u64,
     /// Reads a second.
     pub rate: u32,
-}
-
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// `eke`.
-    pub program: PathBuf,
-    /// `eke-io`.
-    pub sensor: PathBuf,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
 }
 
 /// Why it could not be held.
@@ -96,34 +78,61 @@ pub enum Error {
     Interrupted,
 }
 
-/// Holds it.
-///
-/// # Errors
-/// See [`Error`]; nothing is left then. A variant that this kernel has not is left out, which the report says.
-pub fn run(bench: &Bench<'_>) -> Result<Report, Error> {
-    // a setting that a dead one left is of a device that may be the next one's
-    eke_io::compare::setting::undo_leftovers(bench.root)?;
-    let runs = plan::runs(&bench.options);
-    bench.progress.planned(runs.len());
-    let mut held = Vec::new();
-    let mut notes = Vec::new();
-    for run in runs {
-        bench.progress.begins(&run.name(bench.options.repeats));
-        match trial::run(bench, &run) {
-            Ok(trial) => held.push((run, trial)),
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(e) if bench.shutdown.load(Ordering::Relaxed) => {
-                drop(e);
-                return Err(Error::Interrupted);
-            }
-            Err(e) => {
-                notes.push(format!("{} beside {} is left out: {e}.", run.variant.name(), run.writer.name()))
-            }
-        }
+/// The experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Io(pub Options);
+
+impl Experiment for Io {
+    const NEEDS_ROOT: Option<&'static str> =
+        Some("an experiment makes slow disks and sets how they are used, which needs root");
+
+    type Fixture<'e> = &'e Environment<'e>;
+    type Run = Run;
+    type Measurement = Trial;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        _notes: &mut Vec<String>,
+    ) -> Result<&'e Environment<'e>, Error> {
+        // a setting that a dead one left is of a device that may be the next one's
+        eke_io::compare::setting::undo_leftovers(environment.root)?;
+        Ok(environment)
     }
-    bench.progress.done();
-    if held.is_empty() {
-        return Err(Error::Usage(format!("no run could be held: {}", notes.join(" "))));
+
+    fn plan(&self, _fixture: &&Environment<'_>) -> Vec<Run> {
+        plan::runs(&self.0)
     }
-    Ok(report::report(bench, held, notes))
+
+    fn name(&self, _fixture: &&Environment<'_>, run: &Run) -> String {
+        run.name(self.0.repeats)
+    }
+
+    fn measure(
+        &self,
+        fixture: &mut &Environment<'_>,
+        run: &Run,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Trial>, Error> {
+        trial::run(fixture, &self.0, run).map(Some)
+    }
+
+    /// A kernel lacks some of the variants.
+    fn on_failure(&self, _fixture: &&Environment<'_>, _error: &Error, _tried: usize) -> OnFailure {
+        OnFailure::LeaveOut
+    }
+
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        _fixture: &mut &Environment<'_>,
+        results: Results<Run, Trial>,
+    ) -> Report {
+        report::report(environment, &self.0, results)
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        matches!(error, Error::Usage(_))
+    }
 }

@@ -1,16 +1,17 @@
 //! The report of all runs. Pure.
 
+use eke_bench_core::{Environment, Results};
 use eke_io::{Class, Histogram};
 use eke_results::report::groups::quantile;
 use eke_results::report::times::Times;
 use eke_results::report::words::shown;
-use eke_results::report::{Machine, Metric, Report, Role, Row, Variant as Compared, median};
+use eke_results::report::{Metric, Report, Role, Row, Variant as Compared, median};
 use eke_results::report::{less, more};
 use eke_results::rows::{Rows, params};
 
 use super::plan::{Run, Variant, Writer};
 use super::trial::Trial;
-use super::{Bench, limits};
+use super::{Options, limits};
 
 /// The main metric: the 99th percentile of read latency.
 pub const READ_P99: &str = "read p99";
@@ -24,8 +25,8 @@ const FLUSH: &str = "flush";
 type Trials = Vec<(Run, Trial)>;
 
 /// The report.
-pub fn report(bench: &Bench<'_>, trials: Trials, left_out: Vec<String>) -> Report {
-    let options = &bench.options;
+pub fn report(environment: &Environment<'_>, options: &Options, results: Results<Run, Trial>) -> Report {
+    let trials = results.measured;
     let mut notes: Vec<String> = Vec::new();
     for writer in &options.writers {
         notes.extend(beside_default(&trials, *writer));
@@ -33,17 +34,15 @@ pub fn report(bench: &Bench<'_>, trials: Trials, left_out: Vec<String>) -> Repor
         notes.extend(limits::unsteady(&trials, *writer, &options.variants));
     }
     notes.extend(trials.iter().filter_map(|(run, trial)| governor_note(run, trial)));
-    notes.extend(about(bench, &trials));
-    notes.extend(left_out);
+    notes.extend(about(options, &trials));
+    notes.extend(results.notes);
     Report {
-        experiment: "io".to_owned(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: options.variants.iter().map(|v| compared(*v)).collect(),
         metrics: metrics(),
         rows: rows(&options.disk, &trials),
         times: times(&options.disk, &trials),
         notes,
+        ..environment.report("io")
     }
 }
 
@@ -133,8 +132,7 @@ fn governor_note(run: &Run, trial: &Trial) -> Option<String> {
     Some(format!("Governor beside {}, round {}: {changes}.", run.writer.name(), run.round + 1))
 }
 
-fn about(bench: &Bench<'_>, trials: &Trials) -> Vec<String> {
-    let options = &bench.options;
+fn about(options: &Options, trials: &Trials) -> Vec<String> {
     let mut notes = vec![
         format!(
             "The disk is the modelled disk \"{}\" behind a loop device: its queue, its schedulers and its writeback throttle are the kernel's. Each run has a new disk.",

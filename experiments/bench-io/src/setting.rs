@@ -5,12 +5,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use eke_bench_core::Environment;
 use eke_io::compare::setting::Setting;
 use eke_io::knobs::named;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plan::Variant;
-use super::{Bench, Error};
+use super::{Error, SENSOR};
 
 /// A variant in force. Drop restores the old setting.
 #[derive(Debug)]
@@ -35,10 +36,10 @@ impl Applied {
     ///
     /// # Errors
     /// This kernel lacks the setting, or the governor cannot be started.
-    pub fn apply(bench: &Bench<'_>, variant: Variant, device: &str) -> Result<Self, Error> {
+    pub fn apply(environment: &Environment<'_>, variant: Variant, device: &str) -> Result<Self, Error> {
         let set = |knob: &str, value: &str| {
             let knob = named(knob).map_err(Error::Usage)?;
-            let setting = Setting::new(bench.root, knob, device)?;
+            let setting = Setting::new(environment.root, knob, device)?;
             setting.set(value)?;
             Ok(Self::Setting(setting))
         };
@@ -48,22 +49,22 @@ impl Applied {
             Variant::Idle => set("scheduler", "bfq"),
             Variant::NoThrottle => set("wbt_lat_usec", "0"),
             Variant::Throttle => set("wbt_lat_usec", "2000"),
-            Variant::Eke => govern(bench, device).map(Self::Governor),
+            Variant::Eke => govern(environment, device).map(Self::Governor),
         }
     }
 }
 
-fn govern(bench: &Bench<'_>, device: &str) -> Result<Governor, Error> {
-    let program = &bench.sensor;
+fn govern(environment: &Environment<'_>, device: &str) -> Result<Governor, Error> {
+    let program = environment.installed(SENSOR);
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "--"]).arg(program).args([
+    command.args(["--pdeathsig", "TERM", "--"]).arg(&program).args([
         "govern",
         "--now-only",
         "--device",
         device,
     ]);
-    if !bench.root.is_host() {
-        command.arg("--root").arg(bench.root.path(""));
+    if !environment.root.is_host() {
+        command.arg("--root").arg(environment.root.path(""));
     }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child =

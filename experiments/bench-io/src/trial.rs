@@ -2,9 +2,9 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::Environment;
 use eke_bench_startup::launcher::Task;
 use eke_bench_startup::reader::{self, Read, Spec};
 use eke_io::figures::Window;
@@ -19,7 +19,7 @@ use super::disk::TestDisk;
 use super::load::Load;
 use super::plan::{Run, Variant};
 use super::setting::Applied;
-use super::{Bench, Error};
+use super::{Error, Options, SENSOR};
 
 /// The interval between program starts.
 const BETWEEN_STARTS: Duration = Duration::from_secs(3);
@@ -50,14 +50,14 @@ pub struct Trial {
 ///
 /// # Errors
 /// See [`Error`]. Everything is torn down then, too.
-pub fn run(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
-    let disk = TestDisk::make(bench, run.writer)?;
+pub fn run(environment: &Environment<'_>, options: &Options, run: &Run) -> Result<Trial, Error> {
+    let disk = TestDisk::make(&options.disk, run.writer)?;
     let device = disk.device();
     let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let applied = Applied::apply(bench, run.variant, &name)?;
+    let applied = Applied::apply(environment, run.variant, &name)?;
     let load = Load::start(run.writer, &disk.source(), &disk.dir(), run.variant == Variant::Idle)?;
-    let measured = measure_with_reader(bench, &disk, &name, load);
-    let target = target::of(bench.root, &name, 0);
+    let measured = measure_with_reader(environment, options, &disk, &name, load);
+    let target = target::of(environment.root, &name, 0);
     let changes = applied.end();
     let torn_down = disk.teardown();
     let trial = measured?;
@@ -67,22 +67,28 @@ pub fn run(bench: &Bench<'_>, run: &Run) -> Result<Trial, Error> {
 
 /// Measures while the reader runs. The reader is a process that ends with its input, not a thread: this process serves the disk, and could
 /// not be killed while one of its threads waits for the disk.
-fn measure_with_reader(bench: &Bench<'_>, disk: &TestDisk, name: &str, load: Load) -> Result<Trial, Error> {
+fn measure_with_reader(
+    environment: &Environment<'_>,
+    options: &Options,
+    disk: &TestDisk,
+    name: &str,
+    load: Load,
+) -> Result<Trial, Error> {
     let failed = |why: String| Error::Program { program: "the reader".to_owned(), why };
     let spec = Spec {
         device: disk.device(),
         bytes: disk.bytes(),
-        every_ms: u64::from(1_000 / bench.options.rate.clamp(1, 1_000)),
+        every_ms: u64::from(1_000 / options.rate.clamp(1, 1_000)),
         seed: 11,
     };
-    let mut command = Task::Read(spec).command(&bench.program);
+    let mut command = Task::Read(spec).command(&environment.program);
     let reader = command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn();
     let mut reader = reader.map_err(|e| failed(e.to_string()))?;
     let (input, output) = (reader.stdin.take(), reader.stdout.take());
     std::thread::scope(|scope| {
         // The reader's output is larger than a pipe's buffer.
         let lines = scope.spawn(move || output.map(std::io::read_to_string));
-        let measured = measure(bench, disk, name, load);
+        let measured = measure(environment, options, disk, name, load);
         drop(input);
         let lines = lines.join().ok().flatten().ok_or_else(|| failed("has no output".to_owned()))?;
         let (status, lines) = (reader.wait(), lines.map_err(|e| failed(e.to_string()))?);
@@ -98,26 +104,27 @@ fn measure_with_reader(bench: &Bench<'_>, disk: &TestDisk, name: &str, load: Loa
 
 /// Measures the run. Also returns the times of its begin and end, on the reader's clock.
 fn measure(
-    bench: &Bench<'_>,
+    environment: &Environment<'_>,
+    options: &Options,
     disk: &TestDisk,
     name: &str,
     mut load: Load,
 ) -> Result<(Trial, f64, f64), Error> {
-    let mut windows = Remote::start(&bench.sensor, Wanted::default())?;
-    bench.progress.doing("warming up");
-    wait(bench, Duration::from_secs(bench.options.warm_up_s))?;
-    bench.progress.doing("measuring");
+    let mut windows = Remote::start(&environment.installed(SENSOR), Wanted::default())?;
+    environment.progress.doing("warming up");
+    wait(environment, Duration::from_secs(options.warm_up_s))?;
+    environment.progress.doing("measuring");
     windows.window()?;
     let (begun, from_s) = (Instant::now(), reader::now_s());
     let (mut starts_s, mut written_mb_s) = (Vec::new(), Vec::new());
     let mut whole = Window::default();
-    let time = Duration::from_secs(bench.options.measured_s);
+    let time = Duration::from_secs(options.measured_s);
     while begun.elapsed() < time {
         load.check()?;
         let next = Instant::now() + BETWEEN_STARTS;
         starts_s.push(start(disk)?);
         wait(
-            bench,
+            environment,
             next.saturating_duration_since(Instant::now()).min(time.saturating_sub(begun.elapsed())),
         )?;
         let window = windows.window()?;
@@ -148,10 +155,10 @@ fn start(disk: &TestDisk) -> Result<f64, Error> {
     Err(Error::Program { program: "the program on the disk".to_owned(), why: format!("failed ({status})") })
 }
 
-fn wait(bench: &Bench<'_>, time: Duration) -> Result<(), Error> {
+fn wait(environment: &Environment<'_>, time: Duration) -> Result<(), Error> {
     let until = Instant::now() + time;
     while Instant::now() < until {
-        if bench.shutdown.load(Ordering::Relaxed) {
+        if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
         std::thread::sleep(PAUSE.min(until.saturating_duration_since(Instant::now())));

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use eke_apply::cgroup::quota::Quota;
+use eke_bench_core::Environment;
 use eke_link::measure::Ssh;
 use eke_linux::Root;
 
-use super::Bench;
 use super::error::{Error, Result};
 use super::net::Net;
 use super::plan::{ATOM_MB_PER_S, Cpu, study};
@@ -44,19 +44,19 @@ impl Client {
     ///
     /// # Errors
     /// The architecture is not x86, there is no CPU controller, or the CPU cannot be made so slow.
-    pub fn make(bench: &Bench<'_>, net: &Net, server: &Server, cpu: Cpu) -> Result<Self> {
+    pub fn make(environment: &Environment<'_>, net: &Net, server: &Server, cpu: Cpu) -> Result<Self> {
         if cpu != Cpu::Full && !ARCHITECTURES.contains(&std::env::consts::ARCH) {
             return Err(Error::Environment(format!(
                 "\"{}\" is for x86: OPENSSL_ia32cap hides instructions there",
                 cpu.name()
             )));
         }
-        let quota = (cpu == Cpu::Atom).then(|| Quota::make(bench.root, "linkcpu")).transpose()?;
+        let quota = (cpu == Cpu::Atom).then(|| Quota::make(environment.root, "linkcpu")).transpose()?;
         let words = words(net, cpu, quota.as_ref());
         let ssh = Ssh { words, config: Some(server.config()), ..Ssh::default() };
         let mut client = Self { ssh, permille: None, calibrated_mb_per_s: None, _quota: None };
         if let Some(quota) = quota {
-            client.calibrate(bench, &quota)?;
+            client.calibrate(environment, &quota)?;
             client._quota = Some(quota);
         }
         Ok(client)
@@ -64,15 +64,15 @@ impl Client {
 
     /// Computes the quota from the CPU time per MB, which does not depend on background load. Then corrects it by the rate, within
     /// bounds: background load lowers the rate, and a larger quota must not hide that.
-    fn calibrate(&mut self, bench: &Bench<'_>, quota: &Quota) -> Result<()> {
+    fn calibrate(&mut self, environment: &Environment<'_>, quota: &Quota) -> Result<()> {
         quota.permille(WHOLE)?;
-        let (_, cpu_per_mb) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
+        let (_, cpu_per_mb) = trial::to_here(environment, &self.ssh, &study(), Lengths::CALIBRATION)?;
         let by_cpu = (ATOM_MB_PER_S * cpu_per_mb * 1000.0).clamp(LEAST, WHOLE as f64);
         let mut permille = by_cpu;
         let mut nearest = f64::INFINITY;
         for _ in 0..TRIES {
             quota.permille(permille.round() as u64)?;
-            let (rate, _) = trial::to_here(bench, &self.ssh, &study(), Lengths::CALIBRATION)?;
+            let (rate, _) = trial::to_here(environment, &self.ssh, &study(), Lengths::CALIBRATION)?;
             let off = (rate / ATOM_MB_PER_S - 1.0).abs();
             if off < nearest {
                 nearest = off;

@@ -19,7 +19,7 @@
 
 pub mod client;
 pub mod error;
-mod hold;
+mod experiment;
 pub mod net;
 pub mod picture;
 pub mod plan;
@@ -29,14 +29,8 @@ pub mod trial;
 pub mod verdict;
 pub mod x11;
 
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-
-use eke_linux::Root;
-use eke_present::progress::Progress;
-
 pub use error::Error;
-pub use hold::run;
+pub use experiment::Link;
 use plan::{Cpu, Rate};
 
 /// What the user asks for.
@@ -54,20 +48,4 @@ pub struct Options {
     pub links: Vec<Rate>,
     /// The CPUs.
     pub cpus: Vec<Cpu>,
-}
-
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// `eke`.
-    pub program: PathBuf,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
 }

@@ -1,10 +1,10 @@
 //! The report of all settings. Pure.
 
+use eke_bench_core::{Environment, Results};
 use eke_results::report::words::shown;
-use eke_results::report::{Better, Machine, Metric, Report, Role, Variant};
+use eke_results::report::{Better, Metric, Report, Role, Variant};
 use eke_results::rows::{Params, Rows, params};
 
-use super::Bench;
 use super::plan::{Setting, study};
 use super::trial::{Chosen, Sampled, Transport, Trial};
 use super::verdict::{RC4_GAIN, beside_the_study, less_cpu, standing};
@@ -30,19 +30,17 @@ const SECONDS: &str = "eke link takes";
 const MOVED: &str = "eke link moves";
 
 /// The report.
-pub fn report(bench: &Bench<'_>, held: Held) -> Report {
+pub fn report(environment: &Environment<'_>, results: Results<Setting, Trial>) -> Report {
+    let held = Held { trials: results.measured, notes: results.notes };
     let mut notes = verdicts(&held);
     notes.extend(about());
     notes.extend(held.notes.iter().cloned());
     Report {
-        experiment: "link".to_owned(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: variants(&held),
         metrics: metrics(),
         rows: rows(&held),
         notes,
-        ..Report::default()
+        ..environment.report("link")
     }
 }
 

@@ -1,8 +1,8 @@
 //! One setting: measures every allowed cipher exhaustively, then lets eke choose.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use eke_bench_core::Environment;
 use eke_link::Suite;
 use eke_link::decide::Limit;
 use eke_link::figures::{both_ways, median, net_seconds};
@@ -10,7 +10,7 @@ use eke_link::measure::channel::{Channel, Opening};
 use eke_link::measure::{self, Asked, Ssh};
 use eke_link::policy::{Offers, Policy};
 
-use super::Bench;
+use super::Options;
 use super::error::{Error, Result};
 use super::plan::study;
 use super::server::HOST;
@@ -101,18 +101,23 @@ pub struct Trial {
 ///
 /// # Errors
 /// A connection fails, or a signal came.
-pub fn run(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Result<Trial> {
-    let suites = suites(bench, ssh)?;
-    let lengths = if bench.options.quick {
-        Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: bench.options.rounds }
+pub fn run(
+    environment: &Environment<'_>,
+    options: &Options,
+    ssh: &Ssh,
+    session: Option<&Session>,
+) -> Result<Trial> {
+    let suites = suites(environment, ssh)?;
+    let lengths = if options.quick {
+        Lengths { slice: Duration::from_millis(120), most: 12_000_000, rounds: options.rounds }
     } else {
-        Lengths { slice: Duration::from_millis(400), most: 64_000_000, rounds: bench.options.rounds }
+        Lengths { slice: Duration::from_millis(400), most: 64_000_000, rounds: options.rounds }
     };
-    let sampled = exhaustive(bench, ssh, &suites, lengths)?;
+    let sampled = exhaustive(environment, ssh, &suites, lengths)?;
     let mut chosen = Vec::new();
-    for _ in 0..bench.options.repeats {
-        bench.progress.doing("eke link");
-        let link = measure::run(ssh, &Asked::new(HOST), bench.shutdown, &|_| {})?;
+    for _ in 0..options.repeats {
+        environment.progress.doing("eke link");
+        let link = measure::run(ssh, &Asked::new(HOST), environment.shutdown, &|_| {})?;
         chosen.push(Chosen {
             suite: link.decision.chosen,
             limit: link.decision.limit,
@@ -120,7 +125,7 @@ pub fn run(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Resul
             bytes: link.bytes,
         });
     }
-    let (frames, no_frames) = match session.map(|s| frames(bench, ssh, s, &chosen)).transpose() {
+    let (frames, no_frames) = match session.map(|s| frames(environment, ssh, s, &chosen)).transpose() {
         Ok(frames) => (frames.unwrap_or_default(), None),
         Err(Error::Environment(why)) => (Vec::new(), Some(why)),
         Err(e) => return Err(e),
@@ -130,9 +135,9 @@ pub fn run(bench: &Bench<'_>, ssh: &Ssh, session: Option<&Session<'_>>) -> Resul
 
 /// Frames per second with the study's cipher, one of each family, eke's choice with and without compression, and without ssh.
 fn frames(
-    bench: &Bench<'_>,
+    environment: &Environment<'_>,
     ssh: &Ssh,
-    session: &Session<'_>,
+    session: &Session,
     chosen: &[Chosen],
 ) -> Result<Vec<(Transport, f64)>> {
     let mut suites = vec![study()];
@@ -144,21 +149,23 @@ fn frames(
     }
     let mut frames = Vec::new();
     for suite in suites {
-        bench.progress.doing(&format!("X through {suite}"));
-        frames.push((Transport::Suite(suite.clone()), session.through(bench, ssh, &suite, &[])?.per_s()));
+        environment.progress.doing(&format!("X through {suite}"));
+        frames
+            .push((Transport::Suite(suite.clone()), session.through(environment, ssh, &suite, &[])?.per_s()));
     }
     if let Some(last) = chosen.last() {
-        bench.progress.doing(&format!("X through {}, compressed", last.suite));
-        frames.push((Transport::Compressed, session.through(bench, ssh, &last.suite, &["-C"])?.per_s()));
+        environment.progress.doing(&format!("X through {}, compressed", last.suite));
+        frames
+            .push((Transport::Compressed, session.through(environment, ssh, &last.suite, &["-C"])?.per_s()));
     }
-    bench.progress.doing("X without ssh");
-    frames.push((Transport::Direct, session.direct(bench)?.per_s()));
+    environment.progress.doing("X without ssh");
+    frames.push((Transport::Direct, session.direct(environment)?.per_s()));
     Ok(frames)
 }
 
 /// The study's cipher, and those of both ends that the policy allows. The flag tells whether eke may choose it.
-fn suites(bench: &Bench<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
-    let met = measure::meet::meet(ssh, &Asked::new(HOST), bench.shutdown)?;
+fn suites(environment: &Environment<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
+    let met = measure::meet::meet(ssh, &Asked::new(HOST), environment.shutdown)?;
     let offers = Offers { ciphers: met.ciphers, macs: met.macs, is_strict: met.is_strict };
     let allowed = Policy::Modern.allowed(&offers).into_iter().map(|s| (s, true));
     Ok(std::iter::once((study(), false)).chain(allowed).collect())
@@ -173,21 +180,21 @@ struct Measured<'a> {
 }
 
 fn exhaustive(
-    bench: &Bench<'_>,
+    environment: &Environment<'_>,
     ssh: &Ssh,
     suites: &[(Suite, bool)],
     lengths: Lengths,
 ) -> Result<Vec<Sampled>> {
-    let mut here = local(bench)?;
+    let mut here = local(environment)?;
     let mut all = Vec::new();
     for (suite, is_allowed) in suites {
-        bench.progress.doing(&suite.to_string());
-        all.push(Measured::open(bench, ssh, suite, *is_allowed, lengths)?);
+        environment.progress.doing(&suite.to_string());
+        all.push(Measured::open(environment, ssh, suite, *is_allowed, lengths)?);
     }
     for round in 0..lengths.rounds {
-        bench.progress.doing(&format!("round {} of {}", round + 1, lengths.rounds));
+        environment.progress.doing(&format!("round {} of {}", round + 1, lengths.rounds));
         for n in 0..all.len() {
-            if bench.shutdown.load(Ordering::Relaxed) {
+            if environment.is_interrupted() {
                 return Err(Error::Interrupted);
             }
             // Each round begins with another cipher.
@@ -202,9 +209,14 @@ fn exhaustive(
 ///
 /// # Errors
 /// The connection fails, or the kernel does not report the client's CPU time.
-pub fn to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) -> Result<(f64, f64)> {
-    let mut here = local(bench)?;
-    let mut measured = Measured::open(bench, ssh, suite, false, lengths)?;
+pub fn to_here(
+    environment: &Environment<'_>,
+    ssh: &Ssh,
+    suite: &Suite,
+    lengths: Lengths,
+) -> Result<(f64, f64)> {
+    let mut here = local(environment)?;
+    let mut measured = Measured::open(environment, ssh, suite, false, lengths)?;
     let pid = Some(measured.channel.pid());
     let before = here.sample(pid)?;
     for _ in 0..lengths.rounds {
@@ -217,14 +229,20 @@ pub fn to_here(bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, lengths: Lengths) ->
     Ok((median(&measured.sampled.to_here), cpu_s / mb))
 }
 
-fn local<'a>(bench: &Bench<'a>) -> Result<Channel<'a>> {
-    let opening = Opening { name: "this machine", may_ask: false, shutdown: bench.shutdown };
+fn local<'a>(environment: &Environment<'a>) -> Result<Channel<'a>> {
+    let opening = Opening { name: "this machine", may_ask: false, shutdown: environment.shutdown };
     Ok(Channel::open(std::process::Command::new("sh"), opening)?)
 }
 
 impl<'a> Measured<'a> {
-    fn open(bench: &Bench<'a>, ssh: &Ssh, suite: &Suite, is_allowed: bool, lengths: Lengths) -> Result<Self> {
-        let opening = Opening { name: HOST, may_ask: false, shutdown: bench.shutdown };
+    fn open(
+        environment: &Environment<'a>,
+        ssh: &Ssh,
+        suite: &Suite,
+        is_allowed: bool,
+        lengths: Lengths,
+    ) -> Result<Self> {
+        let opening = Opening { name: HOST, may_ask: false, shutdown: environment.shutdown };
         let mut channel = Channel::open(ssh.connection(HOST, Some(suite), &["-T"], "exec sh"), opening)?;
         let to_here = size(lengths, |bytes| Ok(channel.get(bytes)?))?;
         let to_there = size(lengths, |bytes| Ok(channel.put(bytes)?))?;

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
 use eke_bench_desktop::desktop::bare::{Screen, die_with_parent};
 use eke_bench_desktop::desktop::find;
@@ -13,7 +13,7 @@ use eke_link::Suite;
 use eke_link::measure::Ssh;
 use rustix::process::Signal;
 
-use super::Bench;
+use super::Options;
 use super::error::{Error, Result};
 use super::net::{CLIENT_ADDRESS, Net};
 use super::picture::Frames;
@@ -23,64 +23,71 @@ use super::server::HOST;
 const STARTS_WITHIN: Duration = Duration::from_secs(40);
 
 /// The client's screen.
-pub struct Session<'a> {
+pub struct Session {
     screen: Screen,
-    net: &'a Net,
+    in_server: Vec<String>,
     program: PathBuf,
     time: Duration,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// Starts the screen.
     ///
     /// # Errors
     /// A sentence: Xvfb or xauth is not installed, or the screen does not start.
-    pub fn start(bench: &Bench<'_>, net: &'a Net) -> Result<Self, String> {
+    pub fn start(environment: &Environment<'_>, options: &Options, net: &Net) -> Result<Self, String> {
         // Both ends of ssh read the key with xauth.
         if find(&["xauth"]).is_none() {
             return Err("xauth is not installed (Debian: apt install xauth)".to_owned());
         }
         let screen = Screen::start_in_namespace(&net.in_client())?;
-        let time = Duration::from_millis(if bench.options.quick { 1500 } else { 4000 });
-        Ok(Self { screen, net, program: bench.program.clone(), time })
+        let time = Duration::from_millis(if options.quick { 1500 } else { 4000 });
+        let in_server = net.in_server().map(str::to_owned).to_vec();
+        Ok(Self { screen, in_server, program: environment.program.clone(), time })
     }
 
     /// Measures frames through ssh with this cipher and these additional options.
     ///
     /// # Errors
     /// ssh or the picture fails, or a signal came.
-    pub fn through(&self, bench: &Bench<'_>, ssh: &Ssh, suite: &Suite, options: &[&str]) -> Result<Frames> {
+    pub fn through(
+        &self,
+        environment: &Environment<'_>,
+        ssh: &Ssh,
+        suite: &Suite,
+        options: &[&str],
+    ) -> Result<Frames> {
         let line = format!("exec '{}' lab picture {}", self.program.display(), self.time.as_millis());
         let mut command = ssh.connection(HOST, Some(suite), &[&["-T", "-Y"], options].concat(), &line);
         command.env("DISPLAY", self.screen.display()).env("XAUTHORITY", self.screen.key());
-        self.frames(bench, command, &suite.to_string())
+        self.frames(environment, command, &suite.to_string())
     }
 
     /// Measures frames over the bare link.
     ///
     /// # Errors
     /// The picture fails, or a signal came.
-    pub fn direct(&self, bench: &Bench<'_>) -> Result<Frames> {
+    pub fn direct(&self, environment: &Environment<'_>) -> Result<Frames> {
         let mut command = Command::new("ip");
-        command.args(&self.net.in_server()[1..]).arg(&self.program).args(["lab", "picture"]);
+        command.args(&self.in_server[1..]).arg(&self.program).args(["lab", "picture"]);
         command.arg(self.time.as_millis().to_string());
         command.env("DISPLAY", format!("{CLIENT_ADDRESS}:{}", self.screen.number()));
         command.env("XAUTHORITY", self.screen.key());
-        self.frames(bench, command, "direct")
+        self.frames(environment, command, "direct")
     }
 
-    fn frames(&self, bench: &Bench<'_>, mut command: Command, what: &str) -> Result<Frames> {
+    fn frames(&self, environment: &Environment<'_>, mut command: Command, what: &str) -> Result<Frames> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         die_with_parent(&mut command, Signal::KILL);
         let mut child = command.spawn().map_err(on("start", Path::new("ssh")))?;
         let until = Instant::now() + STARTS_WITHIN + self.time;
         // The picture prints one line at its end; it fits into any pipe.
         while matches!(child.try_wait(), Ok(None)) {
-            if bench.shutdown.load(Ordering::Relaxed) || Instant::now() >= until {
+            if environment.is_interrupted() || Instant::now() >= until {
                 let _ = child.kill();
                 let _ = child.wait();
                 let late = Error::Environment(format!("X, {what}: the picture did not end in time"));
-                return Err(if bench.shutdown.load(Ordering::Relaxed) { Error::Interrupted } else { late });
+                return Err(if environment.is_interrupted() { Error::Interrupted } else { late });
             }
             std::thread::sleep(Duration::from_millis(20));
         }

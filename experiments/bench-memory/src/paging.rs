@@ -4,10 +4,10 @@
 
 use eke_bench_desktop::session::Act;
 use eke_bench_desktop::session::metrics::{Browsed, browsed};
-use eke_results::report::{Metric, Report};
+use eke_results::report::Metric;
 use eke_results::rows::{Rows, params};
 
-use crate::experiment::{self, Bench, Experiment, Trial, trial};
+use crate::experiment::{self, Kind, Options, Trial, Windows, trial};
 use eke_results::report::less;
 
 /// Pages that are turned in each direction.
@@ -18,23 +18,21 @@ const TOTAL: &str = "pages 1 to 50 and back";
 const PAGE: &str = "one page";
 const SLOWEST: &str = "slowest page";
 
-const PAGING: Experiment = Experiment {
+const PAGING: Kind = Kind {
     name: "paging",
     documents: 2,
     documents_if_quick: 2,
     pages: PAGES,
     acts,
     metrics,
+    add,
     sizes: false,
     ballast: experiment::DESKTOP,
 };
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What it needs is missing, or the kernel refuses; everything is as before then.
-pub fn run(bench: &Bench) -> Result<Report, experiment::Error> {
-    experiment::hold(bench, &PAGING, &mut add)
+/// The experiment.
+pub fn experiment(options: Options) -> Windows {
+    Windows { kind: &PAGING, options }
 }
 
 fn acts(_documents: usize, pages: u32) -> Vec<Act> {

@@ -2,10 +2,10 @@
 //! is drawn.
 
 use eke_bench_desktop::session::{Act, metrics};
-use eke_results::report::{Metric, Report};
+use eke_results::report::Metric;
 use eke_results::rows::{Params, Rows};
 
-use crate::experiment::{self, Bench, Experiment, Trial, trial};
+use crate::experiment::{self, Kind, Options, Trial, Windows, trial};
 use eke_results::report::less;
 
 /// How many pages of a document are read before its window is left.
@@ -16,23 +16,21 @@ const SWITCH: &str = "one switch";
 const SLOWEST: &str = "slowest switch";
 
 /// What it is made of.
-const SWITCH_EXPERIMENT: Experiment = Experiment {
+const SWITCH_EXPERIMENT: Kind = Kind {
     name: "switch",
     documents: 2,
     documents_if_quick: 2,
     pages: READ,
     acts,
     metrics,
+    add,
     sizes: false,
     ballast: experiment::DESKTOP,
 };
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What it needs is missing, or the kernel refuses; everything is as before then.
-pub fn run(bench: &Bench) -> Result<Report, experiment::Error> {
-    experiment::hold(bench, &SWITCH_EXPERIMENT, &mut add)
+/// The experiment.
+pub fn experiment(options: Options) -> Windows {
+    Windows { kind: &SWITCH_EXPERIMENT, options }
 }
 
 /// Some pages are read in each window before the other is asked for: what is looked at needs memory too.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::Result;
 use super::launcher::Ready;
 use super::prefetcher::eke::Eke;
-use super::programs::{Program, Until};
+use super::programs::Program;
 use super::scene::{How, Scene};
 
 /// All again so often, each time with a store that knows nothing.
@@ -36,16 +36,11 @@ pub struct Cost {
     pub own_learned_s: Vec<f64>,
 }
 
-/// Can it be told of this program? What is killed when its window is there has no end to count by.
-pub fn can(program: &Program) -> bool {
-    program.until == Until::Exit
-}
-
 /// Measures it. `eke` knows nothing afterwards.
 ///
 /// # Errors
 /// A launch came to nothing, or `eke-prefetch`.
-pub fn hold(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
+pub fn run(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
     let mut cost = Cost::default();
     let done = (0..ROUNDS).try_for_each(|_| round(scene, eke, program, &mut cost));
     done.and(eke.forget_all()).map(|()| cost)

@@ -51,5 +51,12 @@ pub enum Error {
     Interrupted,
 }
 
+impl Error {
+    /// Does it concern one run only?
+    pub fn is_of_one_run(&self) -> bool {
+        matches!(self, Self::Launch { .. } | Self::Prefetcher { .. } | Self::Reader(_))
+    }
+}
+
 /// The result of everything in [`crate`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -45,7 +45,7 @@ struct Phases {
 ///
 /// # Errors
 /// The launch came to nothing, the prefetcher, or the reader.
-pub fn hold(
+pub fn run(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
@@ -67,7 +67,7 @@ fn start(scene: &Scene<'_>) -> Result<Helper> {
     let (device, bytes) =
         (scene.place.device().ok_or_else(unknown)?, scene.place.size().ok_or_else(unknown)?);
     let task = Task::Read(reader::Spec { device, bytes, every_ms: EVERY_MS, seed: 5 });
-    Helper::start("reader", &mut task.command(&scene.bench.program), None)
+    Helper::start("reader", &mut task.command(&scene.environment.program), None)
 }
 
 fn go_through(
@@ -87,7 +87,7 @@ fn go_through(
     let seconds = running.started.seconds;
     let end = start + seconds;
     running.end()?;
-    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.bench.shutdown)?;
+    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.environment.shutdown)?;
     helper.end()?;
     Ok((Phases { alone, ahead, start, end }, seconds, lines))
 }

@@ -23,10 +23,10 @@
 pub mod calls;
 pub mod cost;
 pub mod error;
+mod experiment;
 pub mod figures;
 pub mod harm;
 mod helper;
-mod hold;
 pub mod launch;
 pub mod launcher;
 pub mod maps;
@@ -43,14 +43,10 @@ pub mod tree;
 pub mod trial;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use eke_linux::Root;
-use eke_present::progress::Progress;
-
 pub use error::Error;
-pub use hold::run;
+pub use experiment::Startup;
 use plan::Variant;
 use programs::Program;
 
@@ -81,22 +77,4 @@ pub struct Options {
     pub ten: bool,
     /// Also the CPU time that it takes to see launches.
     pub cost: bool,
-}
-
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// `eke`, with `eke-prefetch` beside it.
-    pub program: PathBuf,
-    /// Where images are kept.
-    pub cache: PathBuf,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
 }

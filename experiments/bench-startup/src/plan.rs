@@ -1,5 +1,6 @@
 //! Which runs there are, and in which order. Pure.
 
+use super::Options;
 use super::programs::Program;
 
 /// How a program is started.
@@ -47,28 +48,85 @@ impl Variant {
     }
 }
 
+/// What is measured in a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum What {
+    /// A start of a program.
+    Start {
+        /// From 0.
+        round: usize,
+        /// What is started.
+        program: &'static Program,
+    },
+    /// The time in system calls, of one more start.
+    Traced {
+        /// What is started.
+        program: &'static Program,
+    },
+    /// What a reader notices of a start on the same disk.
+    Beside,
+    /// Programs in a row.
+    Row,
+    /// The CPU time that it takes to see starts.
+    Cost {
+        /// What is started.
+        program: &'static Program,
+    },
+}
+
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run {
-    /// From 0.
-    pub round: usize,
-    /// What is started.
-    pub program: &'static Program,
-    /// How.
+    /// The disk's place in [`Options::disks`].
+    pub disk: usize,
+    /// How programs are started.
     pub variant: Variant,
+    /// What is measured.
+    pub what: What,
 }
 
-/// The runs on one disk. Of each program all variants follow each other, then the next program; then all again, so that what
-/// changes on the machine meanwhile meets all variants alike.
-pub fn runs(programs: &[&'static Program], variants: &[Variant], repeats: usize) -> Vec<Run> {
-    let of_round = |round| {
+/// All runs, disk by disk. What forgets all that was learned comes last.
+pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Variant]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for disk in 0..options.disks.len() {
+        let mut add = |variant, what| runs.push(Run { disk, variant, what });
+        for (round, program, variant) in starts(programs, variants, options.repeats) {
+            add(variant, What::Start { round, program });
+        }
+        for (_, program, variant) in starts(programs, variants, usize::from(options.calls)) {
+            add(variant, What::Traced { program });
+        }
+        if options.harm {
+            variants.iter().for_each(|variant| add(*variant, What::Beside));
+        }
+        if options.ten {
+            // A warm row would be the same as a cold one from the second round on.
+            let cold = variants.iter().filter(|variant| **variant != Variant::Warm);
+            cold.for_each(|variant| add(*variant, What::Row));
+        }
+        if options.cost && disk + 1 == options.disks.len() {
+            let ending = programs.iter().filter(|program| program.ends());
+            ending.for_each(|program| add(Variant::AtExec, What::Cost { program }));
+        }
+    }
+    runs
+}
+
+/// Of each program all variants follow each other, then the next program; then all again, so that what changes on the machine
+/// meanwhile meets all variants alike.
+fn starts(
+    programs: &[&'static Program],
+    variants: &[Variant],
+    repeats: usize,
+) -> impl Iterator<Item = (usize, &'static Program, Variant)> {
+    let of_round = move |round| {
         let of_program = move |program: &&'static Program| {
             let program = *program;
-            variants.iter().map(move |variant| Run { round, program, variant: *variant })
+            variants.iter().map(move |variant| (round, program, *variant))
         };
         programs.iter().flat_map(of_program)
     };
-    (0..repeats).flat_map(of_round).collect()
+    (0..repeats).flat_map(of_round)
 }
 
 /// These in a row, again and again, until there are so many.
@@ -77,19 +135,54 @@ pub fn in_a_row(programs: &[&'static Program], count: usize) -> Vec<&'static Pro
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::programs::{PROGRAMS, named};
+
+    pub fn options() -> Options {
+        Options {
+            quick: true,
+            repeats: 2,
+            disks: vec![Some("sd".into()), None],
+            variants: Vec::new(),
+            programs: Vec::new(),
+            preload_cycle_s: 2,
+            patience: std::time::Duration::from_secs(60),
+            documents: None,
+            harm: true,
+            calls: true,
+            ten: false,
+            cost: false,
+        }
+    }
 
     #[test]
     fn variants_of_a_program_follow_each_other_and_rounds_repeat() {
         let programs: Vec<&Program> = PROGRAMS.iter().take(2).collect();
-        let runs = runs(&programs, &[Variant::Cold, Variant::Warm], 2);
-        let seen: Vec<_> = runs.iter().map(|r| (r.round, r.program.name, r.variant)).collect();
+        let starts = starts(&programs, &[Variant::Cold, Variant::Warm], 2);
+        let seen: Vec<_> = starts.map(|(round, program, variant)| (round, program.name, variant)).collect();
         let (a, b) = (programs[0].name, programs[1].name);
         let round =
             |n| [(n, a, Variant::Cold), (n, a, Variant::Warm), (n, b, Variant::Cold), (n, b, Variant::Warm)];
         assert_eq!(seen, [round(0), round(1)].concat());
+    }
+
+    #[test]
+    fn every_disk_has_every_kind_of_run_and_the_last_one_the_cost() {
+        let programs: Vec<&Program> = ["xterm", "python"].iter().filter_map(|n| named(n)).collect();
+        let options = Options { ten: true, cost: true, ..options() };
+        let runs = runs(&options, &programs, &[Variant::Cold, Variant::Warm]);
+        let count = |disk, kind: fn(&What) -> bool| {
+            runs.iter().filter(|run| run.disk == disk && kind(&run.what)).count()
+        };
+        for disk in [0, 1] {
+            assert_eq!(count(disk, |what| matches!(what, What::Start { .. })), 8);
+            assert_eq!(count(disk, |what| matches!(what, What::Traced { .. })), 4);
+            assert_eq!(count(disk, |what| matches!(what, What::Beside)), 2);
+            assert_eq!(count(disk, |what| matches!(what, What::Row)), 1, "no warm row");
+        }
+        let costs = |disk| count(disk, |what| matches!(what, What::Cost { .. }));
+        assert_eq!((costs(0), costs(1)), (0, programs.iter().filter(|p| p.ends()).count()));
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Does it end by itself? A program that is killed when its window is there has no end to count CPU time by.
+    pub fn ends(&self) -> bool {
+        self.until == Until::Exit
+    }
+
     /// Does it show a document?
     pub fn needs_document(&self) -> bool {
         self.arguments.contains(&"@document")

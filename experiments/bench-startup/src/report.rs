@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use eke_bench_core::{Environment, Results};
 use eke_results::report::words::shown;
-use eke_results::report::{Machine, Report, Role, Row, Variant as Compared, median};
+use eke_results::report::{Report, Role, Row, Variant as Compared, median};
 use eke_results::rows::{Params, Rows, params};
 
+use super::Options;
 use super::calls::Calls;
 use super::cost::Cost;
 use super::figures::{self, Figure};
 use super::harm::Harm;
-use super::plan::{Run, Variant};
+use super::plan::{Run, Variant, What};
 use super::programs::{PROGRAMS, Program};
 use super::ten::Ten;
 use super::trial::Trial;
-use super::{Bench, Options};
 
 /// Which disk; its place in [`Options::disks`].
 pub type Disk = usize;
@@ -23,7 +24,7 @@ pub type Disk = usize;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Held {
     /// The runs.
-    pub trials: Vec<(Disk, Run, Trial)>,
+    pub trials: Vec<(Disk, &'static Program, Variant, Trial)>,
     /// Of each program, how many maps and their bytes.
     pub maps: BTreeMap<&'static str, (usize, u64)>,
     /// Launches under strace.
@@ -38,36 +39,66 @@ pub struct Held {
     pub notes: Vec<String>,
 }
 
+/// The outcome of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measurement {
+    /// A start.
+    Start(Trial),
+    /// A start under strace.
+    Calls(Calls),
+    /// A start beside another reader.
+    Harm(&'static Program, Harm),
+    /// Starts in a row.
+    Ten(Vec<&'static Program>, Ten),
+    /// Starts that are seen, and starts that are not.
+    Cost(Cost),
+}
+
+/// All measurements, by their kind.
+pub fn held(results: Results<Run, Measurement>, maps: BTreeMap<&'static str, (usize, u64)>) -> Held {
+    let mut held = Held { maps, notes: results.notes, ..Held::default() };
+    for (Run { disk, variant, what }, measurement) in results.measured {
+        match (what, measurement) {
+            (What::Start { program, .. }, Measurement::Start(trial)) => {
+                held.trials.push((disk, program, variant, trial));
+            }
+            (What::Traced { program }, Measurement::Calls(calls)) => {
+                held.calls.push((disk, program, variant, calls));
+            }
+            (_, Measurement::Harm(program, harm)) => held.harm.push((disk, program, variant, harm)),
+            (_, Measurement::Ten(row, ten)) => held.ten.push((disk, variant, row, ten)),
+            (What::Cost { program }, Measurement::Cost(cost)) => held.cost.push((disk, program, cost)),
+            _ => {}
+        }
+    }
+    held
+}
+
 /// `this machine's own` where there is none.
 pub fn disk_name(options: &Options, disk: Disk) -> String {
     options.disks.get(disk).cloned().flatten().unwrap_or_else(|| "this machine's own".to_owned())
 }
 
 /// The report.
-pub fn report(bench: &Bench<'_>, variants: &[Variant], held: Held) -> Report {
-    let options = &bench.options;
+pub fn report(environment: &Environment<'_>, options: &Options, variants: &[Variant], held: Held) -> Report {
     let rows = rows(options, &held);
     let mut notes = tables(options, &held);
     notes.extend(held.cost.iter().filter_map(|(_, program, cost)| cost_line(program, cost)));
     notes.extend(about(options));
     notes.extend(held.notes);
     Report {
-        experiment: "startup".to_owned(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: variants.iter().map(|v| compared(*v, options)).collect(),
         metrics: figures::metrics(),
         rows,
         notes,
-        ..Report::default()
+        ..environment.report("startup")
     }
 }
 
 /// The samples of a figure of a variant's runs.
 fn samples(held: &Held, disk: Disk, program: &str, variant: Variant, of: impl Fn(&Trial) -> f64) -> Vec<f64> {
-    let same = |(d, run, _): &&(Disk, Run, Trial)| {
-        *d == disk && run.program.name == program && run.variant == variant
-    };
+    let same =
+        |t: &&(Disk, &'static Program, Variant, Trial)| t.0 == disk && t.1.name == program && t.2 == variant;
     held.trials.iter().filter(same).map(|(.., trial)| of(trial)).collect()
 }
 
@@ -93,11 +124,11 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
     let at = |disk: Disk, program: &str| {
         params([("disk", disk_name(options, disk).into()), ("program", program.to_owned().into())])
     };
-    for (disk, run, trial) in &held.trials {
-        let program = run.program.name;
-        let cold_s = seconds(held, *disk, program, Variant::Cold).filter(|_| run.variant != Variant::Cold);
-        let cold = cold_bytes(held, *disk, program).filter(|_| run.variant != Variant::Cold);
-        add(run.variant, &at(*disk, program), figures::of_trial(trial, cold_s, cold));
+    for (disk, program, variant, trial) in &held.trials {
+        let program = program.name;
+        let cold_s = seconds(held, *disk, program, Variant::Cold).filter(|_| *variant != Variant::Cold);
+        let cold = cold_bytes(held, *disk, program).filter(|_| *variant != Variant::Cold);
+        add(*variant, &at(*disk, program), figures::of_trial(trial, cold_s, cold));
     }
     for (program, (maps, bytes)) in &held.maps {
         add(Variant::Cold, &params([("program", (*program).into())]), figures::of_maps(*maps, *bytes));
@@ -235,34 +266,13 @@ fn set_up(variant: Variant, options: &Options) -> String {
     }
 }
 
-/// What a run is called while it goes on: `gedit, preload, 2 of 5`.
-pub fn run_name(run: &Run, repeats: usize) -> String {
-    format!("{}, {}, {} of {repeats}", run.program.name, run.variant.name(), run.round + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figures::START;
     use crate::place::Reads;
+    use crate::plan::tests::options;
     use crate::programs::named;
-
-    pub(crate) fn options() -> Options {
-        Options {
-            quick: true,
-            repeats: 2,
-            disks: vec![Some("sd".into()), None],
-            variants: Vec::new(),
-            programs: Vec::new(),
-            preload_cycle_s: 2,
-            patience: std::time::Duration::from_secs(60),
-            documents: None,
-            harm: true,
-            calls: true,
-            ten: false,
-            cost: false,
-        }
-    }
 
     fn held() -> Held {
         let program = named("gedit").unwrap();
@@ -272,13 +282,12 @@ mod tests {
             during: Reads { requests: 1, bytes },
             ahead: ahead.map(|bytes| Reads { requests: 1, bytes }),
         };
-        let run = |round, variant| Run { round, program, variant };
         Held {
             trials: vec![
-                (0, run(0, Variant::Cold), trial(6.0, 100_000_000, None)),
-                (0, run(1, Variant::Cold), trial(6.2, 100_000_000, None)),
-                (0, run(0, Variant::Warm), trial(0.2, 0, None)),
-                (0, run(0, Variant::Preload), trial(4.0, 60_000_000, Some(50_000_000))),
+                (0, program, Variant::Cold, trial(6.0, 100_000_000, None)),
+                (0, program, Variant::Cold, trial(6.2, 100_000_000, None)),
+                (0, program, Variant::Warm, trial(0.2, 0, None)),
+                (0, program, Variant::Preload, trial(4.0, 60_000_000, Some(50_000_000))),
             ],
             maps: [("gedit", (671, 258_000_000))].into(),
             ..Held::default()

@@ -3,14 +3,16 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
 use eke_bench_desktop::desktop::User;
 use eke_bench_desktop::desktop::bare::{Screen, directory};
 use tempfile::TempDir;
 
-use super::Bench;
+use super::Options;
 use super::error::{Error, Result};
 use super::launch::Spec;
 use super::launcher::{self, Ready, Running};
@@ -41,12 +43,14 @@ pub struct Launched {
 
 /// See the module.
 pub struct Scene<'a> {
-    /// The experiment.
-    pub bench: &'a Bench<'a>,
+    /// The surroundings.
+    pub environment: &'a Environment<'a>,
+    /// What the user asks for.
+    pub options: &'a Options,
     /// The disk.
     pub place: Place,
-    screen: &'a Screen,
-    home: &'a Home,
+    screen: Rc<Screen>,
+    home: Rc<Home>,
     document: Option<String>,
 }
 
@@ -80,14 +84,15 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// As [`Place::set`].
     pub(crate) fn set(
-        bench: &'a Bench<'a>,
+        environment: &'a Environment<'a>,
+        options: &'a Options,
         image: &Path,
         disk: Option<&str>,
-        screen: &'a Screen,
-        home: &'a Home,
+        (screen, home): (Rc<Screen>, Rc<Home>),
         document: Option<String>,
     ) -> Result<Self> {
-        Ok(Self { bench, place: Place::set(bench.root, image, disk)?, screen, home, document })
+        let place = Place::set(environment.root, image, disk)?;
+        Ok(Self { environment, options, place, screen, home, document })
     }
 
     /// Everything for a launch but the launch.
@@ -103,10 +108,10 @@ impl<'a> Scene<'a> {
             executable: program.executable().unwrap_or_default().to_owned(),
             arguments: if how.staying { program.staying(document) } else { program.arguments(document) },
             until: if how.staying { program.until_staying() } else { program.until },
-            patience_s: self.bench.options.patience.as_secs(),
+            patience_s: self.options.patience.as_secs(),
             maps: how.maps,
         };
-        let (eke, shutdown) = (&self.bench.program, self.bench.shutdown);
+        let (eke, shutdown) = (&self.environment.program, self.environment.shutdown);
         launcher::prepare(eke, program.name, &spec, &self.screen.key(), how.traced, shutdown)
     }
 
@@ -162,8 +167,7 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// It did.
     pub fn check(&self) -> Result<()> {
-        let is_over = self.bench.shutdown.load(std::sync::atomic::Ordering::Relaxed);
-        if is_over { Err(Error::Interrupted) } else { Ok(()) }
+        if self.environment.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 

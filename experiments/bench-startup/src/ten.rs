@@ -31,7 +31,7 @@ pub struct Ten {
 ///
 /// # Errors
 /// A launch came to nothing, or the prefetcher.
-pub fn hold(
+pub fn run(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
@@ -50,7 +50,7 @@ fn go_through(
 ) -> Result<Ten> {
     let mut ten = Ten::default();
     let mut rest = row.iter();
-    let stay = Duration::from_secs(scene.bench.options.preload_cycle_s).mul_f64(CYCLES).max(LEAST);
+    let stay = Duration::from_secs(scene.options.preload_cycle_s).mul_f64(CYCLES).max(LEAST);
     begin(scene, prefetcher, row, variant)?;
     scene.place.cold()?;
     let mut next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;

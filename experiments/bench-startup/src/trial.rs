@@ -39,7 +39,7 @@ pub struct Trial {
 ///
 /// # Errors
 /// The launch came to nothing, or the prefetcher.
-pub fn hold(
+pub fn run(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
@@ -112,7 +112,7 @@ pub fn ahead(
 /// The time in system calls of one more launch, under strace.
 ///
 /// # Errors
-/// As [`hold`], or there is no strace.
+/// As [`run`], or there is no strace.
 pub fn traced(
     scene: &Scene<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,

@@ -35,16 +35,14 @@ pub mod warm;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use eke_apply::cgroup;
 use eke_bench_core::fault::Missing;
 use eke_bench_core::peers::Ground;
 use eke_bench_core::stage;
-use eke_linux::Root;
+use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_model::units::Bytes;
-use eke_present::progress::Progress;
 use eke_results::report::Report;
 
 use content::{Content, Corpus, FileSystem};
@@ -54,6 +52,7 @@ use plan::{Axis, Conditions, Run, Variant};
 use report::Held;
 pub use requests::Requests;
 pub use server::Kind as ServerKind;
+use trial::Trial;
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,46 +75,104 @@ pub struct Options {
     pub window: Duration,
 }
 
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// `eke`, with `eke-cache` beside it.
-    pub program: PathBuf,
-    /// Where images are kept.
-    pub cache: PathBuf,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
-}
-
 /// The least box: a server and something to cache.
 const LEAST_MEMORY: Bytes = Bytes::mib(48);
 /// eke's file server, beside the running program.
 const FILE_SERVER: &str = "eke-cache";
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What is missing, or the kernel's refusal; a single run that cannot be held is a note, unless all are. Whatever happens, the machine is
-/// as before.
-pub fn run(bench: &Bench) -> Result<Report> {
-    let Options { base, axes, variants, quick, .. } = &bench.options;
-    check(base)?;
-    let (runs, mut notes) = possible(bench, plan::runs(base, axes, variants, *quick))?;
-    // What a dead experiment's programs hold open cannot be taken down.
-    cgroup::sweep(bench.root)?;
-    stage::sweep(bench.root)?;
-    let _ground = Ground::prepare(bench.root)?;
-    let contents = contents(bench, &runs)?;
-    let held = hold(bench, &runs, &contents, &mut notes)?;
-    bench.progress.done();
-    Ok(report::report(bench, &runs, &contents, &held, notes))
+/// The experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Web(pub Options);
+
+/// What runs share.
+pub struct Fixture<'e> {
+    environment: &'e Environment<'e>,
+    /// Those that this machine has the programs for.
+    runs: Vec<Run>,
+    /// By the number of clients.
+    contents: BTreeMap<u32, Arc<Content>>,
+    _ground: Ground,
+}
+
+/// One run of the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// Its place in the list of runs.
+    run: usize,
+    /// From 1.
+    round: usize,
+}
+
+impl Experiment for Web {
+    const NEEDS_ROOT: Option<&'static str> =
+        Some("an experiment makes a box and a slow disk, and mounts there, which needs root");
+
+    type Fixture<'e> = Fixture<'e>;
+    type Run = Repeat;
+    type Measurement = Trial;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Fixture<'e>> {
+        let Options { base, axes, variants, quick, .. } = &self.0;
+        check(base)?;
+        let runs = possible(environment, &self.0, plan::runs(base, axes, variants, *quick), notes)?;
+        // What a dead experiment's programs hold open cannot be taken down.
+        cgroup::sweep(environment.root)?;
+        stage::sweep(environment.root)?;
+        let ground = Ground::prepare(environment.root)?;
+        let contents = contents(environment, &self.0, &runs)?;
+        Ok(Fixture { environment, runs, contents, _ground: ground })
+    }
+
+    /// Every run, and then all again.
+    fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
+        let runs = fixture.runs.len();
+        (1..=self.0.repeats).flat_map(|round| (0..runs).map(move |run| Repeat { run, round })).collect()
+    }
+
+    fn name(&self, fixture: &Fixture<'_>, Repeat { run, round }: &Repeat) -> String {
+        let name = fixture.runs.get(*run).map(report::run_name).unwrap_or_default();
+        format!("{name}, {round} of {}", self.0.repeats)
+    }
+
+    fn measure(
+        &self,
+        fixture: &mut Fixture<'_>,
+        repeat: &Repeat,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Trial>> {
+        let Fixture { environment, runs, contents, .. } = fixture;
+        let Some(run) = runs.get(repeat.run) else { return Ok(None) };
+        let Some(content) = contents.get(&run.conditions.clients) else { return Ok(None) };
+        trial::run(environment, &self.0, content, run).map(Some)
+    }
+
+    /// One variant that fails must not cost the others' hours.
+    fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
+        match error {
+            Error::Server { .. } | Error::Client(_) | Error::Cache { .. } => OnFailure::LeaveOut,
+            _ => OnFailure::Abort,
+        }
+    }
+
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        fixture: &mut Fixture<'_>,
+        results: Results<Repeat, Trial>,
+    ) -> Report {
+        let measured = results.measured.into_iter();
+        let held: Vec<Held> = measured.map(|(Repeat { run, .. }, trial)| Held { run, trial }).collect();
+        report::report(environment, &self.0, (&fixture.runs, &fixture.contents), &held, results.notes)
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        matches!(error, Error::Usage(_))
+    }
 }
 
 fn check(base: &Conditions) -> Result<()> {
@@ -131,14 +188,19 @@ fn check(base: &Conditions) -> Result<()> {
 }
 
 /// What this machine has the programs for, and what is left out and why. A variant that was asked for by its name must be possible.
-fn possible(bench: &Bench, runs: Vec<Run>) -> Result<(Vec<Run>, Vec<String>)> {
+fn possible(
+    environment: &Environment<'_>,
+    options: &Options,
+    runs: Vec<Run>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Run>> {
     let (mut possible, mut left_out): (Vec<Run>, BTreeMap<String, String>) = (Vec::new(), BTreeMap::new());
     for run in runs {
-        let lacking = run.conditions.server.check().and_then(|()| lacks(bench, run.variant));
-        let base_server = run.conditions.server == bench.options.base.server;
+        let lacking = run.conditions.server.check().and_then(|()| lacks(environment, run.variant));
+        let base_server = run.conditions.server == options.base.server;
         match lacking {
             Ok(()) => possible.push(run),
-            Err(e) if bench.options.variants.contains(&run.variant) && base_server => return Err(e),
+            Err(e) if options.variants.contains(&run.variant) && base_server => return Err(e),
             Err(e) => {
                 let what = if base_server { run.variant.name() } else { run.conditions.server.name() };
                 left_out.insert(what.to_owned(), e.to_string());
@@ -146,21 +208,21 @@ fn possible(bench: &Bench, runs: Vec<Run>) -> Result<(Vec<Run>, Vec<String>)> {
         }
     }
     if possible.is_empty() {
-        bench.options.base.server.check()?;
+        options.base.server.check()?;
         return Err(Error::Usage("nothing is left to compare: name other --variants or --axes".to_owned()));
     }
-    let notes = left_out.into_iter().map(|(what, why)| format!("{what} is left out: {why}."));
-    Ok((possible, notes.collect()))
+    notes.extend(left_out.into_iter().map(|(what, why)| format!("{what} is left out: {why}.")));
+    Ok(possible)
 }
 
-fn lacks(bench: &Bench, variant: Variant) -> Result<()> {
+fn lacks(environment: &Environment<'_>, variant: Variant) -> Result<()> {
     let needs = || format!("the variant \"{}\" needs", variant.name());
     let need = |program, package| match server::find(program) {
         Some(_) => Ok(()),
         None => Err(Missing::new(program, needs(), package).into()),
     };
-    if variant.is_ours() && !bench.program.with_file_name(FILE_SERVER).is_file() {
-        let beside = bench.program.display();
+    if variant.is_ours() && !environment.program.with_file_name(FILE_SERVER).is_file() {
+        let beside = environment.program.display();
         return Err(Error::Usage(format!(
             "{FILE_SERVER} is not beside {beside}; `make build` puts it there"
         )));
@@ -173,7 +235,11 @@ fn lacks(bench: &Bench, variant: Variant) -> Result<()> {
 }
 
 /// The content for each number of clients.
-fn contents(bench: &Bench, runs: &[Run]) -> Result<BTreeMap<u32, Arc<Content>>> {
+fn contents(
+    environment: &Environment<'_>,
+    options: &Options,
+    runs: &[Run],
+) -> Result<BTreeMap<u32, Arc<Content>>> {
     let mut systems: BTreeMap<u32, Vec<FileSystem>> = BTreeMap::new();
     for run in runs {
         let of = systems.entry(run.conditions.clients).or_default();
@@ -181,42 +247,10 @@ fn contents(bench: &Bench, runs: &[Run]) -> Result<BTreeMap<u32, Arc<Content>>> 
             of.push(run.variant.file_system());
         }
     }
-    bench.progress.say("Preparing the content (it is kept for the next time).");
-    let corpus = Corpus::find(bench.options.corpus.as_deref())?;
+    environment.progress.say("Preparing the content (it is kept for the next time).");
+    let corpus = Corpus::find(options.corpus.as_deref())?;
     let of = |(clients, systems): (u32, Vec<FileSystem>)| {
-        content::ensure(bench, &corpus, clients, &systems).map(|content| (clients, Arc::new(content)))
+        content::ensure(environment, &corpus, clients, &systems).map(|content| (clients, Arc::new(content)))
     };
     systems.into_iter().map(of).collect()
-}
-
-/// Every run, and then all again.
-fn hold(
-    bench: &Bench,
-    runs: &[Run],
-    contents: &BTreeMap<u32, Arc<Content>>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Held>> {
-    let repeats = bench.options.repeats;
-    bench.progress.planned(runs.len() * repeats);
-    let (mut held, mut failed) = (Vec::new(), None);
-    for (round, (number, run)) in (1..=repeats).flat_map(|r| runs.iter().enumerate().map(move |n| (r, n))) {
-        bench.progress.begins(&format!("{}, {round} of {repeats}", report::run_name(run)));
-        let Some(content) = contents.get(&run.conditions.clients) else { continue };
-        match trial::hold(bench, content, run) {
-            Ok(trial) => held.push(Held { run: number, trial }),
-            // One variant that fails must not cost the others' hours.
-            Err(e @ (Error::Server { .. } | Error::Client(_) | Error::Cache { .. })) => {
-                let note =
-                    format!("{}: a run could not be held and has no figures: {e}.", report::run_name(run));
-                bench.progress.say(&note);
-                notes.push(note);
-                failed.get_or_insert(e);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    match failed {
-        Some(e) if held.is_empty() => Err(e),
-        _ => Ok(held),
-    }
 }

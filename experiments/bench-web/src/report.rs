@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use eke_bench_core::Environment;
 use eke_model::units::Bytes;
 use eke_results::report::words::shown;
-use eke_results::report::{Machine, Report, Role, Row, Variant as Compared};
+use eke_results::report::{Report, Role, Row, Variant as Compared};
 use eke_results::rows::{Params, Rows, params};
 
 use super::content::{Content, FileSystem};
 use super::figures::{self, READ, READS, THROUGHPUT};
 use super::plan::{Axis, Run, Variant};
 use super::trial::Trial;
-use super::{Bench, Options, client};
+use super::{Options, client};
 
 /// A run that went to its end.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,28 +40,25 @@ pub fn run_name(run: &Run) -> String {
 
 /// The report.
 pub fn report(
-    bench: &Bench,
-    runs: &[Run],
-    contents: &BTreeMap<u32, Arc<Content>>,
+    environment: &Environment<'_>,
+    options: &Options,
+    (runs, contents): (&[Run], &BTreeMap<u32, Arc<Content>>),
     held: &[Held],
     mut notes: Vec<String>,
 ) -> Report {
     let rows = rows(runs, held);
     notes.extend(about_the_content(contents));
-    notes.extend(about_the_set_up(&bench.options));
+    notes.extend(about_the_set_up(options));
     notes.extend(about_the_runs(runs, held));
     notes.extend(about_the_winners(&rows));
-    let mut axes = bench.options.axes.clone();
+    let mut axes = options.axes.clone();
     axes.sort_by_key(|axis| Axis::ALL.iter().position(|a| a == axis));
     Report {
-        experiment: "web".to_owned(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
-        variants: variants(runs, &bench.options),
+        variants: variants(runs, options),
         metrics: figures::metrics(&axes),
         rows,
         notes,
-        ..Report::default()
+        ..environment.report("web")
     }
 }
 

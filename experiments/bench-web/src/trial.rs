@@ -1,10 +1,9 @@
 //! One run: from a cold disk and an empty box to the same again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::Options;
 use super::client::{Clients, Load};
 use super::content::Content;
 use super::cpu::Cpu;
@@ -17,8 +16,11 @@ use super::requests::Sequence;
 use super::room::Room;
 use super::server::Server;
 use super::warm::Warmth;
+use eke_bench_core::Environment;
 use eke_bench_core::disk_reads::Reads;
 
+/// The program that mounts eke's cache.
+const EKE: &str = "eke";
 const TICK: Duration = Duration::from_millis(250);
 
 /// What a run came to.
@@ -47,31 +49,36 @@ struct Scene {
 ///
 /// # Errors
 /// What could not be had or ended too early. Whatever happens, nothing is left.
-pub fn hold(bench: &Bench, content: &Arc<Content>, run: &Run) -> Result<Trial> {
-    let mut scene = Scene::set(bench, content, run)?;
-    let (warm_up, filled) = scene.warm_up(bench, content, run)?;
-    let window = scene.measure(bench, run)?;
-    let read_ahead_kib = scene.read_ahead(bench);
+pub fn run(
+    environment: &Environment<'_>,
+    options: &Options,
+    content: &Arc<Content>,
+    run: &Run,
+) -> Result<Trial> {
+    let mut scene = Scene::set(environment, content, run)?;
+    let (warm_up, filled) = scene.warm_up(environment, options.warm_up, content, run)?;
+    let window = scene.measure(environment, options.window, run)?;
+    let read_ahead_kib = scene.read_ahead(environment);
     scene.strike()?;
     Ok(Trial { window, warm_up, filled, read_ahead_kib })
 }
 
 impl Scene {
-    fn set(bench: &Bench, content: &Arc<Content>, run: &Run) -> Result<Self> {
-        let (root, c) = (bench.root, &run.conditions);
-        bench.progress.doing("the disk");
+    fn set(environment: &Environment<'_>, content: &Arc<Content>, run: &Run) -> Result<Self> {
+        let (root, c) = (environment.root, &run.conditions);
+        environment.progress.doing("the disk");
         let fs = run.variant.file_system();
         let disk = Disk::set(root, &content.image(fs), fs, c.disk.as_deref())?;
         let mut room = Room::make(root, run.variant.memory(c.memory))?;
         let mut mount = None;
         if run.variant.is_ours() {
             let compress = if run.variant == Variant::EkeSync { "sync" } else { "async" };
-            let program = &bench.program;
+            let program = &environment.installed(EKE);
             mount = Some(Mount::set(root, &mut room, program, &disk.dir(), c.share, compress)?);
         }
         let dir = mount.as_ref().map_or_else(|| disk.dir(), Mount::dir);
-        bench.progress.doing(c.server.name());
-        let server = Server::start(root, &mut room, c.server, &dir, c.connections, bench.shutdown)?;
+        environment.progress.doing(c.server.name());
+        let server = Server::start(root, &mut room, c.server, &dir, c.connections, environment.shutdown)?;
         let load = Load {
             address: server.address,
             connections: c.connections,
@@ -84,14 +91,22 @@ impl Scene {
     }
 
     /// Until the caches are full, or as long as is allowed.
-    fn warm_up(&mut self, bench: &Bench, content: &Content, run: &Run) -> Result<(Duration, bool)> {
+    fn warm_up(
+        &mut self,
+        environment: &Environment<'_>,
+        longest: Duration,
+        content: &Content,
+        run: &Run,
+    ) -> Result<(Duration, bool)> {
         let begun = Instant::now();
         let mut warmth = Warmth::new(content, run);
-        while begun.elapsed() < bench.options.warm_up {
-            self.tick(bench, TICK)?;
+        while begun.elapsed() < longest {
+            self.tick(environment, TICK)?;
             let read = self.disk.reads().bytes;
             let share = warmth.share(read, begun.elapsed());
-            bench.progress.doing(&format!("warm-up: {} MB from the disk, {share:.0} %", read / 1_000_000));
+            environment
+                .progress
+                .doing(&format!("warm-up: {} MB from the disk, {share:.0} %", read / 1_000_000));
             if share >= 100.0 {
                 return Ok((begun.elapsed(), true));
             }
@@ -99,13 +114,12 @@ impl Scene {
         Ok((begun.elapsed(), false))
     }
 
-    fn measure(&mut self, bench: &Bench, run: &Run) -> Result<Window> {
+    fn measure(&mut self, environment: &Environment<'_>, length: Duration, run: &Run) -> Result<Window> {
         let before = self.counters();
         let begun = Instant::now();
-        let length = bench.options.window;
         while let Some(left) = length.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
-            bench.progress.doing(&format!("measuring, {} s left", left.as_secs() + 1));
-            self.tick(bench, left.min(TICK))?;
+            environment.progress.doing(&format!("measuring, {} s left", left.as_secs() + 1));
+            self.tick(environment, left.min(TICK))?;
         }
         let ended = Instant::now();
         let after = self.counters();
@@ -123,9 +137,9 @@ impl Scene {
     }
 
     /// Waits, and looks whether everything still runs.
-    fn tick(&mut self, bench: &Bench, time: Duration) -> Result<()> {
+    fn tick(&mut self, environment: &Environment<'_>, time: Duration) -> Result<()> {
         std::thread::sleep(time);
-        if bench.shutdown.load(Ordering::Relaxed) {
+        if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
         self.server.check(&mut self.room)?;
@@ -145,10 +159,10 @@ impl Scene {
         Counters { reads, bytes, cpu: self.room.cpu(), own, store }
     }
 
-    fn read_ahead(&self, bench: &Bench) -> Option<u64> {
+    fn read_ahead(&self, environment: &Environment<'_>) -> Option<u64> {
         let Some(mount) = &self.mount else { return self.disk.read_ahead_kib() };
         let device = rustix::fs::stat(mount.dir()).ok()?.st_dev;
-        read_ahead(bench.root, rustix::fs::major(device), rustix::fs::minor(device))
+        read_ahead(environment.root, rustix::fs::major(device), rustix::fs::minor(device))
     }
 
     /// In order, so that everything says if it cannot be taken down.

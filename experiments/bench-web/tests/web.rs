@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
+use eke_bench_core::{Environment, Failure, run};
 use eke_bench_web::content::{Content, Corpus, FileSystem, ensure};
 use eke_bench_web::disk::Disk;
 use eke_bench_web::plan::{Axis, Conditions, Variant};
-use eke_bench_web::{self as web, Bench, Options, Requests, ServerKind};
+use eke_bench_web::{Options, Requests, ServerKind, Web};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Silent;
@@ -66,7 +67,7 @@ impl Place {
     }
 
     /// Everything at one point, for a moment.
-    fn bench(&self, server: ServerKind, disk: Option<&str>) -> Bench<'_> {
+    fn experiment(&self, server: ServerKind, disk: Option<&str>) -> Web {
         let base = Conditions {
             server,
             memory: Bytes::mib(300),
@@ -77,7 +78,7 @@ impl Place {
             share: 50,
             disk: disk.map(str::to_owned),
         };
-        let options = Options {
+        Web(Options {
             quick: false,
             repeats: 1,
             base,
@@ -86,12 +87,14 @@ impl Place {
             corpus: Some(self.corpus()),
             warm_up: Duration::from_secs(1),
             window: Duration::from_secs(2),
-        };
-        Bench {
+        })
+    }
+
+    fn environment(&self) -> Environment<'_> {
+        Environment {
             root: &self.root,
             program: PathBuf::from("/nonexistent/eke"),
             cache: self.dir.path().join("cache"),
-            options,
             command: String::new(),
             progress: &Silent,
             shutdown: &self.over,
@@ -121,9 +124,9 @@ fn every_image_has_the_same_bytes_and_is_made_once() {
     }
     let _same = SameDisks::start();
     let place = Place::new();
-    let bench = place.bench(ServerKind::Nginx, None);
+    let environment = place.environment();
     let corpus = Corpus::find(Some(&place.corpus())).unwrap();
-    let content = ensure(&bench, &corpus, CLIENTS, &SYSTEMS).unwrap();
+    let content = ensure(&environment, &corpus, CLIENTS, &SYSTEMS).unwrap();
     assert!(content.seen.ratio > 1.5 && content.seen.ratio < 20.0, "{}", content.seen.ratio);
     for fs in SYSTEMS {
         check(&place.root, &content, fs);
@@ -133,9 +136,9 @@ fn every_image_has_the_same_bytes_and_is_made_once() {
 
     let made = |fs| content.image(fs).metadata().unwrap().modified().unwrap();
     let before: Vec<SystemTime> = SYSTEMS.map(made).to_vec();
-    assert_eq!(ensure(&bench, &corpus, CLIENTS, &SYSTEMS).unwrap(), content);
+    assert_eq!(ensure(&environment, &corpus, CLIENTS, &SYSTEMS).unwrap(), content);
     assert_eq!(SYSTEMS.map(made).to_vec(), before);
-    let left = std::fs::read_dir(&bench.cache).unwrap().map(|e| e.unwrap().file_name());
+    let left = std::fs::read_dir(environment.cache.join("web")).unwrap().map(|e| e.unwrap().file_name());
     let left: Vec<String> = left.map(|n| n.into_string().unwrap()).collect();
     assert!(left.iter().all(|n| n.starts_with("web-")) && left.len() == 4, "{left:?}");
 }
@@ -150,7 +153,7 @@ fn figure(report: &Report, metric: &str) -> f64 {
 /// A run of ext4 has figures that fit each other.
 fn serve(server: ServerKind) {
     let place = Place::new();
-    let report = web::run(&place.bench(server, Some("sd"))).unwrap();
+    let report = run(&place.experiment(server, Some("sd")), &place.environment()).unwrap();
     let (throughput, answered) = (figure(&report, "throughput"), figure(&report, "answered requests"));
     assert!(throughput > 0.1 && answered > 0.1, "{throughput} MB/s, {answered} /s");
     assert!(figure(&report, "response time, 99th percentile") >= figure(&report, "response time, median"));
@@ -187,8 +190,8 @@ fn a_signal_before_the_first_run_leaves_nothing() {
     let _same = SameDisks::start();
     let place = Place::new();
     place.over.store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = web::run(&place.bench(ServerKind::Nginx, Some("sd"))).unwrap_err();
-    assert!(matches!(error, web::Error::Interrupted), "{error}");
-    let left: Vec<_> = std::fs::read_dir(place.dir.path().join("cache")).unwrap().collect();
+    let error = run(&place.experiment(ServerKind::Nginx, Some("sd")), &place.environment()).unwrap_err();
+    assert!(matches!(error, Failure::Interrupted), "{error}");
+    let left: Vec<_> = std::fs::read_dir(place.dir.path().join("cache/web")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -12,8 +12,7 @@ const ALLOWED: &[&[&str]] = &[
     // crates/cli
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // experiments/bench-memory, bench-web
-    &["capacity/machine/field.rs", "capacity/machine/place.rs"],
+    // experiments/bench-web
     &["content/image.rs", "content/make.rs"],
     &["figures.rs", "report.rs", "trial.rs"],
     // experiments/slow-disk

@@ -10,21 +10,22 @@ mod work;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use eke_linux::Root;
+use eke_bench_core::{Environment, Experiment, Results, rotation};
 use eke_model::units::Bytes;
-use eke_present::progress::Progress;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
 use crate::store;
 use place::Place;
-use work::{Kind, Work};
+use work::{Figure, Kind, Work};
 
 /// How often each is measured.
 const ROUNDS: usize = 3;
+/// The shortest and the longest measurement, in seconds.
+const SHORTEST_S: f64 = 1e-9;
+const LONGEST_S: f64 = 60.0;
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,26 +36,10 @@ pub struct Options {
     pub dir: PathBuf,
     /// How much content.
     pub size: Bytes,
-    /// How long each measurement takes.
-    pub time: Duration,
+    /// How long each measurement takes, in seconds.
+    pub seconds: f64,
     /// Once each.
     pub quick: bool,
-}
-
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// What the user asks for.
-    pub options: Options,
-    /// `eke`, beside which `eke-cache` lies.
-    pub program: PathBuf,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
 }
 
 /// Why there are no figures.
@@ -81,9 +66,12 @@ pub enum Error {
         /// What it said.
         answer: String,
     },
-    /// A signal came.
+    /// A measurement that a signal cut short, or that broke.
     #[error("interrupted")]
     Interrupted,
+    /// No time, or too much of it.
+    #[error("{0} seconds for each measurement: give more than 0, and at most 60")]
+    Seconds(f64),
 }
 
 pub(crate) fn on(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
@@ -108,47 +96,93 @@ impl Who {
     pub const ALL: [Self; 4] = [Self::Disk, Self::Native, Self::Store, Self::Mount];
 }
 
-/// Holds the experiment. It changes nothing of the machine but a directory and a mount, which are gone afterwards.
-///
-/// # Errors
-/// What it needs is missing.
-pub fn run(bench: &Bench) -> Result<Report, Error> {
-    bench.progress.say("Writing files, and reading them once through the mount.");
-    let place = Place::set(bench)?;
-    let rounds = if bench.options.quick { 1 } else { ROUNDS };
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let kinds = [Kind::Sequential { readers: 1 }, Kind::Sequential { readers: cpus.max(2) }, Kind::Random];
-    bench.progress.planned(rounds * kinds.len() * Who::ALL.len());
-    let mut rows = Rows::default();
-    for round in 0..rounds {
-        for kind in kinds {
-            for turn in 0..Who::ALL.len() {
-                let who = Who::ALL[(turn + round) % Who::ALL.len()];
-                bench.progress.begins(&format!(
-                    "{}, {}, {} of {rounds}",
-                    who.name(),
-                    kind.words(),
-                    round + 1
-                ));
-                measure(bench, &place, who, kind, &mut rows)?;
-            }
-        }
-    }
-    bench.progress.done();
-    let notes = place.notes(bench);
-    place.strike()?;
-    Ok(report::report(bench, rows.done(), notes))
+/// The experiment. It changes nothing of the machine but a directory and a mount, which are gone afterwards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reads(pub Options);
+
+/// One measurement of the plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    kind: Kind,
+    who: Who,
+    /// From 0.
+    round: usize,
 }
 
-fn measure(bench: &Bench, place: &Place, who: Who, kind: Kind, rows: &mut Rows) -> Result<(), Error> {
-    let work = Work { files: place.files(who), who, time: bench.options.time, stop: bench.shutdown };
-    let figures = work.measure(kind)?;
-    if bench.shutdown.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
+impl Experiment for Reads {
+    type Fixture<'e> = Place<'e>;
+    type Run = Run;
+    type Measurement = Vec<Figure>;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        _notes: &mut Vec<String>,
+    ) -> Result<Place<'e>, Error> {
+        if !(SHORTEST_S..=LONGEST_S).contains(&self.0.seconds) {
+            return Err(Error::Seconds(self.0.seconds));
+        }
+        environment.progress.say("Writing files, and reading them once through the mount.");
+        Place::set(environment, &self.0)
     }
-    let params = params([("readers", kind.readers().into())]);
-    for (metric, unit, value) in figures {
-        rows.add(who.name(), &params, metric, unit, [value]);
+
+    fn plan(&self, _place: &Place<'_>) -> Vec<Run> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let kinds =
+            [Kind::Sequential { readers: 1 }, Kind::Sequential { readers: cpus.max(2) }, Kind::Random];
+        let mut runs = Vec::new();
+        for round in 0..self.rounds() {
+            for kind in kinds {
+                runs.extend(rotation(&Who::ALL, round).map(|who| Run { kind, who: *who, round }));
+            }
+        }
+        runs
     }
-    Ok(())
+
+    fn name(&self, _place: &Place<'_>, Run { kind, who, round }: &Run) -> String {
+        format!("{}, {}, {} of {}", who.name(), kind.words(), round + 1, self.rounds())
+    }
+
+    fn measure(
+        &self,
+        place: &mut Place<'_>,
+        run: &Run,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Vec<Figure>>, Error> {
+        let (files, stop) = (place.files(run.who), place.environment.shutdown);
+        let work = Work { files, who: run.who, time: Duration::from_secs_f64(self.0.seconds), stop };
+        work.measure(run.kind).map(Some)
+    }
+
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        place: &mut Place<'_>,
+        results: Results<Run, Vec<Figure>>,
+    ) -> Report {
+        let mut rows = Rows::default();
+        for (run, figures) in results.measured {
+            let params = params([("readers", run.kind.readers().into())]);
+            for (metric, unit, value) in figures {
+                rows.add(run.who.name(), &params, metric, unit, [value]);
+            }
+        }
+        let notes = results.notes.into_iter().chain(place.notes(&self.0)).collect();
+        report::report(environment, &self.0, rows.done(), notes)
+    }
+
+    fn tear_down(&self, place: Place<'_>) -> Result<(), Error> {
+        place.strike()
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        matches!(error, Error::Seconds(_))
+    }
+}
+
+impl Reads {
+    fn rounds(&self) -> usize {
+        if self.0.quick { 1 } else { ROUNDS }
+    }
 }

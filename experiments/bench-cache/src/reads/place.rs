@@ -6,40 +6,44 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use eke_apply::state::make_dir;
+use eke_bench_core::Environment;
 use eke_model::units::{Bytes, MIB};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Bench, Error, Who, on};
+use super::{Error, Options, Who, on};
 use crate::store::corpus::Corpus;
 
+/// The program that mounts eke's cache.
+const EKE: &str = "eke";
 /// The size of a file.
 const FILE: u64 = 16 * MIB;
 /// What a corpus must have at least.
 const LEAST: usize = 64 << 10;
 
 /// Unmounted and removed when it is dropped.
-pub(super) struct Place {
+pub struct Place<'e> {
+    pub(super) environment: &'e Environment<'e>,
     dir: TempDir,
     program: PathBuf,
     names: Vec<String>,
     mounted: bool,
 }
 
-impl Place {
+impl<'e> Place<'e> {
     /// Writes the files, mounts over them, and reads them through the mount until the store has them.
-    pub fn set(bench: &Bench) -> Result<Self, Error> {
-        let options = &bench.options;
+    pub(super) fn set(environment: &'e Environment<'e>, options: &Options) -> Result<Self, Error> {
         let corpus = match &options.corpus {
             Some(dir) => Corpus::of(dir, LEAST, options.size),
             None => Corpus::of_machine(LEAST, options.size),
         }?;
         let dir = TempDir::with_prefix_in("eke-bench-", &options.dir)
             .map_err(on("make a directory in", &options.dir))?;
-        let mut place = Self { dir, program: bench.program.clone(), names: Vec::new(), mounted: false };
+        let program = environment.installed(EKE);
+        let mut place = Self { environment, dir, program, names: Vec::new(), mounted: false };
         for part in ["files", "mount"] {
             let dir = place.dir.path().join(part);
-            make_dir(bench.root, &dir, 0o755).map_err(on("make", &dir))?;
+            make_dir(environment.root, &dir, 0o755).map_err(on("make", &dir))?;
         }
         place.write(&corpus, options.size)?;
         place.mount(options.size)?;
@@ -81,13 +85,13 @@ impl Place {
     }
 
     /// The files as these readers see them.
-    pub fn files(&self, who: Who) -> Vec<PathBuf> {
+    pub(super) fn files(&self, who: Who) -> Vec<PathBuf> {
         let part = if matches!(who, Who::Store | Who::Mount) { "mount" } else { "files" };
         self.names.iter().map(|name| self.dir.path().join(part).join(name)).collect()
     }
 
     /// What the store says of itself.
-    pub fn notes(&self, bench: &Bench) -> Vec<String> {
+    pub(super) fn notes(&self, options: &Options) -> Vec<String> {
         let mut command = self.eke("status");
         command.arg(self.dir.path().join("mount")).arg("--json");
         let status = said(&mut command).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
@@ -96,7 +100,7 @@ impl Place {
         vec![
             format!(
                 "{} in files of 16 MiB in {}. The store has {} blocks by LZ4, {} packed again by zstd and {} as they are, {} in {} of memory; {} of {} reads of blocks were hits.",
-                bench.options.size, bench.options.dir.display(), figure("fast"), figure("dense"), figure("uncompressed"),
+                options.size, options.dir.display(), figure("fast"), figure("dense"), figure("uncompressed"),
                 Bytes(figure("raw")), Bytes(figure("held")), figure("hits"), figure("hits") + figure("misses"),
             ),
             "Every read is checked for its length. Idle processors pack again with zstd what was asked for twice, so a long run measures more of that; with sync blocks are in the store before the first reply.".into(),
@@ -104,14 +108,14 @@ impl Place {
     }
 
     /// Ends the mount as a user does.
-    pub fn strike(mut self) -> Result<(), Error> {
+    pub(super) fn strike(mut self) -> Result<(), Error> {
         self.mounted = false;
         let place = self.dir.path().join("mount");
         said(self.eke("umount").arg(place)).map(drop)
     }
 }
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         if self.mounted {
             let place = self.dir.path().join("mount");

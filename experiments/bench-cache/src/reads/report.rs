@@ -1,9 +1,10 @@
 //! What the figures are called.
 
-use eke_results::report::{Machine, Report, Role, Row, Variant};
+use eke_bench_core::Environment;
+use eke_results::report::{Report, Role, Row, Variant};
 use eke_results::report::{less, more};
 
-use super::{Bench, Who};
+use super::{Options, Who};
 
 impl Who {
     pub const fn name(self) -> &'static str {
@@ -29,12 +30,14 @@ impl Who {
     }
 }
 
-pub(super) fn report(bench: &Bench, rows: Vec<Row>, mut notes: Vec<String>) -> Report {
-    notes.push(format!("Each measurement took {} s.", bench.options.time.as_secs_f64()));
+pub(super) fn report(
+    environment: &Environment<'_>,
+    options: &Options,
+    rows: Vec<Row>,
+    mut notes: Vec<String>,
+) -> Report {
+    notes.push(format!("Each measurement took {} s.", options.seconds));
     Report {
-        experiment: "reads".into(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: Who::ALL.map(Who::variant).to_vec(),
         metrics: vec![
             more("sequential", "files from beginning to end in pieces of 128 KiB, by how many read at once"),
@@ -46,6 +49,6 @@ pub(super) fn report(bench: &Bench, rows: Vec<Row>, mut notes: Vec<String>) -> R
         ],
         rows,
         notes,
-        ..Report::default()
+        ..environment.report("reads")
     }
 }

@@ -22,7 +22,7 @@ const BLOCK: usize = 64 << 10;
 const ALIGN: usize = 4096;
 
 /// A figure: metric, unit, value.
-pub(super) type Figure = (&'static str, &'static str, f64);
+pub type Figure = (&'static str, &'static str, f64);
 
 /// How they read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use eke_bench_core::Environment;
 use eke_cache_replay::next_random;
 use eke_model::units::Bytes;
 use eke_results::rows::{Params, params};
@@ -10,10 +11,10 @@ use super::caches::{Cache, Ours, Quick};
 use super::corpus::{Blocks, Corpus};
 use super::load::{Span, Tally, hold};
 use super::plan::{Case, Who};
-use super::{Bench, Error, memory, metrics, turns};
+use super::{Error, Options, memory, metrics, turns};
 
 /// A figure: metric, unit, value.
-pub(super) type Figure = (&'static str, &'static str, Option<f64>);
+pub type Figure = (&'static str, &'static str, Option<f64>);
 
 /// Blocks of one size, and caches that hold all of them.
 struct Stand<'c> {
@@ -44,35 +45,39 @@ fn scarce(blocks: &Blocks<'_>) -> Bytes {
 }
 
 /// Everything that measurements need.
-pub(super) struct Field<'c> {
-    bench: &'c Bench<'c>,
+pub struct Field<'c> {
+    environment: &'c Environment<'c>,
+    options: &'c Options,
     stands: Vec<Stand<'c>>,
     /// The stand with blocks of the size that the others are about.
     main: usize,
     /// A store whose blocks were packed again.
     dense: Ours,
-    pub notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl<'c> Field<'c> {
     /// Fills all caches.
-    pub fn set(bench: &'c Bench<'c>, corpus: &'c Corpus) -> Result<Self, Error> {
-        let options = &bench.options;
+    pub(super) fn set(
+        environment: &'c Environment<'c>,
+        options: &'c Options,
+        corpus: &'c Corpus,
+    ) -> Result<Self, Error> {
         let sizes = options.sizes();
         let stands = sizes.iter().map(|size| Stand::set(corpus, *size, options.threads));
         let stands = stands.collect::<Result<Vec<_>, _>>()?;
         let main = sizes.iter().position(|size| *size == options.block).unwrap_or(0);
         let (dense, note) = dense(&stands[main].blocks, options.threads)?;
         let notes = vec![about(corpus, &stands[main].blocks), note];
-        Ok(Self { bench, stands, main, dense, notes })
+        Ok(Self { environment, options, stands, main, dense, notes })
     }
 
-    pub fn stands(&self) -> usize {
+    pub(super) fn stands(&self) -> usize {
         self.stands.len()
     }
 
     /// One measurement of one of a case's.
-    pub fn measure(&self, case: Case, who: Who) -> Result<(Params, Vec<Figure>), Error> {
+    pub(super) fn measure(&self, case: Case, who: Who) -> Result<(Params, Vec<Figure>), Error> {
         let stand = &self.stands[if let Case::BlockSize { stand } = case { stand } else { self.main }];
         let (threads, figures) = match case {
             Case::Hits { threads } => (threads, self.hits(stand, who, threads)?),
@@ -88,8 +93,8 @@ impl<'c> Field<'c> {
     }
 
     fn span(&self, every: usize) -> Span<'c> {
-        let time = Duration::from_secs_f64(self.bench.options.seconds);
-        Span { time, every, stop: self.bench.shutdown }
+        let time = Duration::from_secs_f64(self.options.seconds);
+        Span { time, every, stop: self.environment.shutdown }
     }
 
     fn reads(&self, stand: &Stand<'_>, who: Who, threads: usize) -> Result<Tally, Error> {
@@ -147,7 +152,7 @@ impl<'c> Field<'c> {
 
     /// Into a cache that is full.
     fn taken_in<C: Cache>(&self, stand: &Stand<'_>, raw: &[&[u8]], threads: usize) -> Result<Tally, Error> {
-        let cache = C::new(stand.blocks.size, scarce(&stand.blocks), self.bench.options.threads)?;
+        let cache = C::new(stand.blocks.size, scarce(&stand.blocks), self.options.threads)?;
         turns::fill(&cache, &stand.blocks)?;
         Ok(hold(each(threads, |thread| turns::insert(&cache, raw, thread))?, self.span(1)))
     }
@@ -155,7 +160,7 @@ impl<'c> Field<'c> {
     /// Into queues, with a worker for each thread; the rates are those of blocks that were packed and held.
     fn queued(&self, stand: &Stand<'_>, threads: usize) -> Result<Tally, Error> {
         let Blocks { raw, size, .. } = &stand.blocks;
-        let cache = Ours::new(*size, scarce(&stand.blocks), self.bench.options.threads)?;
+        let cache = Ours::new(*size, scarce(&stand.blocks), self.options.threads)?;
         turns::fill(&cache, &stand.blocks)?;
         let workers = each(threads, |n| cache.0.worker(n).map_err(Error::of_cache))?;
         let (before, start) = (cache.0.stats().insertions, Instant::now());
@@ -183,13 +188,13 @@ impl<'c> Field<'c> {
 
     fn mixed_of<C: Cache>(&self, stand: &Stand<'_>, threads: usize) -> Result<Vec<Figure>, Error> {
         let blocks = &stand.blocks;
-        let before = memory::held_mib(self.bench.root);
-        let cache = C::new(blocks.size, scarce(blocks), self.bench.options.threads)?;
+        let before = memory::held_mib(self.environment.root);
+        let cache = C::new(blocks.size, scarce(blocks), self.options.threads)?;
         let mut warm = turns::mixed(&cache, blocks, threads)?;
         (0..3 * blocks.raw.len()).for_each(|_| _ = warm());
         drop(warm);
         let tally = hold(each(threads, |thread| turns::mixed(&cache, blocks, thread))?, self.span(1));
-        let after = memory::held_mib(self.bench.root);
+        let after = memory::held_mib(self.environment.root);
         let memory = before.zip(after).map(|(before, after)| after - before);
         let by_byte = memory.filter(|mib| *mib > 0.0).map(|mib| memory::by_byte(cache.held().0, mib));
         Ok(vec![
@@ -231,7 +236,7 @@ impl<'c> Field<'c> {
     fn zeros_of<C: Cache>(&self, stand: &Stand<'_>) -> Result<Vec<Figure>, Error> {
         let zero = vec![0; stand.blocks.size];
         let zeros = Blocks { size: zero.len(), raw: vec![&zero; 64], packed: Vec::new(), left_out: 0 };
-        let cache = C::new(zero.len(), Bytes::mib(64), self.bench.options.threads)?;
+        let cache = C::new(zero.len(), Bytes::mib(64), self.options.threads)?;
         turns::fill(&cache, &zeros)?;
         let hits = hold(vec![turns::get(&cache, &zeros, 0)?], self.span(1));
         let inserts = hold(vec![turns::insert(&cache, &zeros.raw, 0)?], self.span(1));

@@ -13,19 +13,19 @@ mod metrics;
 mod plan;
 mod turns;
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_linux::{Root, parse};
+use eke_bench_core::{Environment, Experiment, Results, rotation};
+use eke_linux::parse;
 use eke_model::units::Bytes;
-use eke_present::progress::Progress;
-use eke_results::report::{Machine, Report};
-use eke_results::rows::Rows;
+use eke_results::report::Report;
+use eke_results::rows::{Params, Rows};
 
 use corpus::Corpus;
-use field::Field;
+use field::{Field, Figure};
 use plan::{Case, Who};
 
 /// Sizes of blocks that are compared, bytes.
@@ -82,20 +82,6 @@ impl Options {
     }
 }
 
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
-}
-
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -131,9 +117,6 @@ pub enum Error {
     /// The store itself.
     #[error("the store: {0}")]
     Cache(String),
-    /// A signal came.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 impl Error {
@@ -147,81 +130,128 @@ impl Error {
     }
 }
 
-/// Holds the experiment: every measurement of everybody once, then all again.
-///
-/// # Errors
-/// What it needs is missing. It changes nothing of the machine.
-pub fn run(bench: &Bench) -> Result<Report, Error> {
-    bench.options.check()?;
-    bench.progress.say("Reading files and filling caches with their blocks.");
-    let corpus = corpus(bench)?;
-    let field = Field::set(bench, &corpus)?;
-    let rows = measured(bench, &field)?;
-    Ok(report(bench, field, rows))
+/// The experiment. It changes nothing of the machine.
+pub struct Store {
+    options: Options,
+    /// The blocks of the fixture are parts of it.
+    corpus: OnceCell<Corpus>,
+}
+
+impl Store {
+    /// With these options.
+    pub fn new(options: Options) -> Self {
+        Self { options, corpus: OnceCell::new() }
+    }
+}
+
+/// One measurement of the plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    case: Case,
+    who: Who,
+    /// From 0.
+    round: usize,
+}
+
+impl Experiment for Store {
+    type Fixture<'e> = Field<'e>;
+    type Run = Run;
+    type Measurement = (Params, Vec<Figure>);
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Field<'e>, Error> {
+        self.options.check()?;
+        environment.progress.say("Reading files and filling caches with their blocks.");
+        let corpus = corpus(environment, &self.options)?;
+        let field = Field::set(environment, &self.options, self.corpus.get_or_init(|| corpus))?;
+        notes.extend(field.notes.iter().cloned());
+        Ok(field)
+    }
+
+    fn plan(&self, field: &Field<'_>) -> Vec<Run> {
+        let cases = Case::all(&self.options, field.stands());
+        let mut runs = Vec::new();
+        for round in 0..self.rounds() {
+            for case in &cases {
+                let of_case = |who: &Who| Run { case: *case, who: *who, round };
+                runs.extend(rotation(&case.who(), round).map(of_case));
+            }
+        }
+        runs
+    }
+
+    fn name(&self, _field: &Field<'_>, Run { case, who, round }: &Run) -> String {
+        format!("{}, {case:?}, {} of {}", who.name(), round + 1, self.rounds())
+    }
+
+    fn measure(
+        &self,
+        field: &mut Field<'_>,
+        run: &Run,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Self::Measurement>, Error> {
+        field.measure(run.case, run.who).map(Some)
+    }
+
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        _field: &mut Field<'_>,
+        results: Results<Run, Self::Measurement>,
+    ) -> Report {
+        let mut rows = Rows::default();
+        for (run, (params, figures)) in results.measured {
+            for (metric, unit, value) in figures {
+                rows.add(run.who.name(), &params, metric, unit, value);
+            }
+        }
+        report(environment, &self.options, results.notes, rows)
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        error.is_usage()
+    }
+}
+
+impl Store {
+    fn rounds(&self) -> usize {
+        if self.options.quick { 1 } else { ROUNDS }
+    }
 }
 
 /// Enough for a few blocks, at most what this machine has room for.
-fn corpus(bench: &Bench) -> Result<Corpus, Error> {
-    let most = if bench.options.quick { MOST_IF_QUICK } else { MOST };
-    let available = parse::meminfo::parse(&bench.root.read("proc/meminfo").unwrap_or_default()).available;
-    let least = 16 * bench.options.sizes().last().copied().unwrap_or(0);
+fn corpus(environment: &Environment<'_>, options: &Options) -> Result<Corpus, Error> {
+    let most = if options.quick { MOST_IF_QUICK } else { MOST };
+    let available =
+        parse::meminfo::parse(&environment.root.read("proc/meminfo").unwrap_or_default()).available;
+    let least = 16 * options.sizes().last().copied().unwrap_or(0);
     let most = most.min(available.scaled(SHARE_OF_AVAILABLE)).max(Bytes(least as u64));
-    match &bench.options.corpus {
+    match &options.corpus {
         Some(dir) => Corpus::of(dir, least, most),
         None => Corpus::of_machine(least, most),
     }
 }
 
-/// Each round begins with another: what a round warms up or wears out favours nobody.
-fn measured(bench: &Bench, field: &Field<'_>) -> Result<Rows, Error> {
-    let cases = Case::all(&bench.options, field.stands());
-    let rounds = if bench.options.quick { 1 } else { ROUNDS };
-    bench.progress.planned(rounds * cases.iter().map(|case| case.who().len()).sum::<usize>());
-    let mut rows = Rows::default();
-    for round in 0..rounds {
-        for case in &cases {
-            let all = case.who();
-            for who in all.iter().cycle().skip(round % all.len()).take(all.len()) {
-                bench.progress.begins(&format!("{}, {:?}, {} of {rounds}", who.name(), case, round + 1));
-                add(field, *case, *who, &mut rows)?;
-                if bench.shutdown.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
-            }
-        }
-    }
-    bench.progress.done();
-    Ok(rows)
-}
-
-fn add(field: &Field<'_>, case: Case, who: Who, rows: &mut Rows) -> Result<(), Error> {
-    let (params, figures) = field.measure(case, who)?;
-    for (metric, unit, value) in figures {
-        rows.add(who.name(), &params, metric, unit, value);
-    }
-    Ok(())
-}
-
-fn report(bench: &Bench, field: Field<'_>, rows: Rows) -> Report {
-    let mut notes = field.notes;
+fn report(environment: &Environment<'_>, options: &Options, mut notes: Vec<String>, rows: Rows) -> Report {
     notes.push(format!(
         "Each measurement took {} s. All of them run on the same CPUs in turns; what else ran on the machine is in them too.",
-        bench.options.seconds
+        options.seconds
     ));
     notes.push(HEAP.to_owned());
     notes.extend(
-        bench.options.quick.then(|| {
+        options.quick.then(|| {
             "A quick run: little content, and each once: a small difference can be chance.".to_owned()
         }),
     );
     Report {
-        experiment: "store".into(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: Who::ALL.map(Who::variant).to_vec(),
         metrics: metrics::metrics(),
         rows: rows.done(),
         notes,
-        ..Report::default()
+        ..environment.report("store")
     }
 }

@@ -10,17 +10,14 @@ pub mod recorded;
 pub mod replay;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use eke_bench_core::{Environment, Experiment, Results};
 use eke_cache_replay::Request;
-use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_present::progress::Progress;
-use eke_results::report::{Machine, Metric, Report};
+use eke_results::report::{Metric, Report};
 use eke_results::report::{less, more};
 use eke_results::rows::{Params, Rows, params};
 
-use laws::Trace;
 use levels::{alike, behind, footprint};
 use replay::{Served, Who};
 
@@ -42,20 +39,13 @@ const ALIKE: &str = "hit rate, all blocks alike";
 const BEHIND: &str = "hit rate behind a page cache";
 const READS: &str = "reads of the disk";
 
-/// The experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine, for the report.
-    pub root: &'a Root,
+/// What the user asks for: the experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
     /// Recorded traces; without any, traces by law.
     pub files: Vec<PathBuf>,
     /// Fewer sizes, one seed.
     pub quick: bool,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
 }
 
 /// Why there are no rates.
@@ -72,44 +62,77 @@ pub enum Error {
     /// Two traces of one name would be one.
     #[error("two traces are called \"{0}\": give files whose names differ")]
     SameName(String),
-    /// A signal came.
-    #[error("interrupted")]
-    Interrupted,
 }
 
-/// Replays all traces with everybody.
-///
-/// # Errors
-/// A file that cannot be read; all are read before the first replay.
-pub fn run(bench: &Bench) -> Result<Report, Error> {
-    let traces = traces(bench)?;
-    bench.progress.planned(traces.len());
-    let mut rows = Rows::default();
-    for (trace, number) in traces.iter().zip(1..) {
-        bench.progress.begins(&format!("{}, {number} of {}", trace.name, traces.len()));
-        for who in Who::ALL {
-            if bench.shutdown.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
-            bench.progress.doing(who.name());
-            add(trace, who, sizes(bench.quick), &mut rows);
-        }
+/// All traces, read before the first replay.
+pub struct Traces<'e> {
+    environment: &'e Environment<'e>,
+    all: Vec<laws::Trace>,
+}
+
+impl Experiment for Trace {
+    type Fixture<'e> = Traces<'e>;
+    type Run = usize;
+    type Measurement = Rows;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        _notes: &mut Vec<String>,
+    ) -> Result<Traces<'e>, Error> {
+        Ok(Traces { environment, all: traces(self)? })
     }
-    bench.progress.done();
-    Ok(report(bench, &traces, rows))
+
+    /// A run replays one trace with every policy.
+    fn plan(&self, traces: &Traces<'_>) -> Vec<usize> {
+        (0..traces.all.len()).collect()
+    }
+
+    fn name(&self, traces: &Traces<'_>, number: &usize) -> String {
+        format!("{}, {} of {}", traces.all[*number].name, number + 1, traces.all.len())
+    }
+
+    fn measure(
+        &self,
+        traces: &mut Traces<'_>,
+        number: &usize,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Rows>, Error> {
+        let mut rows = Rows::default();
+        for who in Who::ALL {
+            if traces.environment.is_interrupted() {
+                return Ok(None);
+            }
+            traces.environment.progress.doing(who.name());
+            add(&traces.all[*number], who, sizes(self.quick), &mut rows);
+        }
+        Ok(Some(rows))
+    }
+
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        traces: &mut Traces<'_>,
+        results: Results<usize, Rows>,
+    ) -> Report {
+        let mut rows = Rows::default();
+        results.measured.into_iter().for_each(|(_, measured)| rows.merge(measured));
+        report(environment, self, &traces.all, rows)
+    }
 }
 
 fn sizes(quick: bool) -> &'static [u64] {
     if quick { &SIZES_IF_QUICK } else { &SIZES }
 }
 
-fn traces(bench: &Bench) -> Result<Vec<Trace>, Error> {
-    if bench.files.is_empty() {
-        let seeds = if bench.quick { 1 } else { SEEDS };
+fn traces(options: &Trace) -> Result<Vec<laws::Trace>, Error> {
+    if options.files.is_empty() {
+        let seeds = if options.quick { 1 } else { SEEDS };
         return Ok((1..=seeds).flat_map(laws::all).collect());
     }
-    let mut traces: Vec<Trace> = Vec::new();
-    for path in &bench.files {
+    let mut traces: Vec<laws::Trace> = Vec::new();
+    for path in &options.files {
         let trace = recorded::read(path).map_err(|(path, why)| Error::File { path, why })?;
         if traces.iter().any(|t| t.name == trace.name) {
             return Err(Error::SameName(trace.name));
@@ -120,7 +143,7 @@ fn traces(bench: &Bench) -> Result<Vec<Trace>, Error> {
 }
 
 /// Everything of one trace and one policy.
-fn add(trace: &Trace, who: Who, sizes: &[u64], rows: &mut Rows) {
+fn add(trace: &laws::Trace, who: Who, sizes: &[u64], rows: &mut Rows) {
     let (blocks, bytes) = footprint(&trace.requests);
     let mut put =
         |params: &Params, metric: &str, value: f64| rows.add(who.name(), params, metric, "%", [value]);
@@ -179,14 +202,14 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-fn report(bench: &Bench, traces: &[Trace], rows: Rows) -> Report {
+fn report(environment: &Environment<'_>, options: &Trace, traces: &[laws::Trace], rows: Rows) -> Report {
     let mut notes = vec![
         "A replay is exact: the same trace has the same rates again, on any machine. Samples are seeds; of a recorded trace there is one.".to_owned(),
     ];
-    if bench.files.is_empty() {
+    if options.files.is_empty() {
         notes.push(laws::ABOUT.into());
     }
-    for trace in traces.iter().filter(|_| !bench.files.is_empty()) {
+    for trace in traces.iter().filter(|_| !options.files.is_empty()) {
         let (blocks, bytes) = footprint(&trace.requests);
         notes.push(format!(
             "{}: {} requests for {blocks} blocks, {} packed.",
@@ -196,13 +219,10 @@ fn report(bench: &Bench, traces: &[Trace], rows: Rows) -> Report {
         ));
     }
     Report {
-        experiment: "trace".into(),
-        command: bench.command.clone(),
-        machine: Machine::of(bench.root),
         variants: Who::ALL.map(Who::variant).to_vec(),
         metrics: metrics(),
         rows: rows.done(),
         notes,
-        ..Report::default()
+        ..environment.report("trace")
     }
 }

@@ -1,10 +1,10 @@
 //! Documents in windows, in a box: opened and browsed through 50 pages, one after the other.
 
 use eke_bench_desktop::session::{Act, metrics};
-use eke_results::report::{Metric, Report};
+use eke_results::report::Metric;
 use eke_results::rows::{Params, Rows};
 
-use crate::experiment::{self, Bench, Experiment, Trial, trial};
+use crate::experiment::{self, Kind, Options, Trial, Windows, trial};
 use eke_results::report::{less, more};
 
 const PAGES: u32 = 50;
@@ -13,23 +13,21 @@ const MOST: usize = 24;
 const HELD: &str = "documents held";
 const PAGE: &str = "one page";
 
-const CAPACITY: Experiment = Experiment {
+const CAPACITY: Kind = Kind {
     name: "capacity",
     documents: MOST,
     documents_if_quick: 16,
     pages: PAGES,
     acts,
     metrics,
+    add,
     sizes: true,
     ballast: experiment::DESKTOP,
 };
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What it needs is missing, or the kernel refuses; everything is as before then.
-pub fn run(bench: &Bench) -> Result<Report, experiment::Error> {
-    experiment::hold(bench, &CAPACITY, &mut add)
+/// The experiment.
+pub fn experiment(options: Options) -> Windows {
+    Windows { kind: &CAPACITY, options }
 }
 
 fn acts(documents: usize, pages: u32) -> Vec<Act> {

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use eke_bench_core::peers::Arrangement;
 use eke_bench_core::peers::host::processes_in_boxes;
+use eke_bench_core::{Environment, Experiment, Results};
 use eke_bench_desktop::session::{Event, MemoryUse, metrics, run};
 use eke_bench_desktop::tabs::{Server, Spec, cold, documents, usable};
 use eke_model::units::Bytes;
@@ -15,8 +16,8 @@ use eke_results::rows::{Params, Rows};
 use eke_swap::measure::Measured;
 
 use super::{add_density, add_killed, density_metric, killed_metric};
-use crate::experiment::field::{Entrant, Field};
-use crate::experiment::{Bench, Error, or_interrupted};
+use crate::experiment::field::{Entrant, Field, Repeat};
+use crate::experiment::{Error, NEEDS_ROOT, Options};
 use eke_results::report::{less, more};
 
 /// The budget of the box in which a browser without swap holds 5 tabs, but not 6.
@@ -38,32 +39,66 @@ const HELD: &str = "tabs held";
 const OPENING: &str = "opening a tab";
 const VISIT: &str = "going back to a tab";
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What it needs is missing, or the kernel refuses; everything is as before then.
-pub fn run(bench: &Bench) -> Result<Report, Error> {
-    or_interrupted(bench, hold(bench))
-}
+/// The experiment.
+pub struct Tabs(pub Options);
 
-fn hold(bench: &Bench) -> Result<Report, Error> {
-    let mut browsing = Browsing::prepare(bench)?;
-    let measured = browsing.calibrate()?;
-    let memory = bench.options.memory.unwrap_or(MEMORY);
-    let entrants = browsing.field.entrants(memory, &measured, true)?;
-    let entrants = browsing.field.chosen(entrants)?;
-    let mut rows = Rows::default();
-    for entrant in browsing.field.rounds(&entrants) {
-        if let Some(run) = browsing.trial(entrant)? {
-            add(&mut rows, entrant.name(), &entrant.params, &run);
-        }
+impl Experiment for Tabs {
+    const NEEDS_ROOT: Option<&'static str> = Some(NEEDS_ROOT);
+
+    type Fixture<'e> = Browsing<'e>;
+    type Run = Repeat;
+    type Measurement = Rows;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Browsing<'e>, Error> {
+        let mut browsing = Browsing::prepare(environment, &self.0, notes)?;
+        let measured = browsing.calibrate()?;
+        let memory = self.0.memory.unwrap_or(MEMORY);
+        let entrants = browsing.field.entrants(memory, &measured, true, notes)?;
+        browsing.entrants = browsing.field.chosen(entrants)?;
+        Ok(browsing)
     }
-    Ok(browsing.field.report("capacity of tabs", metrics(), &entrants, rows))
+
+    fn plan(&self, browsing: &Browsing<'_>) -> Vec<Repeat> {
+        browsing.field.plan(&browsing.entrants)
+    }
+
+    fn name(&self, browsing: &Browsing<'_>, run: &Repeat) -> String {
+        browsing.field.name(&browsing.entrants, run)
+    }
+
+    fn measure(
+        &self,
+        browsing: &mut Browsing<'_>,
+        run: &Repeat,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Rows>, Error> {
+        browsing.trial(run.entrant, notes)
+    }
+
+    fn report(
+        &self,
+        _environment: &Environment<'_>,
+        browsing: &mut Browsing<'_>,
+        results: Results<Repeat, Rows>,
+    ) -> Report {
+        browsing.field.report("capacity of tabs", metrics(), &browsing.entrants, results, Vec::new())
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        error.is_usage()
+    }
 }
 
 /// What stays the same from run to run.
-struct Browsing<'a> {
+pub struct Browsing<'a> {
     field: Field<'a>,
+    /// Everything that is compared, in the order of the table.
+    entrants: Vec<Entrant>,
     spec: Spec,
     /// The browser's files, which each run reads from the disk anew, so that its box is charged for them.
     files: Vec<PathBuf>,
@@ -71,53 +106,58 @@ struct Browsing<'a> {
 }
 
 impl<'a> Browsing<'a> {
-    fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
-        let mut field = Field::prepare(bench)?;
+    fn prepare(
+        environment: &'a Environment<'a>,
+        options: &'a Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        let field = Field::prepare(environment, options)?;
         field.check_names(true)?;
         let found = eke_bench_desktop::desktop::find(&BROWSERS)
             .ok_or(Error::NoBrowser { known: BROWSERS.to_vec() })?;
         let program = cold::real(&found);
-        let directories = bench
-            .options
+        let directories = options
             .documents
             .as_ref()
             .map_or_else(|| documents::USUAL.map(PathBuf::from).to_vec(), |own| vec![own.clone()]);
         let pages = documents::gather(&directories, MOST, WEIGHT);
-        field.notes.extend(pages.notes);
-        field.notes.push(format!(
+        notes.extend(pages.notes);
+        notes.push(format!(
             "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run; there is no slow disk, no viewer and no ballast, whatever was asked for.",
             program.display()
         ));
         let server = Server::start(pages.pages, Arc::new(AtomicBool::new(false)))?;
-        let visits = bench.options.quick.then_some(VISITS_IF_QUICK);
+        let visits = options.quick.then_some(VISITS_IF_QUICK);
         let spec = Spec { tabs: MOST, visits, ..Spec::new(program.clone(), server.port()) };
-        Ok(Self { field, spec, files: cold::files(&program), _server: server })
+        Ok(Self { field, entrants: Vec::new(), spec, files: cold::files(&program), _server: server })
     }
 
     /// Some tabs with memory to spare: how the pages of such programs compress.
     fn calibrate(&self) -> Result<Measured, Error> {
-        let Field { bench, host, .. } = &self.field;
-        bench.progress.begins("calibration: some tabs with memory to spare");
+        let Field { environment, host, .. } = &self.field;
+        environment.progress.begins("calibration: some tabs with memory to spare");
         let mut measured = None;
         let spec = Spec { tabs: MEASURED_AT + 1, ..self.spec.clone() };
         let run = self.field.hold(self.command(&spec), TO_SPARE, &Arrangement::default(), &mut |event| {
             if matches!(event, Event::Memory(MemoryUse { documents: MEASURED_AT, .. })) {
-                let root = bench.root;
+                let root = environment.root;
                 measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
             }
         })?;
         Ok(measured.ok_or_else(|| Error::Calibration(run.describe_end()))??)
     }
 
-    fn trial(&mut self, entrant: &Entrant) -> Result<Option<run::SessionRun>, Error> {
+    fn trial(&mut self, entrant: usize, notes: &mut Vec<String>) -> Result<Option<Rows>, Error> {
+        let Some(entrant) = self.entrants.get(entrant) else { return Ok(None) };
         cold::evict(&self.files);
         let spec = Spec { merge_same_pages: entrant.arrangement.merge_same_pages, ..self.spec.clone() };
         let command = self.command(&spec);
-        self.field.compete(entrant, command)
+        let run = self.field.compete(entrant, command, notes)?;
+        Ok(run.map(|run| rows(entrant, &run)))
     }
 
     fn command(&self, spec: &Spec) -> Vec<OsString> {
-        let program = OsString::from(&self.field.bench.program);
+        let program = OsString::from(&self.field.environment.program);
         let spec = serde_json::to_string(spec).unwrap_or_default();
         vec![program, "lab".into(), "tabs".into(), spec.into()]
     }
@@ -133,15 +173,17 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-fn add(rows: &mut Rows, variant: &str, params: &Params, run: &run::SessionRun) {
+fn rows(entrant: &Entrant, run: &run::SessionRun) -> Rows {
+    let (variant, params, mut rows) = (entrant.name(), &entrant.params, Rows::default());
     rows.add(variant, params, HELD, "tabs", [usable(&run.events) as f64]);
     let last = run.events.iter().rev().find_map(|event| match event {
         Event::Memory(held) => Some(*held),
         _ => None,
     });
-    add_density(rows, variant, params, last.unwrap_or_default(), run.report.memory);
+    add_density(&mut rows, variant, params, last.unwrap_or_default(), run.report.memory);
     let none = Params::new();
     rows.add(variant, &none, OPENING, "s", metrics::openings(&run.events));
     rows.add(variant, &none, VISIT, "s", metrics::switches(&run.events));
-    add_killed(rows, variant, params, &run.events);
+    add_killed(&mut rows, variant, params, &run.events);
+    rows
 }

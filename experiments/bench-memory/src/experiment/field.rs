@@ -2,21 +2,21 @@
 //! is to be said about it in the end.
 
 use std::ffi::OsString;
-use std::sync::atomic::Ordering;
 
 use eke_bench_core::peers::ours::{EKE, Levers};
 use eke_bench_core::peers::table::{PEERS, STUDY_MIB};
 use eke_bench_core::peers::{self, Arrangement, Ground, Host};
+use eke_bench_core::{Environment, Results, rotation};
 use eke_bench_desktop::session::{Event, metrics, run};
 use eke_model::step::Step;
 use eke_model::units::{Bytes, MIB};
-use eke_results::report::{Machine, Metric, Report, Role};
+use eke_results::report::{Metric, Report, Role};
 use eke_results::rows::{Params, Rows, params};
 use eke_swap::measure::Measured;
 
 use crate::study;
 
-use super::{Bench, Error, lacking};
+use super::{Error, Options, lacking};
 
 /// What quick runs compare: none, two sizes, the peer that declares and tunes most, eke.
 const QUICK: [&str; 6] = [TO_SPARE, "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
@@ -29,12 +29,10 @@ const IF_QUICK: &str = "A quick run: few peers were run, so that the best peer i
 
 /// See the module.
 pub(crate) struct Field<'a> {
-    pub bench: &'a Bench<'a>,
+    pub environment: &'a Environment<'a>,
+    pub options: &'a Options,
     pub ground: Ground,
     pub host: Host,
-    pub notes: Vec<String>,
-    /// How runs ended that did not go to their end, in sentences.
-    ends: Vec<String>,
 }
 
 /// A variant with the box that it runs in.
@@ -42,6 +40,15 @@ pub(crate) struct Entrant {
     pub arrangement: Arrangement,
     pub memory: Bytes,
     pub params: Params,
+}
+
+/// One run of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// Whose: the entrant's place.
+    pub entrant: usize,
+    /// From 1.
+    pub round: usize,
 }
 
 impl Entrant {
@@ -84,10 +91,10 @@ fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
 
 impl<'a> Field<'a> {
     /// Undoes what a dead experiment left, and reads the machine.
-    pub fn prepare(bench: &'a Bench<'a>) -> Result<Self, Error> {
-        let ground = Ground::prepare(bench.root)?;
-        let host = Host::of(bench.root)?;
-        Ok(Self { bench, ground, host, notes: Vec::new(), ends: Vec::new() })
+    pub fn prepare(environment: &'a Environment<'a>, options: &'a Options) -> Result<Self, Error> {
+        let ground = Ground::prepare(environment.root)?;
+        let host = Host::of(environment.root)?;
+        Ok(Self { environment, options, ground, host })
     }
 
     /// A wrong name costs nobody a calibration.
@@ -95,8 +102,8 @@ impl<'a> Field<'a> {
     /// # Errors
     /// A name that no variant has.
     pub fn check_names(&self, sizes: bool) -> Result<(), Error> {
-        let known = names(sizes, self.bench.options.levers);
-        self.bench.options.refuse_unknown(&known)
+        let known = names(sizes, self.options.levers);
+        self.options.refuse_unknown(&known)
     }
 
     /// Everything that is compared in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
@@ -105,26 +112,27 @@ impl<'a> Field<'a> {
         budget: Bytes,
         measured: &Measured,
         sizes: bool,
+        notes: &mut Vec<String>,
     ) -> Result<Vec<Entrant>, Error> {
         self.host.learn(measured);
         let peers = peers::in_box(budget, &self.host, &[])?;
         let mut arrangements = peers.arrangements;
-        self.notes.extend(peers.notes);
+        notes.extend(peers.notes);
         if sizes {
             arrangements.extend(peers::sizes(&self.host, &STUDY_MIB));
         }
         arrangements.push(peers::ours(budget, &self.host, measured, Levers::default())?);
-        if self.bench.options.levers {
-            let (levers, notes) = peers::levers(budget, &self.host, measured)?;
+        if self.options.levers {
+            let (levers, left_out) = peers::levers(budget, &self.host, measured)?;
             arrangements.extend(levers);
-            self.notes.extend(notes);
+            notes.extend(left_out);
         }
         Ok(arrangements.into_iter().map(|a| Entrant::new(a, budget)).collect())
     }
 
     /// Those that the user asks for, in the order of the table.
     pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
-        let options = &self.bench.options;
+        let options = self.options;
         let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
         let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
             ([], false) => true,
@@ -139,16 +147,19 @@ impl<'a> Field<'a> {
         Ok(chosen)
     }
 
-    /// Every entrant once, then all again, each round begun by another: what a round warms up or wears out favours nobody.
-    pub fn rounds<'e>(&self, entrants: &'e [Entrant]) -> impl Iterator<Item = &'e Entrant> + use<'a, 'e> {
-        let (progress, repeats) = (self.bench.progress, self.bench.options.repeats);
-        progress.planned(entrants.len() * repeats);
-        let rounds =
-            (1..=repeats).flat_map(move |round| in_turn(entrants, round - 1).map(move |e| (round, e)));
-        let begins = rounds.inspect(move |(round, entrant)| {
-            progress.begins(&format!("{}, {round} of {repeats}", entrant.name()));
-        });
-        begins.map(|(_, entrant)| entrant)
+    /// Every entrant once, then all again, as its place and the round from 1.
+    pub fn plan(&self, entrants: &[Entrant]) -> Vec<Repeat> {
+        let places: Vec<usize> = (0..entrants.len()).collect();
+        let of_round = |round| {
+            rotation(&places, round).map(move |entrant| Repeat { entrant: *entrant, round: round + 1 })
+        };
+        (0..self.options.repeats).flat_map(of_round).collect()
+    }
+
+    /// `eke, 2 of 3`
+    pub fn name(&self, entrants: &[Entrant], Repeat { entrant, round }: &Repeat) -> String {
+        let name = entrants.get(*entrant).map_or("", Entrant::name);
+        format!("{name}, {round} of {}", self.options.repeats)
     }
 
     /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
@@ -157,6 +168,7 @@ impl<'a> Field<'a> {
         &mut self,
         entrant: &Entrant,
         command: Vec<OsString>,
+        notes: &mut Vec<String>,
     ) -> Result<Option<run::SessionRun>, Error> {
         self.ground.apply(&entrant.arrangement)?;
         let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
@@ -164,9 +176,9 @@ impl<'a> Field<'a> {
         let run = run?;
         let (held, end) = (run.is_valid(), run.describe_end());
         if !held {
-            self.ends.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
+            notes.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
         } else if end != metrics::ALL_DONE {
-            self.ends.push(format!("{}: a run ended because {end}.", entrant.name()));
+            notes.push(format!("{}: a run ended because {end}.", entrant.name()));
         }
         Ok(Some(run).filter(|_| held))
     }
@@ -179,55 +191,42 @@ impl<'a> Field<'a> {
         arrangement: &Arrangement,
         heard: &mut dyn FnMut(&Event),
     ) -> Result<run::SessionRun, Error> {
-        let bench = self.bench;
+        let environment = self.environment;
         let place =
             run::SessionBox { memory, swap: arrangement.swap, swappiness: arrangement.swappiness, command };
-        let run = run::in_box(bench.root, &place, bench.shutdown, &mut |event| {
+        Ok(run::in_box(environment.root, &place, environment.shutdown, &mut |event| {
             if let Some(doing) = doing(event) {
-                bench.progress.doing(&doing);
+                environment.progress.doing(&doing);
             }
             heard(event);
-        })?;
-        if self.is_interrupted() { Err(Error::Interrupted) } else { Ok(run) }
-    }
-
-    /// Has the user had enough?
-    pub fn is_interrupted(&self) -> bool {
-        self.bench.shutdown.load(Ordering::Relaxed)
-    }
-
-    /// Says that no more runs follow the `done` ones, and why.
-    pub fn ended_early(&mut self, done: usize, entrant: &Entrant, error: &Error) {
-        let name = entrant.name();
-        let note = format!("The experiment ended after {done} runs, in one of {name}, because {error}.");
-        self.bench.progress.say(&note);
-        self.notes.push(note);
+        })?)
     }
 
     /// What all runs together show.
-    pub fn report(mut self, name: &str, metrics: Vec<Metric>, entrants: &[Entrant], rows: Rows) -> Report {
-        self.bench.progress.done();
-        self.notes.append(&mut self.ends);
+    pub fn report(
+        &self,
+        name: &str,
+        metrics: Vec<Metric>,
+        entrants: &[Entrant],
+        results: Results<Repeat, Rows>,
+        more: Vec<String>,
+    ) -> Report {
+        let Results { measured, mut notes } = results;
+        let mut rows = Rows::default();
+        measured.into_iter().for_each(|(_, measured)| rows.merge(measured));
         let rows = rows.done();
         let names: Vec<&str> = entrants.iter().map(Entrant::name).collect();
-        self.notes.extend(lacking::notes(&rows, &names, self.bench.options.repeats));
-        self.notes.extend(self.bench.options.quick.then(|| IF_QUICK.to_owned()));
+        notes.extend(more);
+        notes.extend(lacking::notes(&rows, &names, self.options.repeats));
+        notes.extend(self.options.quick.then(|| IF_QUICK.to_owned()));
         study::beside(Report {
-            experiment: name.to_owned(),
-            command: self.bench.command.clone(),
-            machine: Machine::of(self.bench.root),
             variants: entrants.iter().map(|e| e.arrangement.variant.clone()).collect(),
             metrics,
             rows,
-            notes: self.notes,
-            ..Report::default()
+            notes,
+            ..self.environment.report(name)
         })
     }
-}
-
-/// All of them in order, from the one at `first` on (round the end).
-fn in_turn<T>(all: &[T], first: usize) -> impl Iterator<Item = &T> {
-    all.iter().cycle().skip(first % all.len().max(1)).take(all.len())
 }
 
 /// What the driver does just now, for the progress.
@@ -237,17 +236,5 @@ pub(crate) fn doing(event: &Event) -> Option<String> {
         Event::Opened { document, .. } => Some(format!("document {} is open", document + 1)),
         Event::Switched { document, .. } => Some(format!("switched to document {}", document + 1)),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_round_begins_with_another() {
-        let round = |first| in_turn(&["a", "b", "c"], first).copied().collect::<String>();
-        assert_eq!((round(0), round(1), round(3)), ("abc".into(), "bca".into(), "abc".into()));
-        assert_eq!(in_turn::<u8>(&[], 2).count(), 0);
     }
 }

@@ -8,22 +8,20 @@ mod setting;
 pub mod trial;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_bench_core::peers;
-use eke_bench_core::stage;
 use eke_bench_desktop::session::{Act, run};
-use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_present::progress::Progress;
-use eke_results::report::{Metric, Report};
+use eke_results::report::Metric;
 use eke_results::rows::Rows;
 
-use setting::Setting;
+pub use setting::Windows;
 pub use trial::Trial;
 
 /// The budget of a box unless the user says otherwise: the study's client.
 pub const CLIENT: Bytes = Bytes::mib(124);
+/// Why these experiments need root.
+pub(crate) const NEEDS_ROOT: &str = "an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root";
 /// The ballast unless the user says otherwise: with it, a client without swap holds two documents and struggles.
 pub const DESKTOP: Bytes = Bytes::mib(72);
 
@@ -61,24 +59,8 @@ impl Options {
     }
 }
 
-/// An experiment's surroundings.
-pub struct Bench<'a> {
-    /// The machine.
-    pub root: &'a Root,
-    /// The program whose hidden verbs drive a session: `eke`.
-    pub program: PathBuf,
-    /// What the user asks for.
-    pub options: Options,
-    /// The command line that makes it again.
-    pub command: String,
-    /// Who shows how far it is.
-    pub progress: &'a dyn Progress,
-    /// Set by a signal.
-    pub shutdown: &'a AtomicBool,
-}
-
-/// What an experiment is made of.
-pub struct Experiment {
+/// What an experiment with documents in windows is made of.
+pub struct Kind {
     /// As on the command line.
     pub name: &'static str,
     /// How many documents it opens at most.
@@ -91,6 +73,8 @@ pub struct Experiment {
     pub acts: fn(documents: usize, pages: u32) -> Vec<Act>,
     /// What is measured.
     pub metrics: fn() -> Vec<Metric>,
+    /// Adds the measurements of one run.
+    pub add: fn(&Trial<'_>, &mut Rows),
     /// Also plain zram of several sizes?
     pub sizes: bool,
     /// The ballast unless the user says otherwise.
@@ -150,9 +134,6 @@ pub enum Error {
         /// The running program.
         beside: PathBuf,
     },
-    /// Tabs in the small machine.
-    #[error("there is no browser in the small machine: `--of tabs` runs in a box only (--in box)")]
-    TabsInMachine,
     /// A variant that is not there.
     #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
     NoVariant {
@@ -166,42 +147,11 @@ pub enum Error {
         "the session does not work even with memory to spare: {0}; the programs that it needs come with `make bench-deps`"
     )]
     Calibration(String),
-    /// A signal came.
-    #[error("interrupted; everything is as it was before")]
-    Interrupted,
 }
 
-/// Holds an experiment: every variant once, then all again, `add` making figures of each run.
-///
-/// # Errors
-/// What is missing, or the kernel's refusal. Whatever happens, the machine is as before.
-pub fn hold(
-    bench: &Bench,
-    experiment: &Experiment,
-    add: &mut dyn FnMut(&Trial, &mut Rows),
-) -> Result<Report, Error> {
-    or_interrupted(bench, held(bench, experiment, add))
-}
-
-fn held(
-    bench: &Bench,
-    experiment: &Experiment,
-    add: &mut dyn FnMut(&Trial, &mut Rows),
-) -> Result<Report, Error> {
-    let mut setting = Setting::prepare(bench, experiment)?;
-    let measured = setting.calibrate()?;
-    let entrants = setting.entrants(&measured)?;
-    let rows = setting.trials(&entrants, add)?;
-    Ok(setting.report(&entrants, rows))
-}
-
-/// What fails after a signal fails by it, for the most part: programs of the same terminal get the signal too. What could not
-/// be undone is said all the same.
-pub(crate) fn or_interrupted(bench: &Bench, result: Result<Report, Error>) -> Result<Report, Error> {
-    let of_a_program =
-        |e: &Error| matches!(e, Error::Stage(stage::Error::Command { .. }) | Error::Calibration(_));
-    match result {
-        Err(e) if of_a_program(&e) && bench.shutdown.load(Ordering::Relaxed) => Err(Error::Interrupted),
-        result => result,
+impl Error {
+    /// Do the user's words cause it?
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Viewer { .. } | Self::NoVariant { .. })
     }
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use eke_bench_core::Environment;
 use eke_bench_core::stage::{self, Parts, Stage, StageSpec, Tree};
 use eke_bench_desktop::desktop;
 use eke_bench_desktop::documents::{self, Choice, Requirements};
 
-use super::{Bench, Error};
+use super::{Error, Options};
 
 /// A stage with what lies on it.
 pub(super) struct Scene {
@@ -15,23 +16,26 @@ pub(super) struct Scene {
     pub viewer: String,
     /// As the session sees them.
     pub documents: Vec<PathBuf>,
-    pub notes: Vec<String>,
 }
 
 /// Finds the viewer, chooses so many documents, makes the tree (or takes it from the cache) and mounts it.
-pub(super) fn set(bench: &Bench, documents: usize) -> Result<Scene, Error> {
-    let options = &bench.options;
+pub(super) fn set(
+    environment: &Environment<'_>,
+    options: &Options,
+    documents: usize,
+    notes: &mut Vec<String>,
+) -> Result<Scene, Error> {
     let viewer = viewer(options.viewer.as_deref())?;
-    let choice = choose(options.documents.as_deref(), documents)?;
-    let mut parts = parts(&viewer, &bench.program)?;
+    let choice = choose(environment, options.documents.as_deref(), documents)?;
+    let mut parts = parts(&viewer, &environment.program)?;
     let documents = choice.documents.iter().map(|d| parts.document(&d.path, &d.name)).collect();
-    let image = stage::ensure(bench.root, &Tree::of(&parts)?, &stage::default_cache(), SystemTime::now())?;
+    let image = stage::ensure(environment.root, &Tree::of(&parts)?, &environment.cache, SystemTime::now())?;
     let spec = StageSpec { image, profile: options.disk.clone(), writable: false };
-    let stage = Stage::set(bench.root, spec)?;
-    let mut notes = vec![format!("The viewer is {viewer}. {}", on_which_disk(options.disk.as_deref()))];
+    let stage = Stage::set(environment.root, spec)?;
+    notes.push(format!("The viewer is {viewer}. {}", on_which_disk(options.disk.as_deref())));
     notes.push(format!("Documents: {}.", names(&choice)));
     notes.extend(choice.notes);
-    Ok(Scene { stage, viewer, documents, notes })
+    Ok(Scene { stage, viewer, documents })
 }
 
 pub(crate) fn viewer(asked: Option<&str>) -> Result<String, Error> {
@@ -50,8 +54,12 @@ pub(crate) fn viewer(asked: Option<&str>) -> Result<String, Error> {
     }
 }
 
-pub(crate) fn choose(own: Option<&Path>, count: usize) -> Result<Choice, Error> {
-    let cache = stage::default_cache().join("documents");
+pub(crate) fn choose(
+    environment: &Environment<'_>,
+    own: Option<&Path>,
+    count: usize,
+) -> Result<Choice, Error> {
+    let cache = environment.cache.join("documents");
     let found = match own {
         Some(place) => documents::own(place, &cache)?,
         None => documents::find(&documents::DIRECTORIES.map(PathBuf::from), &cache),

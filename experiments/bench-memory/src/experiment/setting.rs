@@ -5,15 +5,16 @@ use std::time::Duration;
 use eke_bench_core::peers::Arrangement;
 use eke_bench_core::peers::host::processes_in_boxes;
 use eke_bench_core::stage::Stage;
+use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_bench_desktop::session::{Act, Ballast, Event, Spec, metrics, run};
 use eke_model::units::{Bytes, MIB};
 use eke_results::report::{Report, Role, Variant};
 use eke_results::rows::Rows;
 use eke_swap::measure::Measured;
 
-use super::field::{self, Entrant, Field};
+use super::field::{self, Entrant, Field, Repeat};
 use super::scene::{self, Scene};
-use super::{Bench, Error, Experiment, Trial};
+use super::{Error, Kind, NEEDS_ROOT, Options, Trial};
 
 /// A box in which nothing is short.
 const TO_SPARE: Bytes = Bytes::mib(3072);
@@ -27,29 +28,98 @@ const PATIENCE_S: f64 = 10.0;
 /// The same in the calibration, which is no trial: a busy machine may still be slow with its first page.
 const PATIENCE_TO_SPARE_S: f64 = 120.0;
 
-pub(super) struct Setting<'a> {
-    experiment: &'a Experiment,
+/// An experiment with documents in windows.
+pub struct Windows {
+    /// What it is made of.
+    pub kind: &'static Kind,
+    /// What the user asks for.
+    pub options: Options,
+}
+
+/// What stays the same from run to run.
+pub struct Setting<'a> {
+    kind: &'static Kind,
     field: Field<'a>,
     stage: Stage,
     spec: Spec,
+    /// Everything that is compared, in the order of the table.
+    entrants: Vec<Entrant>,
     /// Pages that did not look as they should, in all runs.
     unlike: usize,
 }
 
+impl Experiment for Windows {
+    const NEEDS_ROOT: Option<&'static str> = Some(NEEDS_ROOT);
+
+    type Fixture<'e> = Setting<'e>;
+    type Run = Repeat;
+    type Measurement = Rows;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Setting<'e>, Error> {
+        let mut setting = Setting::prepare(self.kind, environment, &self.options, notes)?;
+        let measured = setting.calibrate()?;
+        setting.enter(&measured, notes)?;
+        Ok(setting)
+    }
+
+    fn plan(&self, setting: &Setting<'_>) -> Vec<Repeat> {
+        setting.field.plan(&setting.entrants)
+    }
+
+    fn name(&self, setting: &Setting<'_>, run: &Repeat) -> String {
+        setting.field.name(&setting.entrants, run)
+    }
+
+    fn measure(
+        &self,
+        setting: &mut Setting<'_>,
+        run: &Repeat,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Rows>, Error> {
+        setting.trial(run.entrant, notes)
+    }
+
+    /// After a whole round, what was measured stands.
+    fn on_failure(&self, setting: &Setting<'_>, _error: &Error, tried: usize) -> OnFailure {
+        if tried < setting.entrants.len() { OnFailure::Abort } else { OnFailure::EndEarly }
+    }
+
+    fn report(
+        &self,
+        _environment: &Environment<'_>,
+        setting: &mut Setting<'_>,
+        results: Results<Repeat, Rows>,
+    ) -> Report {
+        setting.report(results)
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        error.is_usage()
+    }
+}
+
 impl<'a> Setting<'a> {
     /// Finds documents and programs, puts them on the disk, and undoes what a dead experiment left.
-    pub fn prepare(bench: &'a Bench<'a>, experiment: &'a Experiment) -> Result<Self, Error> {
-        let mut field = Field::prepare(bench)?;
-        field.check_names(experiment.sizes)?;
-        bench.progress.say("Preparing programs and documents on their disk.");
-        let documents =
-            if bench.options.quick { experiment.documents_if_quick } else { experiment.documents };
-        let Scene { stage, viewer, documents, notes } = scene::set(bench, documents)?;
-        field.notes.extend(notes);
-        let size = bench.options.ballast.unwrap_or(experiment.ballast);
-        field.notes.push(format!(
+    fn prepare(
+        kind: &'static Kind,
+        environment: &'a Environment<'a>,
+        options: &'a Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        let field = Field::prepare(environment, options)?;
+        field.check_names(kind.sizes)?;
+        environment.progress.say("Preparing programs and documents on their disk.");
+        let documents = if options.quick { kind.documents_if_quick } else { kind.documents };
+        let Scene { stage, viewer, documents } = scene::set(environment, options, documents, notes)?;
+        let size = options.ballast.unwrap_or(kind.ballast);
+        notes.push(format!(
             "The box has {}. A ballast of {size} ({BALLAST_RATIO} to 1, filled once) stands for the rest of a desktop.",
-            memory(bench)
+            memory(options)
         ));
         let spec = Spec {
             screen: (1024, 768),
@@ -61,19 +131,19 @@ impl<'a> Setting<'a> {
             patience_s: PATIENCE_S,
             expected: Vec::new(),
         };
-        Ok(Self { experiment, field, stage, spec, unlike: 0 })
+        Ok(Self { kind, field, stage, spec, entrants: Vec::new(), unlike: 0 })
     }
 
     /// Every document with memory to spare: what its pages look like, and how the pages of such programs compress.
-    pub fn calibrate(&mut self) -> Result<Measured, Error> {
-        let Field { bench, host, .. } = &self.field;
-        bench.progress.begins("calibration: every document once, with memory to spare");
-        let (documents, pages) = (self.spec.documents.len(), self.experiment.pages);
+    fn calibrate(&mut self) -> Result<Measured, Error> {
+        let Field { environment, host, .. } = &self.field;
+        environment.progress.begins("calibration: every document once, with memory to spare");
+        let (documents, pages) = (self.spec.documents.len(), self.kind.pages);
         let (mut measured, mut turned) = (None, 0);
-        let (root, tree) = (bench.root, self.stage.root_dir());
+        let (root, tree) = (environment.root, self.stage.root_dir());
         let acts = every_document(documents, pages);
         let spec = Spec { acts, patience_s: PATIENCE_TO_SPARE_S, ..self.spec.clone() };
-        let command = run::driver_command(&bench.program, &tree, &spec);
+        let command = run::driver_command(&environment.program, &tree, &spec);
         let run = self.field.hold(command, TO_SPARE, &Arrangement::default(), &mut |event| {
             turned += usize::from(matches!(event, Event::Page { .. }));
             if turned == documents * pages as usize && matches!(event, Event::Memory(_)) {
@@ -85,71 +155,58 @@ impl<'a> Setting<'a> {
         Ok(measured.ok_or_else(|| Error::Calibration(run.describe_end()))??)
     }
 
-    /// Everything that is compared, in the order of the table.
-    pub fn entrants(&mut self, measured: &Measured) -> Result<Vec<Entrant>, Error> {
-        let sizes = self.experiment.sizes;
-        let others = self.field.entrants(memory(self.field.bench), measured, sizes)?;
+    fn enter(&mut self, measured: &Measured, notes: &mut Vec<String>) -> Result<(), Error> {
+        let sizes = self.kind.sizes;
+        let others = self.field.entrants(memory(self.field.options), measured, sizes, notes)?;
         let spare = (!sizes).then(to_spare);
-        self.field.chosen(spare.into_iter().chain(others).collect())
-    }
-
-    /// All runs. One that fails after a whole round ends the experiment, and what was measured before it stands.
-    pub fn trials(
-        &mut self,
-        entrants: &[Entrant],
-        add: &mut dyn FnMut(&Trial, &mut Rows),
-    ) -> Result<Rows, Error> {
-        let mut rows = Rows::default();
-        for (done, entrant) in self.field.rounds(entrants).enumerate() {
-            match self.trial(entrant, &mut |trial| add(trial, &mut rows)) {
-                Err(e) if done >= entrants.len() && !self.field.is_interrupted() => {
-                    self.field.ended_early(done, entrant, &e);
-                    break;
-                }
-                ended => ended?,
-            }
-        }
-        Ok(rows)
-    }
-
-    /// One run, from a cold disk and a machine without swap of ours to the same again.
-    fn trial(&mut self, entrant: &Entrant, add: &mut dyn FnMut(&Trial)) -> Result<(), Error> {
-        self.stage.cold()?;
-        let before = self.read();
-        let spec = Spec {
-            acts: (self.experiment.acts)(self.spec.documents.len(), self.experiment.pages),
-            merge_same_pages: entrant.arrangement.merge_same_pages,
-            ..self.spec.clone()
-        };
-        let command = run::driver_command(&self.field.bench.program, &self.stage.root_dir(), &spec);
-        let Some(run) = self.field.compete(entrant, command)? else { return Ok(()) };
-        self.unlike += metrics::browsed(&run.events).iter().map(|b| b.unexpected).sum::<usize>();
-        let read = self.read().zip(before).map(|(after, before)| after.saturating_sub(before));
-        let read_mib = read.map(|read| read.0 as f64 / MIB as f64);
-        let (variant, params) = (entrant.name(), &entrant.params);
-        add(&Trial { variant, params, events: &run.events, report: &run.report, read_mib });
+        self.entrants = self.field.chosen(spare.into_iter().chain(others).collect())?;
         Ok(())
     }
 
-    /// What was read so far; `None` on this machine's own disk.
-    fn read(&self) -> Option<Bytes> {
-        self.stage.stats().map(|stats| stats.reads.bytes)
+    /// One run, from a cold disk and a machine without swap of ours to the same again.
+    fn trial(&mut self, entrant: usize, notes: &mut Vec<String>) -> Result<Option<Rows>, Error> {
+        let Some(entrant) = self.entrants.get(entrant) else { return Ok(None) };
+        self.stage.cold()?;
+        let before = read(&self.stage);
+        let spec = Spec {
+            acts: (self.kind.acts)(self.spec.documents.len(), self.kind.pages),
+            merge_same_pages: entrant.arrangement.merge_same_pages,
+            ..self.spec.clone()
+        };
+        let command = run::driver_command(&self.field.environment.program, &self.stage.root_dir(), &spec);
+        let Some(run) = self.field.compete(entrant, command, notes)? else { return Ok(None) };
+        self.unlike += metrics::browsed(&run.events).iter().map(|b| b.unexpected).sum::<usize>();
+        let read = read(&self.stage).zip(before).map(|(after, before)| after.saturating_sub(before));
+        let read_mib = read.map(|read| read.0 as f64 / MIB as f64);
+        let (variant, params) = (entrant.name(), &entrant.params);
+        let mut rows = Rows::default();
+        (self.kind.add)(
+            &Trial { variant, params, events: &run.events, report: &run.report, read_mib },
+            &mut rows,
+        );
+        Ok(Some(rows))
     }
 
     /// What all runs together show.
-    pub fn report(mut self, entrants: &[Entrant], rows: Rows) -> Report {
-        if self.unlike > 0 {
-            self.field.notes.push(format!(
+    fn report(&self, results: Results<Repeat, Rows>) -> Report {
+        let unlike = (self.unlike > 0).then(|| {
+            format!(
                 "{} pages stayed unlike what they are with memory to spare; they count as drawn at their last change.",
                 self.unlike
-            ));
-        }
-        self.field.report(self.experiment.name, (self.experiment.metrics)(), entrants, rows)
+            )
+        });
+        let more = unlike.into_iter().collect();
+        self.field.report(self.kind.name, (self.kind.metrics)(), &self.entrants, results, more)
     }
 }
 
-fn memory(bench: &Bench) -> Bytes {
-    bench.options.memory.unwrap_or(super::CLIENT)
+/// What was read so far; `None` on this machine's own disk.
+fn read(stage: &Stage) -> Option<Bytes> {
+    stage.stats().map(|stats| stats.reads.bytes)
+}
+
+fn memory(options: &Options) -> Bytes {
+    options.memory.unwrap_or(super::CLIENT)
 }
 
 fn every_document(documents: usize, pages: u32) -> Vec<Act> {

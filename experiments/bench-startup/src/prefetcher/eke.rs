@@ -87,7 +87,7 @@ impl Eke {
             .args(without)
             .stderr(Stdio::inherit());
         let mut daemon = Helper::start(NAME, &mut command, Some(Signal::TERM))?;
-        match daemon.line(Instant::now() + STARTS_WITHIN, scene.bench.shutdown)? {
+        match daemon.line(Instant::now() + STARTS_WITHIN, scene.environment.shutdown)? {
             Line::Said(_) => {
                 self.daemon = Some(daemon);
                 Ok(())
@@ -132,7 +132,7 @@ impl Eke {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
-            match daemon.line(until, scene.bench.shutdown)? {
+            match daemon.line(until, scene.environment.shutdown)? {
                 Line::Said(line) => {
                     if let Some(name) = dealt_with(&line, inside) {
                         return Ok(name);
@@ -195,7 +195,7 @@ impl Prefetcher for Eke {
         let names = names.collect::<Result<Vec<_>>>()?;
         command.args(["ahead", "--store"]).arg(self.store()).args(names);
         let mut ahead = Helper::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
-        let said = ahead.rest(Instant::now() + READ_WITHIN, scene.bench.shutdown)?;
+        let said = ahead.rest(Instant::now() + READ_WITHIN, scene.environment.shutdown)?;
         ahead.end()?;
         let bytes =
             said.iter().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()?["bytes"].as_u64());

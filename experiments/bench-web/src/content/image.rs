@@ -6,6 +6,7 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
 use eke_model::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use twox_hash::XxHash64;
 
 use super::classes::{self, FileSpec};
 use super::{Corpus, make};
-use crate::Bench;
 use crate::error::{Error, Result};
 
 /// Goes up when the same content makes other images.
@@ -100,10 +100,15 @@ impl Content {
 ///
 /// # Errors
 /// No room, a program that makes file systems is missing or fails, the kernel's refusal, a signal. Nothing half-made is left.
-pub fn ensure(bench: &Bench, corpus: &Corpus, clients: u32, systems: &[FileSystem]) -> Result<Content> {
-    let cache = &bench.cache;
+pub fn ensure(
+    environment: &Environment<'_>,
+    corpus: &Corpus,
+    clients: u32,
+    systems: &[FileSystem],
+) -> Result<Content> {
+    let cache = &environment.cache.join("web");
     eke_bench_core::cache::make(cache).map_err(on("use the cache", cache))?;
-    eke_bench_core::stage::sweep_dir(bench.root, cache)?;
+    eke_bench_core::stage::sweep_dir(environment.root, cache)?;
     let stem = cache.join(format!("web-{:016x}", key(corpus, clients)));
     let mut content = Content { files: classes::files(clients), seen: Seen::default(), stem };
     forget_old(cache, &content.stem, SystemTime::now())?;
@@ -115,7 +120,7 @@ pub fn ensure(bench: &Bench, corpus: &Corpus, clients: u32, systems: &[FileSyste
     check_room(cache, content.total(), &missing)?;
     content.seen = known.unwrap_or_default();
     for fs in missing {
-        make::image(bench, corpus, &mut content, fs)?;
+        make::image(environment, cache, corpus, &mut content, fs)?;
         if fs == FileSystem::Ext4 {
             write(&content.list(), &content.seen)?;
         }

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::Ordering;
 
+use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
 use eke_bench_core::stage::{Scratch, mount_point, run};
 use eke_model::units::MIB;
@@ -15,31 +15,36 @@ use super::cut::Cutter;
 use super::image::{Content, FileSystem};
 use super::ratio::Meter;
 use super::{Corpus, classes};
-use crate::Bench;
 use crate::error::{Error, Result};
 
 /// Makes the image of one file system and puts it into the cache; the first also fills in what is seen of the bytes.
-pub(super) fn image(bench: &Bench, corpus: &Corpus, content: &mut Content, fs: FileSystem) -> Result<()> {
-    let work = Scratch::directory(bench.root, &bench.cache)?;
+pub(super) fn image(
+    environment: &Environment<'_>,
+    cache: &Path,
+    corpus: &Corpus,
+    content: &mut Content,
+    fs: FileSystem,
+) -> Result<()> {
+    let work = Scratch::directory(environment.root, cache)?;
     let made = work.path().join("image");
     match fs {
         FileSystem::Ext4 => {
             empty(content, fs, &made)?;
-            let to = Mounted::at(bench, &made, "ext4", "loop,noatime")?;
-            cut(bench, corpus, content, &to.dir())?;
+            let to = Mounted::at(environment, &made, "ext4", "loop,noatime")?;
+            cut(environment, corpus, content, &to.dir())?;
             to.end()?;
         }
         FileSystem::Btrfs => {
             empty(content, fs, &made)?;
-            let from = source(bench, content)?;
-            let to = Mounted::at(bench, &made, "btrfs", "loop,noatime,compress=zstd")?;
-            copy(bench, content, &from.dir(), &to.dir())?;
+            let from = source(environment, content)?;
+            let to = Mounted::at(environment, &made, "btrfs", "loop,noatime,compress=zstd")?;
+            copy(environment, content, &from.dir(), &to.dir())?;
             to.end()?;
             from.end()?;
         }
         FileSystem::Erofs => {
-            let from = source(bench, content)?;
-            bench.progress.doing("EROFS packs the content, which takes a while");
+            let from = source(environment, content)?;
+            environment.progress.doing("EROFS packs the content, which takes a while");
             pack(&from.dir(), &made)?;
             from.end()?;
         }
@@ -49,8 +54,8 @@ pub(super) fn image(bench: &Bench, corpus: &Corpus, content: &mut Content, fs: F
 }
 
 /// The ext4 image, to copy from.
-fn source(bench: &Bench, content: &Content) -> Result<Mounted> {
-    Mounted::at(bench, &content.image(FileSystem::Ext4), "ext4", "loop,noatime,ro")
+fn source(environment: &Environment<'_>, content: &Content) -> Result<Mounted> {
+    Mounted::at(environment, &content.image(FileSystem::Ext4), "ext4", "loop,noatime,ro")
 }
 
 /// A file with an empty file system. Sparse, so that it takes what is written.
@@ -83,9 +88,9 @@ fn made(command: &mut Command) -> Result<()> {
 }
 
 /// Cuts every file, in the order of the list.
-fn cut(bench: &Bench, corpus: &Corpus, content: &mut Content, to: &Path) -> Result<()> {
+fn cut(environment: &Environment<'_>, corpus: &Corpus, content: &mut Content, to: &Path) -> Result<()> {
     let (mut cutter, mut meter, mut hashes) = (Cutter::new(corpus), Meter::default(), Vec::new());
-    each(bench, content, "writing the content", |number, spec| {
+    each(environment, content, "writing the content", |number, spec| {
         let (path, mut out) = new_file(to, &spec.path)?;
         let hash =
             cutter.write(number as u64, spec.bytes, &mut out, &mut meter).map_err(on("write", &path))?;
@@ -98,8 +103,8 @@ fn cut(bench: &Bench, corpus: &Corpus, content: &mut Content, to: &Path) -> Resu
     Ok(())
 }
 
-fn copy(bench: &Bench, content: &Content, from: &Path, to: &Path) -> Result<()> {
-    each(bench, content, "copying the content to btrfs", |_, spec| {
+fn copy(environment: &Environment<'_>, content: &Content, from: &Path, to: &Path) -> Result<()> {
+    each(environment, content, "copying the content to btrfs", |_, spec| {
         let source = from.join(&spec.path);
         let mut file = File::open(&source).map_err(on("open", &source))?;
         let (path, mut out) = new_file(to, &spec.path)?;
@@ -110,17 +115,17 @@ fn copy(bench: &Bench, content: &Content, from: &Path, to: &Path) -> Result<()> 
 
 /// Does something with each file, and says how far it is.
 fn each(
-    bench: &Bench,
+    environment: &Environment<'_>,
     content: &Content,
     what: &str,
     mut act: impl FnMut(usize, &classes::FileSpec) -> Result<()>,
 ) -> Result<()> {
     let (total, mut done) = (content.total(), 0);
     for (number, spec) in content.files.iter().enumerate() {
-        if bench.shutdown.load(Ordering::Relaxed) {
+        if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
-        bench.progress.doing(&format!("{what}: {} of {} MB", done / 1_000_000, total / 1_000_000));
+        environment.progress.doing(&format!("{what}: {} of {} MB", done / 1_000_000, total / 1_000_000));
         act(number, spec)?;
         done += spec.bytes;
     }
@@ -141,8 +146,8 @@ fn new_file(root: &Path, relative: &str) -> Result<(PathBuf, File)> {
 struct Mounted(Scratch);
 
 impl Mounted {
-    fn at(bench: &Bench, image: &Path, kind: &str, options: &str) -> Result<Self> {
-        let mounted = Self(Scratch::in_run(bench.root)?);
+    fn at(environment: &Environment<'_>, image: &Path, kind: &str, options: &str) -> Result<Self> {
+        let mounted = Self(Scratch::in_run(environment.root)?);
         let dir = mounted.dir();
         std::fs::create_dir(&dir).map_err(on("make", &dir))?;
         run(Command::new("mount").args(["-t", kind, "-o", options]).arg(image).arg(&dir))?;

@@ -1,17 +1,13 @@
 //! `eke bench store`, `eke bench reads` and `eke bench trace`: what the cache does, without a slow disk.
 
-use std::time::Duration;
-
-use eke_bench_cache::{reads, store, trace};
+use eke_bench_cache::reads::{self, Reads};
+use eke_bench_cache::store::{self, Store};
+use eke_bench_cache::trace::Trace;
 use eke_model::units::Bytes;
 use eke_present::command_line::{quoted, set, size};
-use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::programs;
-use eke_present::progress::Shown;
-use eke_present::stop;
+use eke_present::exit::Outcome;
 
-use super::files::{finish, refuse_existing};
-use super::line::failure;
+use super::experiment::verb;
 use crate::args::{ReadsBench, StoreBench, TraceBench};
 use crate::context::Context;
 
@@ -21,47 +17,19 @@ const SECONDS_IF_QUICK: f64 = 0.05;
 
 /// `eke bench store`.
 pub fn store(context: &Context, options: &StoreBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let surroundings = store::Bench {
-        root: &context.root,
-        options: asked(options),
-        command: store_command(options),
-        progress: &progress,
-        shutdown: &stop,
-    };
-    let report = store::run(&surroundings);
-    progress.end();
-    finish(context, &report.map_err(|e| failure(&e, e.is_usage()))?, &options.files)
+    verb(context, &Store::new(asked(options)), store_command(options), &options.files)
 }
 
 /// `eke bench reads`.
 pub fn reads(context: &Context, options: &ReadsBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    let seconds = reads_seconds(options);
-    let time = Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(60));
-    let time = time.ok_or_else(|| {
-        Failure::new(
-            Status::Usage,
-            format!("{seconds} seconds for each measurement: give more than 0, and at most 60"),
-        )
-    })?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let (corpus, dir) = (options.corpus.clone(), options.dir.clone());
-    let report = reads::run(&reads::Bench {
-        root: &context.root,
-        options: reads::Options { corpus, dir, size: reads_size(options), time, quick: options.quick },
-        program: programs::beside("eke"),
-        command: reads_command(options),
-        progress: &progress,
-        shutdown: &stop,
+    let experiment = Reads(reads::Options {
+        corpus: options.corpus.clone(),
+        dir: options.dir.clone(),
+        size: reads_size(options),
+        seconds: reads_seconds(options),
+        quick: options.quick,
     });
-    progress.end();
-    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
+    verb(context, &experiment, reads_command(options), &options.files)
 }
 
 fn reads_seconds(options: &ReadsBench) -> f64 {
@@ -84,20 +52,8 @@ fn reads_command(options: &ReadsBench) -> String {
 
 /// `eke bench trace`.
 pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let surroundings = trace::Bench {
-        root: &context.root,
-        files: options.traces.clone(),
-        quick: options.quick,
-        command: trace_command(options),
-        progress: &progress,
-        shutdown: &stop,
-    };
-    let report = trace::run(&surroundings);
-    progress.end();
-    finish(context, &report.map_err(|e| failure(&e, false))?, &options.files)
+    let experiment = Trace { files: options.traces.clone(), quick: options.quick };
+    verb(context, &experiment, trace_command(options), &options.files)
 }
 
 fn asked(options: &StoreBench) -> store::Options {
@@ -134,7 +90,7 @@ fn trace_command(options: &TraceBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::parsed;
+    use super::super::again::parsed;
     use super::*;
     use crate::args::Verb;
 

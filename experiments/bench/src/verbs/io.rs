@@ -1,16 +1,13 @@
 //! `eke bench io` and `eke bench io-overhead`.
 
 use eke_bench_io::plan::{Variant, Writer};
-use eke_bench_io::{self as io, Bench, Error, Options};
+use eke_bench_io::{Io, Options};
 use eke_present::command_line::list;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
-use eke_present::progress::Shown;
 use eke_present::put;
-use eke_present::stop;
 
-use super::files::{finish, refuse_existing};
-use super::line::{self, news};
+use super::experiment::verb;
 use crate::args::IoBench;
 use crate::context::Context;
 
@@ -18,34 +15,16 @@ const SENSOR: &str = "eke-io";
 
 /// `eke bench io`.
 pub fn run(context: &Context, options: &IoBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    context.need_root("an experiment makes slow disks and sets how they are used, which needs root")?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let held = io::run(&Bench {
-        root: &context.root,
-        program: std::env::current_exe()?,
-        sensor: programs::beside(SENSOR),
-        options: asked(options),
-        command: command(options),
-        progress: &progress,
-        shutdown: &stop,
-    });
-    progress.end();
-    let held = news(held, &stop, Error::Interrupted);
-    finish(context, &held.map_err(|e| failure(&e))?, &options.files)
+    verb(context, &Io(asked(options)), command(options), &options.files)
 }
 
 /// `eke bench io-overhead`: fails where it is more than was promised.
 pub fn overhead(context: &Context, seconds: u64) -> Outcome {
     context.need_root("BPF programs and loop devices need root")?;
-    let overhead = io::overhead(&programs::beside(SENSOR), seconds).map_err(|e| failure(&e))?;
+    let overhead = eke_bench_io::overhead(&programs::beside(SENSOR), seconds);
+    let overhead = overhead.map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     context.print(&overhead, |o| put!("{o}"))?;
     Ok(if overhead.is_too_much() { Status::Failed } else { Status::Done })
-}
-
-fn failure(error: &Error) -> Failure {
-    line::failure(error, matches!(error, Error::Usage(_)))
 }
 
 fn asked(options: &IoBench) -> Options {
@@ -79,7 +58,7 @@ fn command(options: &IoBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::{parsed, the_command_makes_the_same};
+    use super::super::again::{parsed, the_command_makes_the_same};
     use super::*;
     use crate::args::Verb as Which;
 

@@ -1,34 +1,17 @@
 //! `eke bench link`.
 
 use eke_bench_link::plan::{Cpu, Rate};
-use eke_bench_link::{self as link, Bench, Error, Options};
+use eke_bench_link::{Link, Options};
 use eke_present::command_line::{list, set};
 use eke_present::exit::Outcome;
-use eke_present::progress::Shown;
-use eke_present::stop;
 
-use super::files::{finish, refuse_existing};
-use super::line::{failure, news};
+use super::experiment::verb;
 use crate::args::LinkBench;
 use crate::context::Context;
 
 /// The verb.
 pub fn run(context: &Context, options: &LinkBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    context.need_root("an experiment makes network namespaces and a link between them, which needs root")?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let held = link::run(&Bench {
-        root: &context.root,
-        program: std::env::current_exe()?,
-        options: asked(options),
-        command: command(options),
-        progress: &progress,
-        shutdown: &stop,
-    });
-    progress.end();
-    let held = news(held, &stop, Error::Interrupted);
-    finish(context, &held.map_err(|e| failure(&e, false))?, &options.files)
+    verb(context, &Link(asked(options)), command(options), &options.files)
 }
 
 fn asked(options: &LinkBench) -> Options {
@@ -62,7 +45,7 @@ fn command(options: &LinkBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::{parsed, the_command_makes_the_same};
+    use super::super::again::{parsed, the_command_makes_the_same};
     use super::*;
     use crate::args::Verb as Which;
 

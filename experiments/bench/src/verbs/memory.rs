@@ -1,54 +1,33 @@
 //! `eke bench paging`, `switch` and `capacity`: experiments in little memory.
 
-use eke_bench_memory::{capacity, experiment, paging, switch};
+use eke_bench_memory::capacity::documents;
+use eke_bench_memory::capacity::machine::SmallMachine;
+use eke_bench_memory::capacity::tabs::Tabs;
+use eke_bench_memory::experiment;
+use eke_bench_memory::{paging, switch};
 use eke_present::command_line::{quoted, set, size};
-use eke_present::exit::{Failure, Outcome};
-use eke_present::progress::Shown;
-use eke_present::stop;
-use eke_results::report::Report;
+use eke_present::exit::{Failure, Outcome, Status};
 
-use super::files::{finish, refuse_existing};
-use super::line::{self, news};
+use super::experiment::verb;
 use crate::args::{Capacity, Experiment, Of, Place, Verb};
 use crate::context::Context;
 
-/// Everything around an experiment: what must hold before, what is done with its result.
-pub fn run(context: &Context, bench: &Verb, options: &Experiment) -> Outcome {
-    refuse_existing(&options.files)?;
-    context.need_root("an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root")?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let surroundings = experiment::Bench {
-        root: &context.root,
-        program: std::env::current_exe()?,
-        options: asked(bench, options),
-        command: command(bench),
-        progress: &progress,
-        shutdown: &stop,
-    };
-    let measured = measured(bench, &surroundings);
-    progress.end();
-    let measured = news(measured, &stop, experiment::Error::Interrupted);
-    finish(context, &measured.map_err(|e| failure(&e))?, &options.files)
-}
-
-/// The experiment itself.
-fn measured(bench: &Verb, surroundings: &experiment::Bench) -> Result<Report, experiment::Error> {
-    match bench {
-        Verb::Switch(_) => switch::run(surroundings),
-        Verb::Capacity(Capacity { of: Of::Tabs, place: Place::Machine, .. }) => {
-            Err(experiment::Error::TabsInMachine)
+/// The verb.
+pub fn run(context: &Context, which: &Verb, options: &Experiment) -> Outcome {
+    let (asked, command, files) = (asked(which, options), command(which), &options.files);
+    match which {
+        Verb::Switch(_) => verb(context, &switch::experiment(asked), command, files),
+        Verb::Capacity(Capacity { of: Of::Tabs, place: Place::Machine, .. }) => Err(Failure::new(
+            Status::Usage,
+            "there is no browser in the small machine: `--of tabs` runs in a box only (--in box)",
+        )),
+        Verb::Capacity(Capacity { place: Place::Machine, .. }) => {
+            verb(context, &SmallMachine(asked), command, files)
         }
-        Verb::Capacity(Capacity { place: Place::Machine, .. }) => capacity::machine::run(surroundings),
-        Verb::Capacity(Capacity { of: Of::Tabs, .. }) => capacity::tabs::run(surroundings),
-        Verb::Capacity(_) => capacity::documents::run(surroundings),
-        _ => paging::run(surroundings),
+        Verb::Capacity(Capacity { of: Of::Tabs, .. }) => verb(context, &Tabs(asked), command, files),
+        Verb::Capacity(_) => verb(context, &documents::experiment(asked), command, files),
+        _ => verb(context, &paging::experiment(asked), command, files),
     }
-}
-
-fn failure(error: &experiment::Error) -> Failure {
-    let is_usage = matches!(error, experiment::Error::Viewer { .. } | experiment::Error::NoVariant { .. });
-    line::failure(error, is_usage)
 }
 
 fn asked(bench: &Verb, options: &Experiment) -> experiment::Options {
@@ -103,7 +82,7 @@ fn command(bench: &Verb) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::parsed_words;
+    use super::super::again::parsed_words;
     use super::*;
 
     fn again(line: &[&str]) -> String {

@@ -1,10 +1,12 @@
 //! The verbs: from words to an experiment's options, and from its report to files.
 
+#[cfg(test)]
+mod again;
 mod agent;
 mod cache;
+mod experiment;
 mod files;
 mod io;
-mod line;
 mod link;
 mod memory;
 mod pages;

@@ -2,37 +2,17 @@
 
 use std::time::Duration;
 
-use eke_bench_core::stage;
-use eke_bench_startup::{self as startup, Bench, Error, Options};
+use eke_bench_startup::{Options, Startup};
 use eke_present::command_line::{list, quoted, set};
 use eke_present::exit::Outcome;
-use eke_present::progress::Shown;
-use eke_present::stop;
 
-use super::files::{finish, refuse_existing};
-use super::line::{failure, news};
+use super::experiment::verb;
 use crate::args::{NO_DISK, StartupBench};
 use crate::context::Context;
 
 /// The verb.
 pub fn run(context: &Context, options: &StartupBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    context.need_root("an experiment makes a slow disk and mounts it anew for each run, which needs root")?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let held = startup::run(&Bench {
-        root: &context.root,
-        program: std::env::current_exe()?,
-        cache: stage::default_cache().join("startup"),
-        options: asked(options),
-        command: command(options),
-        progress: &progress,
-        shutdown: &stop,
-    });
-    progress.end();
-    let held = news(held, &stop, Error::Interrupted);
-    let held = held.map_err(|e| failure(&e, matches!(e, Error::Usage(_))))?;
-    finish(context, &held, &options.files)
+    verb(context, &Startup(asked(options)), command(options), &options.files)
 }
 
 fn asked(options: &StartupBench) -> Options {
@@ -85,7 +65,7 @@ fn command(options: &StartupBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::{parsed, the_command_makes_the_same};
+    use super::super::again::{parsed, the_command_makes_the_same};
     use super::*;
     use crate::args::Verb as Which;
 

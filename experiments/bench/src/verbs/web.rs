@@ -2,39 +2,18 @@
 
 use std::time::Duration;
 
-use eke_bench_core::stage;
 use eke_bench_web::plan::{Axis, Conditions};
-use eke_bench_web::{self as web, Bench, Error, Options, ServerKind};
+use eke_bench_web::{Options, ServerKind, Web};
 use eke_present::command_line::{list, quoted, set, size};
 use eke_present::exit::Outcome;
-use eke_present::programs;
-use eke_present::progress::Shown;
-use eke_present::stop;
 
-use super::files::{finish, refuse_existing};
-use super::line::{failure, news};
+use super::experiment::verb;
 use crate::args::{Server, WebBench};
 use crate::context::Context;
 
 /// The verb.
 pub fn run(context: &Context, options: &WebBench) -> Outcome {
-    refuse_existing(&options.files)?;
-    context.need_root("an experiment makes a box and a slow disk, and mounts there, which needs root")?;
-    let stop = stop::on_signals()?;
-    let progress = Shown::on_terminal(context.json);
-    let held = web::run(&Bench {
-        root: &context.root,
-        program: programs::beside("eke"),
-        cache: stage::default_cache().join("web"),
-        options: asked(options),
-        command: command(options),
-        progress: &progress,
-        shutdown: &stop,
-    });
-    progress.end();
-    let held = news(held, &stop, Error::Interrupted);
-    let held = held.map_err(|e| failure(&e, matches!(e, Error::Usage(_))))?;
-    finish(context, &held, &options.files)
+    verb(context, &Web(asked(options)), command(options), &options.files)
 }
 
 fn asked(options: &WebBench) -> Options {
@@ -101,7 +80,7 @@ fn command(options: &WebBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::again::{parsed, the_command_makes_the_same};
+    use super::super::again::{parsed, the_command_makes_the_same};
     use super::*;
     use crate::args::Verb as Which;
 

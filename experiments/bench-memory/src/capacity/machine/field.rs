@@ -6,6 +6,8 @@ use super::mib;
 use crate::experiment::{Error, Options};
 use crate::guest::Peer;
 
+/// How the ballast's pages compress: as in a box.
+pub(super) const BALLAST_RATIO: f64 = 2.5;
 /// RAM of the machines unless the user says otherwise: the study's client and its laptop.
 const CLIENT_MIB: u32 = 124;
 const LAPTOP_MIB: u32 = 384;
@@ -32,9 +34,7 @@ impl Small {
     pub fn note(&self) -> String {
         format!(
             "The machine of {} MiB has a ballast of {} ({} to 1, filled once), so that without swap it holds one document.",
-            self.memory_mib,
-            self.ballast,
-            super::place::BALLAST_RATIO
+            self.memory_mib, self.ballast, BALLAST_RATIO
         )
     }
 }

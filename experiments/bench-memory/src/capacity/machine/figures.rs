@@ -22,7 +22,7 @@ const PAGE: &str = "one page";
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub struct Run {
     pub variant: String,
     pub memory_mib: u32,
     /// How many documents there were to open.

@@ -11,12 +11,13 @@ mod place;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_model::units::Bytes;
-use eke_results::report::{Machine, Report};
+use eke_results::report::Report;
 use eke_results::rows::Rows;
 
-use crate::experiment::{Bench, Error, field::doing};
-use crate::guest::{self, GuestOutcome, GuestRun, Peer};
+use crate::experiment::{Error, NEEDS_ROOT, Options, field::doing};
+use crate::guest::{self, GuestRun, Peer};
 use crate::study;
 use field::Small;
 use figures::Run;
@@ -29,71 +30,126 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// What a run takes, seen on two CPUs: between 70 s for one that is soon killed and the limit.
 const USUAL: Duration = Duration::from_secs(240);
 
-/// Holds the experiment.
-///
-/// # Errors
-/// What it needs is missing, or a peer cannot be set up; nothing is left then.
-pub fn run(bench: &Bench) -> Result<Report, Error> {
-    let place = Place::prepare(bench)?;
-    let machines = field::machines(&bench.options);
-    let peers = field::chosen(&bench.options)?;
-    let mut trials =
-        Trials { bench, place, measured: BTreeMap::new(), rows: Rows::default(), runs: Vec::new() };
-    trials.all(&machines, &peers)?;
-    Ok(trials.report(&machines, &peers))
-}
+/// The experiment.
+pub struct SmallMachine(pub Options);
 
-struct Trials<'a> {
-    bench: &'a Bench<'a>,
+/// What runs share.
+pub struct Fixture<'e> {
+    environment: &'e Environment<'e>,
     place: Place,
+    machines: Vec<Small>,
+    peers: Vec<Peer>,
     /// By the machine's memory, and whether there is a disk for swap: what eke measured there, if it did.
     measured: BTreeMap<(u32, bool), String>,
-    rows: Rows,
-    runs: Vec<Run>,
 }
 
-impl Trials<'_> {
-    /// Every peer once in each machine, then all again.
-    fn all(&mut self, machines: &[Small], peers: &[Peer]) -> Result<(), Error> {
-        let repeats = field::repeats(&self.bench.options);
-        let runs = machines.len() * peers.len() * repeats;
+/// One run of the plan: a peer in a machine, by their places, in a round from 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeat {
+    machine: usize,
+    peer: usize,
+    round: usize,
+}
+
+impl Experiment for SmallMachine {
+    const NEEDS_ROOT: Option<&'static str> = Some(NEEDS_ROOT);
+
+    type Fixture<'e> = Fixture<'e>;
+    type Run = Repeat;
+    type Measurement = Run;
+    type Error = Error;
+
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Fixture<'e>, Error> {
+        let place = Place::prepare(environment, &self.0, notes)?;
+        let machines = field::machines(&self.0);
+        let peers = field::chosen(&self.0)?;
+        let runs = machines.len() * peers.len() * field::repeats(&self.0);
         let minutes = runs as u64 * USUAL.as_secs() / 60;
         let most = LIMIT.as_secs() / 60;
-        let progress = self.bench.progress;
-        progress.say(&format!(
+        environment.progress.say(&format!(
             "{runs} runs in the small machine, about {minutes} minutes in all; none takes more than {most} minutes."
         ));
-        progress.planned(runs);
-        for round in 1..=repeats {
-            for (machine, peer) in machines.iter().flat_map(|m| peers.iter().map(move |p| (m, p))) {
-                progress.begins(&format!(
-                    "{}, {} MiB, {round} of {repeats}",
-                    peer.name(),
-                    machine.memory_mib
-                ));
-                self.one(machine, peer)?;
+        Ok(Fixture { environment, place, machines, peers, measured: BTreeMap::new() })
+    }
+
+    /// Every peer once in each machine, then all again.
+    fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
+        let mut runs = Vec::new();
+        for round in 1..=field::repeats(&self.0) {
+            for machine in 0..fixture.machines.len() {
+                runs.extend((0..fixture.peers.len()).map(|peer| Repeat { machine, peer, round }));
             }
         }
-        progress.done();
-        Ok(())
+        runs
     }
 
-    fn one(&mut self, machine: &Small, peer: &Peer) -> Result<(), Error> {
-        let measured = match self.measured(machine, peer) {
-            Ok(measured) => measured,
-            Err(e) => return self.leave_out(machine, peer, e),
-        };
-        let Self { bench, place, .. } = self;
-        let run = GuestRun { measured, ..place.run(machine, peer) };
-        let mut tell = |event: &_| doing(event).iter().for_each(|d| bench.progress.doing(d));
-        let outcome = guest::run(&place.kit, &place.image, &run, bench.shutdown, &mut tell);
-        match outcome {
-            Ok(outcome) => self.add(machine, peer, outcome),
-            Err(e) => self.leave_out(machine, peer, e)?,
+    fn name(&self, fixture: &Fixture<'_>, Repeat { machine, peer, round }: &Repeat) -> String {
+        let (peer, machine) = (&fixture.peers[*peer], &fixture.machines[*machine]);
+        format!("{}, {} MiB, {round} of {}", peer.name(), machine.memory_mib, field::repeats(&self.0))
+    }
+
+    fn measure(
+        &self,
+        fixture: &mut Fixture<'_>,
+        Repeat { machine, peer, .. }: &Repeat,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<Run>, Error> {
+        let (machine, peer) = (fixture.machines[*machine], fixture.peers[*peer].clone());
+        let measured = fixture.measured(&machine, &peer)?;
+        let Fixture { environment, place, .. } = fixture;
+        let run = GuestRun { measured, ..place.run(&machine, &peer) };
+        let mut heard = |event: &_| doing(event).iter().for_each(|d| environment.progress.doing(d));
+        let outcome = guest::run(&place.kit, &place.image, &run, environment.shutdown, &mut heard)?;
+        Ok(Some(Run {
+            variant: peer.name(),
+            memory_mib: machine.memory_mib,
+            documents: place.documents.len(),
+            outcome,
+        }))
+    }
+
+    /// One peer that cannot be set up does not take hours of the others' runs with it.
+    fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
+        match error {
+            Error::Guest(error) if error.is_of_one_run() => OnFailure::LeaveOut,
+            _ => OnFailure::Abort,
         }
-        Ok(())
     }
 
+    fn report(
+        &self,
+        environment: &Environment<'_>,
+        fixture: &mut Fixture<'_>,
+        results: Results<Repeat, Run>,
+    ) -> Report {
+        let runs: Vec<Run> = results.measured.into_iter().map(|(_, run)| run).collect();
+        let mut rows = Rows::default();
+        runs.iter().for_each(|run| figures::add(run, &mut rows));
+        let mut notes = results.notes;
+        notes.extend(guest::notes());
+        notes.extend(fixture.machines.iter().map(Small::note));
+        notes.extend(figures::notes(&runs, LIMIT));
+        let measured = fixture.measured.iter();
+        notes.extend(measured.filter_map(|((mib, disk), text)| figures::measured_note(*mib, *disk, text)));
+        study::beside(Report {
+            variants: fixture.peers.iter().map(Peer::variant).collect(),
+            metrics: figures::metrics(LIMIT),
+            rows: rows.done(),
+            notes,
+            ..environment.report("capacity in the small machine")
+        })
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        error.is_usage()
+    }
+}
+
+impl Fixture<'_> {
     /// What eke goes by: measured in a boot of its own before its first run in that machine.
     fn measured(&mut self, machine: &Small, peer: &Peer) -> Result<Option<String>, guest::Error> {
         let Peer::Eke { disk, .. } = peer else { return Ok(None) };
@@ -101,57 +157,12 @@ impl Trials<'_> {
         if let Some(measured) = self.measured.get(&key) {
             return Ok(Some(measured.clone()));
         }
-        self.bench.progress.doing("eke measures in a boot of its own");
+        self.environment.progress.doing("eke measures in a boot of its own");
         let (place, run) =
             (&self.place, self.place.run(machine, &Peer::Eke { disk: *disk, arguments: Vec::new() }));
-        let measured = guest::measure(&place.kit, &place.image, &run, self.bench.shutdown)?;
+        let measured = guest::measure(&place.kit, &place.image, &run, self.environment.shutdown)?;
         self.measured.insert(key, measured.clone());
         Ok(Some(measured))
-    }
-
-    fn add(&mut self, machine: &Small, peer: &Peer, outcome: GuestOutcome) {
-        let run = Run {
-            variant: peer.name(),
-            memory_mib: machine.memory_mib,
-            documents: self.place.documents.len(),
-            outcome,
-        };
-        figures::add(&run, &mut self.rows);
-        self.runs.push(run);
-    }
-
-    /// One peer that cannot be set up does not take hours of the others' runs with it.
-    fn leave_out(&mut self, machine: &Small, peer: &Peer, error: guest::Error) -> Result<(), Error> {
-        if error.is_interrupted() {
-            return Err(Error::Interrupted);
-        }
-        if !error.is_of_one_run() {
-            return Err(error.into());
-        }
-        let note = format!("{}, {} MiB: a run came to nothing: {error}", peer.name(), machine.memory_mib);
-        self.bench.progress.say(&note);
-        self.place.notes.push(note);
-        Ok(())
-    }
-
-    fn report(self, machines: &[Small], peers: &[Peer]) -> Report {
-        let mut notes = self.place.notes;
-        notes.extend(guest::notes());
-        notes.extend(machines.iter().map(Small::note));
-        notes.extend(figures::notes(&self.runs, LIMIT));
-        notes.extend(
-            self.measured.iter().filter_map(|((mib, disk), text)| figures::measured_note(*mib, *disk, text)),
-        );
-        study::beside(Report {
-            experiment: "capacity in the small machine".to_owned(),
-            command: self.bench.command.clone(),
-            machine: Machine::of(self.bench.root),
-            variants: peers.iter().map(Peer::variant).collect(),
-            metrics: figures::metrics(LIMIT),
-            rows: self.rows.done(),
-            notes,
-            ..Report::default()
-        })
     }
 }
 

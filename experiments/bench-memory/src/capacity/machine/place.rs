@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use eke_bench_core::stage;
+use eke_bench_core::Environment;
 use eke_bench_desktop::session::{Act, Ballast, Spec};
 use eke_vm::{Kit, fetch_package};
 
-use super::field::Small;
+use super::field::{BALLAST_RATIO, Small};
 use super::{LIMIT, PAGES};
-use crate::experiment::{Bench, Error, scene};
+use crate::experiment::{Error, Options, scene};
 use crate::guest::{self, GuestRun, Peer};
 
-/// How the ballast's pages compress: as in a box.
-pub(super) const BALLAST_RATIO: f64 = 2.5;
 /// More than any peer holds.
 const MOST: usize = 12;
 /// The longest that a page may take on a real CPU, in seconds.
@@ -24,26 +22,30 @@ pub(super) struct Place {
     pub kit: Kit,
     pub image: PathBuf,
     pub documents: Vec<PathBuf>,
-    pub notes: Vec<String>,
     viewer: String,
 }
 
 impl Place {
     /// Finds everything, and makes the disk unless it is in the cache.
-    pub fn prepare(bench: &Bench) -> Result<Self, Error> {
+    pub fn prepare(
+        environment: &Environment<'_>,
+        options: &Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
         let kit = kit()?;
-        let viewer = scene::viewer(bench.options.viewer.as_deref())?;
-        let choice = scene::choose(bench.options.documents.as_deref(), MOST)?;
-        let own = own(&bench.program)?;
+        let viewer = scene::viewer(options.viewer.as_deref())?;
+        let choice = scene::choose(environment, options.documents.as_deref(), MOST)?;
+        let own = own(&environment.program)?;
         let unknown = || Error::Viewer { name: viewer.clone(), known: Vec::new() };
         let mut parts = guest::parts(&viewer, &own).ok_or_else(unknown)?;
         let documents = choice.documents.iter().map(|d| parts.document(&d.path, &d.name)).collect();
-        let (packages, mut notes) = packages();
-        bench.progress.say("Preparing the disk of the small machine.");
-        let image = guest::ensure_image(bench.root, &kit, &parts, &packages, &stage::default_cache())?;
-        notes.insert(0, format!("The viewer is {viewer}. Documents: {}.", scene::names(&choice)));
+        let (packages, lacking) = packages();
+        environment.progress.say("Preparing the disk of the small machine.");
+        let image = guest::ensure_image(environment.root, &kit, &parts, &packages, &environment.cache)?;
+        notes.push(format!("The viewer is {viewer}. Documents: {}.", scene::names(&choice)));
+        notes.extend(lacking);
         notes.extend(choice.notes);
-        Ok(Self { kit, image, documents, notes, viewer })
+        Ok(Self { kit, image, documents, viewer })
     }
 
     /// A run that has nothing measured.

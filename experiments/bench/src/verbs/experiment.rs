@@ -1,0 +1,37 @@
+//! Every experiment as a verb: what must be so before it, its environment, and what is done with its report.
+
+use eke_bench_core::{Environment, Experiment, Failure, run, stage};
+use eke_present::exit::{self, Outcome, Status};
+use eke_present::progress::Shown;
+use eke_present::stop;
+
+use super::files::{finish, refuse_existing};
+use crate::args::Files;
+use crate::context::Context;
+
+/// Runs an experiment and prints its report. `command` repeats it, with its defaults, which may change.
+pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, files: &Files) -> Outcome {
+    refuse_existing(files)?;
+    if let Some(reason) = E::NEEDS_ROOT {
+        context.need_root(reason)?;
+    }
+    let stop = stop::on_signals()?;
+    let progress = Shown::on_terminal(context.json);
+    let environment = Environment {
+        root: &context.root,
+        program: std::env::current_exe()?,
+        cache: stage::default_cache(),
+        command,
+        progress: &progress,
+        shutdown: &stop,
+    };
+    let report = run(experiment, &environment);
+    progress.end();
+    finish(context, &report.map_err(|e| failure::<E>(&e))?, files)
+}
+
+/// The exit status says whether the user's words or the machine caused it.
+fn failure<E: Experiment>(failure: &Failure<E::Error>) -> exit::Failure {
+    let is_usage = matches!(failure, Failure::Experiment(error) if E::is_usage(error));
+    exit::Failure::new(if is_usage { Status::Usage } else { Status::Failed }, failure.to_string())
+}
