@@ -178,7 +178,7 @@ impl Experiment for Store {
         for round in 0..self.rounds() {
             for case in &cases {
                 let of_case = |who: &Who| Run { case: *case, who: *who, round };
-                runs.extend(rotation(&case.who(), round).map(of_case));
+                runs.extend(rotation(case.who(), round).map(of_case));
             }
         }
         runs
