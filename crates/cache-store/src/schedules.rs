@@ -142,7 +142,7 @@ fn no_hit_is_older_than_a_write_that_dropped_the_file() {
 }
 
 #[test]
-fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
+fn two_writers_leave_the_backing_files_content_in_the_store() {
     check(700, || {
         let store = Arc::new(store(Bytes::mib(2)));
         let backing = Arc::new(BackingFile(AtomicU64::new(1)));
@@ -164,7 +164,7 @@ fn two_writers_who_keep_to_the_rules_leave_what_is_below() {
 }
 
 #[test]
-fn what_is_read_stays_in_place_while_all_around_it_goes() {
+fn a_pinned_block_stays_in_place_while_others_are_evicted() {
     check(150, || {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();
@@ -197,7 +197,7 @@ fn what_is_read_stays_in_place_while_all_around_it_goes() {
 }
 
 #[test]
-fn what_is_being_read_is_not_overwritten_with_denser_bytes() {
+fn a_block_that_is_read_is_not_overwritten_by_recompression() {
     check(300, || {
         let store = Arc::new(store(Bytes::mib(3)));
         let mut scratch = store.scratch().unwrap();

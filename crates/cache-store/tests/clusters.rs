@@ -52,7 +52,7 @@ fn read_files(set: &mut Set, files: u64, blocks: u64) {
 }
 
 #[test]
-fn a_file_that_was_read_on_has_no_holes() {
+fn a_file_that_was_read_sequentially_has_no_holes() {
     let mut set = Set::new(TOGETHER as usize);
     read_files(&mut set, 200, 3 * TOGETHER);
     assert!(set.store.stats().evictions > 0);
@@ -82,7 +82,7 @@ fn blocks_that_came_in_alone_are_on_their_own() {
 }
 
 #[test]
-fn what_is_asked_for_again_stays_whole_though_only_parts_of_it_were() {
+fn a_cluster_stays_whole_if_parts_of_it_are_requested_again() {
     let mut set = Set::new(TOGETHER as usize);
     (0..TOGETHER).for_each(|block| set.admit(1000, block));
     for file in 0..200 {

@@ -31,7 +31,7 @@ fn get(store: &Store, scratch: &mut Scratch, key: Key) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_comes_in_comes_out() {
+fn a_hit_returns_the_admitted_block() {
     let (store, mut scratch) = store(Bytes::mib(8));
     for (index, len) in [1, 15, 4096, 65535, BLOCK].into_iter().enumerate() {
         let block = text(index as u64, len);
@@ -126,7 +126,7 @@ fn a_ticket_is_void_after_a_drop_of_the_block_the_range_or_the_file() {
 }
 
 #[test]
-fn drops_take_what_they_name_and_nothing_else() {
+fn drops_remove_the_named_blocks_and_no_others() {
     let (store, mut scratch) = store(Bytes::mib(16));
     let other = Key::new(FileId(2), 7);
     admit(&store, &mut scratch, other, &text(0, BLOCK));

@@ -56,7 +56,7 @@ fn a_full_queue_refuses_and_its_buffers_come_back() {
 }
 
 #[test]
-fn what_changed_while_it_waited_is_not_admitted() {
+fn a_block_that_changed_while_it_waited_is_not_admitted() {
     let store = store();
     let mut worker = store.worker(0).unwrap();
     for block in 0..3 {
@@ -98,7 +98,7 @@ fn filled() -> Store {
 }
 
 #[test]
-fn what_stays_is_recompressed_once_and_reads_the_same() {
+fn blocks_that_stay_are_recompressed_once_and_read_the_same() {
     let (store, mut out) = (filled(), vec![0; BLOCK]);
     let (mut scratch, mut worker) = (store.scratch().unwrap(), store.worker(0).unwrap());
     let before = store.stats();

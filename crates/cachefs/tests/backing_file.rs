@@ -48,10 +48,10 @@ fn aligned(memory: &mut [u8], len: usize) -> &mut [u8] {
 }
 
 #[test]
-fn what_is_read_here_and_there_is_not_left_in_the_kernels_cache() {
+fn random_reads_leave_nothing_in_the_page_cache() {
     let file = cold();
     if fstatfs(&file).unwrap().f_type as u32 == TMPFS {
-        skip("below_file", "the temporary directory is memory itself");
+        skip("backing_file", "the temporary directory is memory itself");
         return;
     }
     let (backing, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
@@ -102,7 +102,7 @@ fn the_end_need_not_be_aligned() {
 }
 
 #[test]
-fn what_was_just_written_is_read() {
+fn a_read_returns_the_last_write() {
     let file = cold();
     let (backing, mut memory) = (opened(&file), vec![0; BLOCK + 4096]);
     for (round, len) in [1, 4096, BLOCK, 2 * BLOCK].into_iter().enumerate() {
@@ -120,7 +120,7 @@ fn what_was_just_written_is_read() {
 #[test]
 fn memory_file_systems_are_read_too() {
     let Ok(file) = tempfile::tempfile_in("/dev/shm") else {
-        skip("below_file", "no /dev/shm");
+        skip("backing_file", "no /dev/shm");
         return;
     };
     file.write_all_at(&content(300_000), 0).unwrap();

@@ -142,7 +142,7 @@ impl Mounted {
             .read(true)
             .write(true)
             .create_new(true)
-            .open(dir.path().join("below"))
+            .open(dir.path().join("backing"))
             .unwrap();
         backing.write_all_at(&content, 0).unwrap();
         let shared = Arc::new(Shared {
@@ -169,13 +169,13 @@ impl Mounted {
         let before = self.shared.reads.load(SeqCst);
         let mut data = vec![0; SIZE];
         file.read_exact_at(&mut data, 0).unwrap();
-        assert!(data == self.content, "other bytes than below");
+        assert!(data == self.content, "other bytes than in the backing file");
         self.shared.reads.load(SeqCst) - before
     }
 
     /// The kernel reports a close later.
     fn wait_for_releases(&self, releases: u64) {
-        wait_for("the kernel to tell of a close", || self.shared.released.load(SeqCst) >= releases);
+        wait_for("the kernel to report a close", || self.shared.released.load(SeqCst) >= releases);
     }
 }
 
@@ -187,8 +187,8 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet() {
-    const NAME: &str = "passthrough_reads_are_not_asked_for_and_opens_of_both_ways_never_meet";
+fn passthrough_reads_bypass_the_server_and_opens_of_both_modes_never_meet() {
+    const NAME: &str = "passthrough_reads_bypass_the_server_and_opens_of_both_modes_never_meet";
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }

@@ -32,14 +32,14 @@ struct Mounted {
 impl Mounted {
     fn new(content: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        tree::put(dir.path(), "below/file", content);
+        tree::put(dir.path(), "backing/file", content);
         std::fs::create_dir(dir.path().join("mount")).unwrap();
         let slots = tempfile::tempfile().unwrap();
         let admission = Arc::new(Admission::new(PassthroughMode::Always));
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
         let options = tier::Options { policy: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
-        let backing = File::open(dir.path().join("below")).unwrap();
+        let backing = File::open(dir.path().join("backing")).unwrap();
         let fs = Fs::new(backing.into(), Arc::clone(&tier), Arc::new(NoLedger), Options::default()).unwrap();
         let fs = Arc::new(fs.with_passthrough(Passthrough::new(Arc::clone(&admission), Some(slots))));
         let session =
@@ -54,7 +54,7 @@ impl Mounted {
 
     /// The content of a backing file now.
     fn backing(&self, name: &str) -> String {
-        std::fs::read_to_string(self.dir.path().join("below").join(name)).unwrap()
+        std::fs::read_to_string(self.dir.path().join("backing").join(name)).unwrap()
     }
 
     /// Reads a whole file. True if the worker got any request for it.
@@ -81,8 +81,8 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too() {
-    const NAME: &str = "a_passthrough_file_is_the_file_below_and_a_cached_one_later_is_too";
+fn a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_later() {
+    const NAME: &str = "a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_later";
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }

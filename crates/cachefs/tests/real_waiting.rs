@@ -135,7 +135,7 @@ struct Mounted {
 impl Mounted {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        let (backing, over) = (dir.path().join("below"), dir.path().join("over"));
+        let (backing, over) = (dir.path().join("backing"), dir.path().join("over"));
         [&backing, &over].into_iter().for_each(|place| std::fs::create_dir(place).unwrap());
         let (gate, (sender, asked)) = (Arc::new(Gate::default()), channel());
         let disk = Disk { gate: Arc::clone(&gate), asked: Mutex::new(sender) };
@@ -155,7 +155,7 @@ impl Mounted {
         wait_for("the second reader to ask", || self.tier.report().waits > 0);
     }
 
-    fn read_beside(&self, name: &str) -> JoinHandle<Vec<u8>> {
+    fn read_in_a_thread(&self, name: &str) -> JoinHandle<Vec<u8>> {
         let file = self.dir.path().join("over").join(name);
         spawn(move || read(&file))
     }
@@ -195,8 +195,8 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn what_is_held_is_read_while_others_wait_for_the_disk() {
-    const NAME: &str = "what_is_held_is_read_while_others_wait_for_the_disk";
+fn stored_blocks_are_read_while_others_wait_for_the_disk() {
+    const NAME: &str = "stored_blocks_are_read_while_others_wait_for_the_disk";
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }
@@ -204,9 +204,9 @@ fn what_is_held_is_read_while_others_wait_for_the_disk() {
     let whole = |ino: u64| vec![ino as u8; LEN as usize];
     assert!(mounted.read("free") == whole(FREE));
 
-    let first = mounted.read_beside("gated");
+    let first = mounted.read_in_a_thread("gated");
     mounted.asked.recv_timeout(LONG).unwrap();
-    let second = mounted.read_beside("gated");
+    let second = mounted.read_in_a_thread("gated");
     mounted.until_one_waits();
     assert!(mounted.read("free") == whole(FREE));
     assert!(!mounted.gate.is_open(), "the read of what is held did not wait for the gate");

@@ -283,7 +283,7 @@ fn a_callback_is_called_when_the_read_fails_too() {
 }
 
 #[test]
-fn those_who_wait_for_each_others_blocks_all_go_on() {
+fn readers_that_wait_for_each_others_blocks_all_continue() {
     check(100, || {
         let set = set(Compress::Async, File::of(vec![7; 4 * BLOCK], 0));
         let windows = [(0, 3), (1, 3), (2, 2), (0, 4)];
@@ -334,7 +334,7 @@ fn a_block_at_the_end_is_as_long_as_the_appends_that_were_acknowledged() {
 }
 
 #[test]
-fn two_writers_of_our_own_are_not_somebody_else() {
+fn own_writers_do_not_count_as_somebody_else() {
     check(200, || {
         let set = set(Compress::Sync, File::of(vec![7; 2 * BLOCK], 0));
         set.open();
@@ -350,7 +350,7 @@ fn two_writers_of_our_own_are_not_somebody_else() {
 }
 
 #[test]
-fn who_opens_after_a_change_by_others_reads_it() {
+fn an_open_after_a_change_by_others_reads_the_change() {
     check(200, || {
         let set = set(Compress::Async, File::of(vec![1; BLOCK], 0));
         set.open();

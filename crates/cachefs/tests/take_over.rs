@@ -100,7 +100,7 @@ fn text(fs: &Fs, number: u64) -> io::Result<String> {
 }
 
 #[test]
-fn the_next_worker_serves_what_is_open_moved_and_gone() {
+fn the_next_worker_serves_open_moved_and_unlinked_files() {
     let (dir, notes) = (TempDir::new().unwrap(), Arc::new(Notes::default()));
     fs::create_dir(dir.path().join("dir")).unwrap();
     for file in ["moved", "gone", "replaced"] {
@@ -136,7 +136,7 @@ fn the_next_worker_serves_what_is_open_moved_and_gone() {
 }
 
 #[test]
-fn only_what_is_open_is_kept_and_until_its_last_release() {
+fn only_open_files_are_kept_until_their_last_release() {
     let (dir, notes) = (TempDir::new().unwrap(), Arc::new(Notes::default()));
     let worker = serve(dir.path(), Arc::clone(&notes) as Arc<dyn Ledger>);
     let make = |file| {
@@ -161,7 +161,7 @@ fn only_what_is_open_is_kept_and_until_its_last_release() {
 }
 
 #[test]
-fn what_was_done_already_is_not_refused_when_it_comes_again() {
+fn resent_requests_that_were_executed_are_accepted() {
     let dir = TempDir::new().unwrap();
     let worker = serve(dir.path(), Arc::new(NoLedger));
     let make = |again, file: &str, kind| worker.make(&caller(again), ROOT, name(file), kind, 0o755, 0);
@@ -202,7 +202,7 @@ fn what_was_done_already_is_not_refused_when_it_comes_again() {
 }
 
 #[test]
-fn names_that_are_none_are_refused() {
+fn invalid_names_are_refused() {
     let dir = TempDir::new().unwrap();
     let worker = serve(dir.path(), Arc::new(NoLedger));
     for bad in ["", ".", "..", "a/b", "../x", "a\0b"] {

@@ -190,7 +190,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_read_once_is_read_from_memory() {
+fn a_second_read_comes_from_memory() {
     let mut set = set(Compress::Sync);
     set.other.write_all_at(&text(100_000, 1), 0).unwrap();
     assert!(set.read(0, 100_000) == text(100_000, 1));
@@ -260,7 +260,7 @@ fn a_change_by_others_shows_at_our_own_next_write() {
 }
 
 #[test]
-fn a_file_that_grew_below_is_not_served_short() {
+fn a_backing_file_that_grew_is_not_served_short() {
     let mut set = set(Compress::Sync);
     set.other.write_all_at(b"short", 0).unwrap();
     assert_eq!(set.read(0, 100), b"short");
@@ -279,7 +279,7 @@ impl AdmissionPolicy for Never {
 }
 
 #[test]
-fn what_is_declined_is_read_and_not_admitted() {
+fn blocks_of_declined_files_are_read_and_not_admitted() {
     let mut set = set_with(Compress::Sync, Options { policy: Arc::new(Never), ..Options::default() });
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
     (0..2).for_each(|_| assert!(set.read(0, BLOCK) == text(BLOCK, 1)));
@@ -287,7 +287,7 @@ fn what_is_declined_is_read_and_not_admitted() {
 }
 
 #[test]
-fn without_a_store_all_is_read_below() {
+fn without_a_store_everything_is_read_from_the_backing_file() {
     let (tier, other) = (Tier::default(), tempfile::tempfile().unwrap());
     let (backing, mut context) = (File::new(OwnedFd::from(other.try_clone().unwrap())), tier.context());
     let file = tier.id(1, 2);
@@ -297,7 +297,7 @@ fn without_a_store_all_is_read_below() {
 }
 
 #[test]
-fn errors_below_are_passed_on() {
+fn errors_of_the_backing_file_are_passed_on() {
     let mut set = set(Compress::Sync);
     set.backing = File::new(std::fs::File::open("/").unwrap().into());
     let error = set.tier.read(&mut set.context, set.file, &set.backing, 0, 10).unwrap_err();
@@ -353,7 +353,7 @@ fn identities_are_one_to_a_file_and_stay() {
 
 /// Stores through a mapping of such a file have no time. An own write does not change that.
 #[test]
-fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
+fn a_file_in_memory_counts_as_changed_after_a_read() {
     let mut set = set_with(Compress::Sync, Options { tick: Duration::ZERO, ..Options::default() });
     let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     set.backing = File::new(memory);
@@ -367,7 +367,7 @@ fn what_is_read_of_a_file_in_memory_counts_as_changed_at_the_next_open() {
 }
 
 #[test]
-fn a_resident_read_looks_each_block_up_once_and_one_that_is_not_read_counts_nothing() {
+fn a_resident_read_does_one_lookup_per_block_and_an_abandoned_one_counts_nothing() {
     let mut set = set_with(Compress::Sync, Options { recent_blocks: 0, ..Options::default() });
     set.other.write_all_at(&text(3 * BLOCK, 5), 0).unwrap();
     assert_eq!(set.read(0, 2 * BLOCK), text(2 * BLOCK, 5));

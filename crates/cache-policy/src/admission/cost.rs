@@ -18,6 +18,8 @@
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk passthrough never pays, because F is small compared with
 //!   B.
 
+use super::decision::{FileAdmission, Reason};
+
 /// The round trip of a FUSE request of 64 KiB that is answered from memory, minus the copy that a page cache read has too:
 /// 52 µs minus 9 to 12 µs (Linux 6.18, two virtual CPUs, fuser 0.18).
 pub const ROUND_TRIP_US: f32 = 40.0;
@@ -89,96 +91,6 @@ pub struct FileHistory {
     pub backing_us: f32,
     /// The least cost of the same.
     pub backing_least_us: f32,
-}
-
-/// What happens to the blocks of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileAdmission {
-    /// They are admitted to the store.
-    Admit,
-    /// They are not admitted, except for a sample.
-    Decline,
-    /// From its next open the kernel reads the backing file itself.
-    Passthrough,
-}
-
-/// Why a file's treatment changes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reason {
-    /// Admitted: hits save more than compression costs.
-    Pays {
-        /// h·(B − H) for a block.
-        gain_us: f32,
-        /// (1 − h)·P for a block.
-        price_us: f32,
-    },
-    /// Declined: compression costs more than hits save.
-    NoReturn {
-        /// h·(B − H) for a block.
-        gain_us: f32,
-        /// (1 − h)·P for a block.
-        price_us: f32,
-    },
-    /// Declined: it is read as a stream, and the store cannot hold it.
-    Stream {
-        /// The file's size in blocks of 64 KiB.
-        size_blocks: u64,
-        /// The blocks that the store has room for.
-        room_blocks: u64,
-    },
-    /// Passthrough: the path through the cache costs more.
-    BackingFaster {
-        /// A block's cost through this process.
-        through_us: f32,
-        /// A block's cost from the backing file.
-        backing_us: f32,
-    },
-    /// No more passthrough: the path through the cache costs about the same or less.
-    BackingNotFaster {
-        /// A block's cost through this process.
-        through_us: f32,
-        /// A block's cost from the backing file.
-        backing_us: f32,
-    },
-}
-
-impl Reason {
-    /// The treatment that it leads to.
-    pub fn admission(self) -> FileAdmission {
-        match self {
-            Self::Pays { .. } | Self::BackingNotFaster { .. } => FileAdmission::Admit,
-            Self::NoReturn { .. } | Self::Stream { .. } => FileAdmission::Decline,
-            Self::BackingFaster { .. } => FileAdmission::Passthrough,
-        }
-    }
-
-    /// A sentence for people.
-    pub fn sentence(self) -> String {
-        let mib = |blocks: u64| blocks / 16;
-        match self {
-            Self::Pays { gain_us, price_us } => {
-                format!("cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")
-            }
-            Self::NoReturn { gain_us, price_us } => {
-                format!("not cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")
-            }
-            Self::Stream { size_blocks, room_blocks } => format!(
-                "not cached: a stream of {} MiB, and the cache has room for {} MiB",
-                mib(size_blocks),
-                mib(room_blocks)
-            ),
-            Self::BackingFaster { through_us, backing_us } => {
-                format!(
-                    "passthrough: {backing_us:.0} µs a block from the disk, {through_us:.0} µs through the cache"
-                )
-            }
-            Self::BackingNotFaster { through_us, backing_us } => {
-                format!(
-                    "no more passthrough: {backing_us:.0} µs a block from the disk, {through_us:.0} µs through the cache"
-                )
-            }
-        }
-    }
 }
 
 /// A running estimate of the cost without disturbance: the tenth percentile of all values. 0: no estimate yet.
@@ -367,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_behind_passthrough_readers_stays_passthrough_and_what_got_slow_does_not() {
+    fn files_behind_passthrough_readers_keep_passthrough_and_slow_ones_do_not() {
         let busy = Costs { backing_least_us: 15.0, busy: true, ..costs(127.0) };
         let back = |backing_us, backing_least_us, costs: &Costs| {
             at_open(
@@ -384,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_concluded_from_little() {
+    fn nothing_is_decided_from_few_blocks() {
         let few = Costs { hit_blocks: 3, ..costs(40.0) };
         assert_eq!(at_open(FileAdmission::Admit, &history(100, 10, 0), &few), None);
         assert_eq!(while_reading(FileAdmission::Admit, &history(1, 10, 0), &few, 0), None);

@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`cost`]: the cost of a block on each path, and the decisions; pure, with the formulas
+//! - `decision`: what happens to a file, and the reason as a sentence
 //! - `table`: the statistics of each file, in bounded memory
 //!
 //! No decision is final. Of a declined file, one run of blocks in [`cost::TRY_ONE_IN`] is still admitted, and now and then
@@ -10,6 +11,7 @@
 //! for an inode while it is open.
 
 pub mod cost;
+mod decision;
 mod table;
 
 use std::collections::VecDeque;
@@ -20,7 +22,8 @@ use std::time::Duration;
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use cost::{Costs, FileAdmission, Reason};
+pub use cost::Costs;
+pub use decision::{FileAdmission, Reason};
 use table::{Row, Table};
 
 /// Probes: opens of passthrough files that are cached, counted over all files. They are number 16, 32, 64 and so on, then

@@ -4,7 +4,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::cost::{FileAdmission, FileHistory, MIN_RUN_FOR_LEAST, running, undisturbed};
+use super::cost::{FileHistory, MIN_RUN_FOR_LEAST, running, undisturbed};
+use super::decision::FileAdmission;
 
 /// After this many blocks the counts are halved, so that recent reads count most.
 const HALVE_AFTER: u32 = 4096;

@@ -40,7 +40,7 @@ fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compre
 }
 
 #[test]
-fn what_does_not_compress_is_tried_rarely_and_admitted_again_when_it_does() {
+fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
     let admission = Admission::new(PassthroughMode::Auto);
     assert_eq!(opened(&admission, FILE, 512 << 16), ReadPath::Cached);
     read(&admission, 512, 4, 1500, false);

@@ -91,7 +91,7 @@ impl Arena {
 
     /// Allocates `len` bytes in the slabs in use. Takes the lowest slab that fits, so that the highest ones drain.
     pub fn take(&mut self, len: usize, owner: u32) -> Option<Address> {
-        self.take_beside(usize::MAX, len, owner)
+        self.take_except(usize::MAX, len, owner)
     }
 
     /// Brings one more slab into use.
@@ -144,7 +144,7 @@ impl Arena {
 
     /// Compacts the slab with the most free space. True if that made a gap of `len` bytes.
     pub fn compact(&mut self, len: usize, owners: &mut impl Owners) -> bool {
-        self.compact_beside(usize::MAX, len, owners)
+        self.compact_except(usize::MAX, len, owners)
     }
 
     /// Moves the blocks of the emptiest slab into gaps of the others. Releases the slab if that empties it.
@@ -154,9 +154,9 @@ impl Arena {
         let Some(from) = emptiest.map(|(index, _)| index) else { return Drained::Pinned };
         while let Some(extent) = self.slabs[from].extents().last().copied() {
             let len = usize::from(extent.len) * GRANULE;
-            let address = match self.take_beside(from, len, extent.owner) {
+            let address = match self.take_except(from, len, extent.owner) {
                 Some(address) => address,
-                None if self.compact_beside(from, len, owners) => continue,
+                None if self.compact_except(from, len, owners) => continue,
                 None => return Drained::Left(extent.owner),
             };
             let bytes = self.slabs[from].bytes(extent.start, len);
@@ -168,7 +168,7 @@ impl Arena {
         Drained::Slab
     }
 
-    fn compact_beside(&mut self, not: usize, len: usize, owners: &mut impl Owners) -> bool {
+    fn compact_except(&mut self, not: usize, len: usize, owners: &mut impl Owners) -> bool {
         let len = granules(len);
         let useful = |(index, slab): &(usize, &Slab)| *index != not && slab.free() >= len && !slab.is_full();
         let most_free = self.in_use().filter(useful).max_by_key(|(_, s)| s.free());
@@ -177,7 +177,7 @@ impl Arena {
         self.slabs[index].fits(len)
     }
 
-    fn take_beside(&mut self, not: usize, len: usize, owner: u32) -> Option<Address> {
+    fn take_except(&mut self, not: usize, len: usize, owner: u32) -> Option<Address> {
         let len = granules(len);
         let fitting = |(index, slab): &(usize, &mut Slab)| *index != not && slab.fits(len);
         let (index, slab) = self.slabs.iter_mut().enumerate().find(fitting)?;

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_codec_gives_back_what_it_took_and_refuses_what_it_did_not_write() {
+    fn every_codec_decompresses_its_own_output_and_refuses_other_bytes() {
         for codec in [&Lz4 as &dyn Codec, &Zstd::level(1), &Zstd::level(3)] {
             let (mut engine, blocks) = (codec.engine().unwrap(), blocks());
             let slices: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();

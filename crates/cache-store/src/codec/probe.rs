@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probe_tells_text_from_noise() {
+    fn the_probe_distinguishes_text_from_noise() {
         let (mut engine, mut scratch) = (Lz4.engine().unwrap(), Compressed::with_room(8192, 1).unwrap());
         let mut noise = vec![0; 65536];
         fastrand::Rng::with_seed(1).fill(&mut noise);

@@ -41,7 +41,7 @@ impl Shard {
 
     fn fresh_leader(&self, slot: Slot) -> Option<Slot> {
         let is_fresh = |leader: Slot| self.joins.wrapping_sub(self.slots[leader].cluster.joined) <= FRESH;
-        let others = self.beside(self.slots[slot].key).filter(|&other| other != slot);
+        let others = self.in_stretch(self.slots[slot].key).filter(|&other| other != slot);
         others.map(|other| Slot(self.slots[other].leader)).find(|&leader| is_fresh(leader))
     }
 
@@ -66,7 +66,8 @@ impl Shard {
     /// Removes a block from its cluster, and so from the policy. It is still in the tables.
     pub(super) fn leave(&mut self, slot: Slot) {
         let leader = Slot(std::mem::replace(&mut self.slots[slot].leader, NONE));
-        let others = self.beside(self.slots[slot].key).find(|&other| self.slots[other].leader == leader.0);
+        let others =
+            self.in_stretch(self.slots[slot].key).find(|&other| self.slots[other].leader == leader.0);
         match others {
             None => self.policy.remove(leader),
             Some(next) if leader == slot => self.lead(slot, next),
@@ -120,18 +121,18 @@ impl Shard {
     /// The blocks of a cluster in the stretch of `key`, as a list of their own, so that they can be changed.
     fn all_led_by(&self, leader: Slot, key: Key) -> impl Iterator<Item = Slot> + use<> {
         let mut slots = [NONE; MOST];
-        let led = self.beside(key).filter(|&slot| self.slots[slot].leader == leader.0);
+        let led = self.in_stretch(key).filter(|&slot| self.slots[slot].leader == leader.0);
         slots.iter_mut().zip(led).for_each(|(slot, found)| *slot = found.0);
         slots.into_iter().filter(|&slot| slot != NONE).map(Slot)
     }
 
     fn members(&self, leader: Slot) -> impl Iterator<Item = Slot> + '_ {
-        let beside = self.beside(self.slots[leader].key);
-        beside.filter(move |&other| self.slots[other].leader == leader.0)
+        let others = self.in_stretch(self.slots[leader].key);
+        others.filter(move |&other| self.slots[other].leader == leader.0)
     }
 
     /// The stored blocks of the stretch of `key`.
-    fn beside(&self, key: Key) -> impl Iterator<Item = Slot> + '_ {
+    fn in_stretch(&self, key: Key) -> impl Iterator<Item = Slot> + '_ {
         let blocks = self.together as u64;
         let first = key.block - key.block % blocks;
         let keys = (0..blocks).filter_map(move |at| Some(Key::new(key.file, first.checked_add(at)?)));

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_from_a_disk() {
+    fn memory_files_are_distinguished_from_disk_files() {
         let disk = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let memory = rustix::fs::memfd_create("eke-test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         assert!(is_memory(memory) && !is_memory(disk));

@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_the_kernel_does_not_say_what_is_dirty_all_is_written_back() {
+    fn without_cachestat_everything_is_written_back() {
         let file = tempfile::tempfile().unwrap();
         if dirty::is_memory(&file) || dirty::has_dirty(file.as_fd(), 0, 1).is_err() {
             return eke_testkit::real::skip("settle", "no disk, or no cachestat(2) to see it by");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_tick_each_change_after_a_look_shows() {
+    fn without_a_tick_each_change_after_a_stat_shows() {
         let file = tempfile::tempfile().unwrap();
         if tick(&file) != Duration::ZERO {
             eke_testkit::real::skip(

@@ -311,7 +311,7 @@ fn made_before(caller: &Caller, dir: &OwnedFd, name: &OsStr, flags: i32) -> Opti
 }
 
 /// close(2), with its error.
-#[expect(unsafe_code, reason = "dropping a descriptor hides what close(2) says")]
+#[expect(unsafe_code, reason = "dropping a descriptor hides the error of close(2)")]
 fn close(fd: OwnedFd) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
     // SAFETY: the descriptor is owned and is not used again.

@@ -30,19 +30,53 @@ pub struct Serve {
     reads: ReadDispatch,
 }
 
-fn empty(reply: ReplyEmpty, done: io::Result<()>) {
+/// A reply that can be an error.
+trait Refuse {
+    fn refuse(self, errno: Errno);
+}
+
+macro_rules! refuse_by_error {
+    ($($reply:ty),*) => {
+        $(impl Refuse for $reply {
+            fn refuse(self, errno: Errno) {
+                self.error(errno);
+            }
+        })*
+    };
+}
+
+refuse_by_error!(
+    ReplyAttr,
+    ReplyCreate,
+    ReplyData,
+    ReplyDirectory,
+    ReplyDirectoryPlus,
+    ReplyEmpty,
+    ReplyEntry,
+    ReplyLseek,
+    ReplyOpen,
+    ReplyStatfs,
+    ReplyWrite,
+    ReplyXattr
+);
+
+/// Replies with the error, or lets `send` reply with the value.
+fn answer<R: Refuse, T>(reply: R, done: io::Result<T>, send: impl FnOnce(R, T)) {
     match done {
-        Ok(()) => reply.ok(),
-        Err(e) => reply.error(errno(e)),
+        Ok(value) => send(reply, value),
+        Err(e) => reply.refuse(errno(e)),
     }
 }
 
+fn empty(reply: ReplyEmpty, done: io::Result<()>) {
+    answer(reply, done, |reply, ()| reply.ok());
+}
+
 fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
-    match value {
-        Ok(value) if most == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
-        Ok(value) => reply.data(&value),
-        Err(e) => reply.error(errno(e)),
-    }
+    answer(reply, value, |reply, value| match most {
+        0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        _ => reply.data(&value),
+    });
 }
 
 impl Serve {
@@ -57,20 +91,14 @@ impl Serve {
     }
 
     fn entry(&self, reply: ReplyEntry, found: io::Result<FoundNode>) {
-        match found {
-            Ok(found) => {
-                let ttl = believed(self.fs.ttl, &found.attr);
-                reply.entry(&ttl, &found.attr, Generation(found.generation));
-            }
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, found, |reply, found| {
+            let ttl = believed(self.fs.ttl, &found.attr);
+            reply.entry(&ttl, &found.attr, Generation(found.generation));
+        });
     }
 
     fn attr(&self, reply: ReplyAttr, attr: io::Result<fuser::FileAttr>) {
-        match attr {
-            Ok(attr) => reply.attr(&believed(self.fs.ttl, &attr), &attr),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, attr, |reply, attr| reply.attr(&believed(self.fs.ttl, &attr), &attr));
     }
 }
 
@@ -128,10 +156,7 @@ impl Filesystem for Serve {
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.fs.readlink(ino.0) {
-            Ok(target) => reply.data(&target),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, self.fs.readlink(ino.0), |reply, target| reply.data(&target));
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -190,13 +215,11 @@ impl Filesystem for Serve {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.fs.open(&request.into(), ino.0, flags) {
-            Ok((handle, how)) => match self.fs.passthrough(ino.0, &reply) {
-                Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
-                None => reply.opened(handle, how),
-            },
-            Err(e) => reply.error(errno(e)),
-        }
+        let opened = self.fs.open(&request.into(), ino.0, flags);
+        answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(ino.0, &reply) {
+            Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
+            None => reply.opened(handle, how),
+        });
     }
 
     fn create(
@@ -209,19 +232,15 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        match self.fs.create(&request.into(), parent.0, name, (mode, umask), flags) {
-            Ok((found, handle, how)) => {
-                let (attr, generation) = (&found.attr, Generation(found.generation));
-                let ttl = &believed(self.fs.ttl, attr);
-                match self.fs.passthrough(attr.ino.0, &reply) {
-                    Some(id) => {
-                        reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id);
-                    }
-                    None => reply.created(ttl, attr, generation, handle, how),
-                }
+        let created = self.fs.create(&request.into(), parent.0, name, (mode, umask), flags);
+        answer(reply, created, |reply, (found, handle, how)| {
+            let (attr, generation) = (&found.attr, Generation(found.generation));
+            let ttl = &believed(self.fs.ttl, attr);
+            match self.fs.passthrough(attr.ino.0, &reply) {
+                Some(id) => reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id),
+                None => reply.created(ttl, attr, generation, handle, how),
             }
-            Err(e) => reply.error(errno(e)),
-        }
+        });
     }
 
     fn read(
@@ -250,10 +269,8 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.fs.write(&request.into(), ino.0, offset, data, (write_flags, flags)) {
-            Ok(written) => reply.written(written),
-            Err(e) => reply.error(errno(e)),
-        }
+        let written = self.fs.write(&request.into(), ino.0, offset, data, (write_flags, flags));
+        answer(reply, written, ReplyWrite::written);
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -279,18 +296,12 @@ impl Filesystem for Serve {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.fs.opendir(ino.0) {
-            Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, self.fs.opendir(ino.0), |reply, ()| reply.opened(NO_HANDLE, FopenFlags::empty()));
     }
 
     fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let listed = self.fs.readdir(ino.0, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, listed, |reply, ()| reply.ok());
     }
 
     fn readdirplus(
@@ -306,10 +317,7 @@ impl Filesystem for Serve {
             let ttl = if l.foreign { Duration::ZERO } else { believed(ttl, &f.attr) };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, listed, |reply, ()| reply.ok());
     }
 
     fn releasedir(&self, request: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
@@ -348,8 +356,8 @@ impl Filesystem for Serve {
 
     fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        match self.fs.statfs(ino.0) {
-            Ok(s) => reply.statfs(
+        answer(reply, self.fs.statfs(ino.0), |reply, s| {
+            reply.statfs(
                 s.f_blocks,
                 s.f_bfree,
                 s.f_bavail,
@@ -358,9 +366,8 @@ impl Filesystem for Serve {
                 small(s.f_bsize),
                 small(s.f_namemax),
                 small(s.f_frsize),
-            ),
-            Err(e) => reply.error(errno(e)),
-        }
+            );
+        });
     }
 
     fn fallocate(
@@ -378,10 +385,8 @@ impl Filesystem for Serve {
 
     fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        match self.fs.lseek(FilePosition { number: ino.0, offset }, whence) {
-            Ok(at) => reply.offset(i64::try_from(at).unwrap_or(i64::MAX)),
-            Err(e) => reply.error(errno(e)),
-        }
+        let found = self.fs.lseek(FilePosition { number: ino.0, offset }, whence);
+        answer(reply, found, |reply, at| reply.offset(i64::try_from(at).unwrap_or(i64::MAX)));
     }
 
     fn copy_file_range(
@@ -401,9 +406,6 @@ impl Filesystem for Serve {
             FilePosition { number: from.0, offset: from_offset },
             FilePosition { number: to.0, offset: to_offset },
         );
-        match self.fs.copy_file_range(&request.into(), from, to, len) {
-            Ok(copied) => reply.written(copied),
-            Err(e) => reply.error(errno(e)),
-        }
+        answer(reply, self.fs.copy_file_range(&request.into(), from, to, len), ReplyWrite::written);
     }
 }

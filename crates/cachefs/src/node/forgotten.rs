@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_given_up_and_what_is_taken_is_gone() {
+    fn the_oldest_are_closed_and_a_taken_one_is_gone() {
         let (_file, path) = file();
         let forgotten = forgotten(2, &path);
         (1..=3).for_each(|ino| forgotten.put(&inode(ino), Arc::clone(&path)));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_again_is_not_the_oldest() {
+    fn a_node_put_again_is_not_the_oldest() {
         let (_file, path) = file();
         let forgotten = forgotten(3, &path);
         forgotten.put(&inode(1), Arc::clone(&path));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_another_mount_is_not_kept_nor_anything_without_room() {
+    fn nothing_is_kept_from_another_mount_or_without_room() {
         let (_file, path) = file();
         for forgotten in [Forgotten::default(), forgotten(0, &path), Forgotten::new(9, Some(u64::MAX))] {
             forgotten.put(&inode(1), Arc::clone(&path));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_unlink_is_closed() {
+    fn descriptors_of_files_that_others_unlink_are_closed() {
         let ((file, path), (_other, kept)) = (file(), file());
         let forgotten = forgotten(9, &path);
         forgotten.put(&inode(1), Arc::clone(&path));

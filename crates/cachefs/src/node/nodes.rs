@@ -1,9 +1,10 @@
-//! From a node's number to a descriptor.
+//! From a node's number to a descriptor. `walk` opens descriptors of paths.
+
+mod walk;
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -17,11 +18,6 @@ use super::paths::Paths;
 use super::submounts::{RefusedMount, Submounts};
 use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table};
 use crate::backing::{File, Stamp, at};
-
-/// No directory is deeper. The names of moved directories may form a ring.
-const DEEPEST: usize = 1 << 16;
-/// How many wrong names are given up before a node counts as lost.
-const TRIES: usize = 16;
 
 /// The nodes of a mount.
 #[derive(Debug)]
@@ -56,9 +52,6 @@ impl Footprint {
         Bytes(self.tables.0 + self.ledger.0 + self.descriptors * DESCRIPTOR.0)
     }
 }
-
-/// The path to a node, the last step first.
-type Steps = Vec<(Arc<Node>, DirEntry)>;
 
 /// The ledger, with a short `Debug`.
 struct LedgerRef(Arc<dyn Ledger>);
@@ -225,94 +218,6 @@ impl Nodes {
         self.write().remove_name(node.number, parent, name);
     }
 
-    /// A descriptor of the node, with `O_PATH` or any other.
-    ///
-    /// # Errors
-    /// ESTALE if it is not where it was last seen; those of openat(2).
-    pub fn path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
-        match self.find_path(node) {
-            // Others moved the backing file, but it is open.
-            Err(e) if is_elsewhere(&e) => match open_file(node) {
-                Some(file) => Ok(self.put(node, at::reopen(file.as_fd(), OFlags::PATH)?)),
-                None => Err(e),
-            },
-            found => found,
-        }
-    }
-
-    fn find_path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
-        for _ in 0..TRIES {
-            match self.walk(node)? {
-                Ok(path) => return Ok(path),
-                Err((number, entry)) => self.give_up(number, &entry)?,
-            }
-        }
-        Err(stale())
-    }
-
-    /// Gives up a wrong name. A node with only this one is lost while it stays wrong.
-    fn give_up(&self, number: u64, entry: &DirEntry) -> io::Result<()> {
-        let mut table = self.write();
-        if table.names(number).len() < 2 {
-            return Err(stale());
-        }
-        table.remove_name(number, entry.parent, &entry.name);
-        Ok(())
-    }
-
-    /// Climbs to a node with a descriptor and descends again. The inner error is a wrong name.
-    fn walk(&self, node: &Arc<Node>) -> io::Result<Result<Arc<OwnedFd>, (u64, DirEntry)>> {
-        let (mut path, steps) = self.climb(node)?;
-        for (node, entry) in steps.into_iter().rev() {
-            match self.step(&path, &node, &entry)? {
-                Some(next) => path = self.put(&node, next),
-                None => return Ok(Err((node.number, entry))),
-            }
-        }
-        Ok(Ok(path))
-    }
-
-    /// Opens the name, if it is the node's.
-    fn step(&self, dir: &OwnedFd, node: &Node, entry: &DirEntry) -> io::Result<Option<OwnedFd>> {
-        let path = match at::path(dir, &entry.name) {
-            Ok(path) => path,
-            Err(e) if is_elsewhere(&e) => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let statx = at::stat(&path)?;
-        self.may_enter(at::mount_of(&path, &statx))?;
-        Ok(inode(&statx).is(&node.inode).then_some(path))
-    }
-
-    fn climb(&self, node: &Arc<Node>) -> io::Result<(Arc<OwnedFd>, Steps)> {
-        let mut steps = Vec::new();
-        let mut node = Arc::clone(node);
-        loop {
-            if let Some(path) = cached(&node) {
-                return Ok((path, steps));
-            }
-            let table = self.read();
-            let entry = table.last_name(node.number).ok_or_else(stale)?;
-            let parent = table.get(entry.parent).ok_or_else(stale)?;
-            steps.push((std::mem::replace(&mut node, parent), entry));
-            if steps.len() > DEEPEST {
-                return Err(stale());
-            }
-        }
-    }
-
-    fn put(&self, node: &Arc<Node>, path: OwnedFd) -> Arc<OwnedFd> {
-        self.put_shared(node, Arc::new(path))
-    }
-
-    fn put_shared(&self, node: &Arc<Node>, path: Arc<OwnedFd>) -> Arc<OwnedFd> {
-        let had = node.descriptors().path.replace(Arc::clone(&path)).is_some();
-        if !had {
-            self.paths.add(node);
-        }
-        path
-    }
-
     /// The file that serves this access, and whether it was opened just now. It stays open while the node is.
     ///
     /// # Errors
@@ -392,17 +297,6 @@ fn open_file(node: &Node) -> Option<Arc<File>> {
 
 fn stale() -> io::Error {
     Errno::STALE.into()
-}
-
-fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
-    let path = node.descriptors().path.clone()?;
-    node.used.store(true, Relaxed);
-    Some(path)
-}
-
-fn is_elsewhere(e: &io::Error) -> bool {
-    let elsewhere = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::STALE];
-    elsewhere.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// A file for writing is also opened for reading if that is allowed: the store may need the bytes around a write.

@@ -27,7 +27,7 @@ fn descriptors_are_bounded_and_come_back_when_needed() {
     let inodes: Vec<_> = known.iter().map(|n| at::stat(nodes.path(n).unwrap()).unwrap().stx_ino).collect();
     assert_eq!(known.iter().filter(|n| n.descriptors().path.is_some()).count(), 64);
     assert!(known.iter().zip(inodes).all(|(n, ino)| n.number == ino));
-    // What has no name keeps its descriptor, however many others come.
+    // A node without a name keeps its descriptor, whatever others need.
     nodes.path(&known[0]).unwrap();
     fs::remove_dir(dir.path().join("0")).unwrap();
     known[0].set_gone();
@@ -54,8 +54,8 @@ fn a_node_is_found_where_it_is_or_not_at_all() {
     fs::rename(dir.path().join("a/b"), dir.path().join("b")).unwrap();
     assert!(stale(&chain[3]) && !stale(&chain[1]));
     fs::create_dir_all(dir.path().join("a/b/file")).unwrap();
-    assert!(stale(&chain[3]), "another directory is there");
-    // It is heard of again under its new name, so what is in it is found too.
+    assert!(stale(&chain[3]), "another directory has the name");
+    // A lookup by the new name finds it again, and with it what is inside.
     learn(&nodes, &chain[0], "b");
     assert!(nodes.path(&chain[3]).is_ok());
 }

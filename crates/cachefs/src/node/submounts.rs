@@ -107,7 +107,7 @@ impl Submounts {
         let mut list = self.list();
         list.renew();
         let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        let inside = inside.filter(|m| self.is_below(&list, m));
+        let inside = inside.filter(|m| self.is_inside(&list, m));
         let refused = inside
             .filter_map(|m| Some(RefusedMount { place: m.place.clone(), why: self.why_not(&list, m)? }));
         let mut refused: Vec<_> = refused.collect();
@@ -126,7 +126,7 @@ impl Submounts {
     }
 
     /// True if it lies on the directory's mount, directly or on others, and not on the mount that serves it.
-    fn is_below(&self, list: &MountList, mount: &mountinfo::Mount) -> bool {
+    fn is_inside(&self, list: &MountList, mount: &mountinfo::Mount) -> bool {
         let mut at = mount;
         for _ in 0..list.mounts.len() {
             if Some(at.parent) == self.home {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_the_serving_mount_is_not_below() {
+    fn mounts_on_the_serving_mount_are_not_inside_the_directory() {
         let submounts = Submounts::new(Some(1)).served_by(5);
         let text = "1 0 8:0 / / rw - ext4 a rw\n5 1 0:3 / /d rw - fuse.eke-cache /d rw\n\
             6 5 0:4 / /d/on rw,nosuid - tmpfs t rw\n7 1 0:5 / /d/in rw,nosuid - tmpfs t rw\n\

@@ -110,7 +110,7 @@ fn known(node: u64, parent: u64, name: &str) -> Entry<'_> {
 }
 
 #[test]
-fn what_a_dead_worker_knew_is_kept_when_in_doubt() {
+fn nodes_of_a_dead_worker_are_kept_when_in_doubt() {
     let mut table = table(Arc::new(NoLedger));
     // A child may come before its directory.
     let entries = [known(12, 10, "file"), known(10, 1, "dir"), Entry::Opened { node: 12 }, known(13, 1, "b")];

@@ -85,7 +85,7 @@ fn the_next_worker_answers_with_the_same_id_and_forgets_what_was_closed_meanwhil
     let second = Opens::new(Some(file));
     second.adopt([(5, 1), (7, 1)]);
     assert_eq!(second.passthrough(), 1);
-    assert_eq!(open(&second, 5, &reply, ReadPath::Cached), Some(1), "as the open that there is");
+    assert_eq!(open(&second, 5, &reply, ReadPath::Cached), Some(1), "as the earlier open");
     assert_eq!(open(&second, 7, &reply, ReadPath::Passthrough), None, "it is open cached");
     (0..2).for_each(|_| second.release(5));
     assert!(!reply.0.borrow().live.contains(&1));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_is_there_for_the_next_worker_and_what_was_cleared_is_not() {
+    fn saved_ids_reach_the_next_worker_and_cleared_ones_do_not() {
         let file = tempfile::tempfile().unwrap();
         let (mut slots, kept) = Slots::new(Some(file.try_clone().unwrap()));
         assert!(kept.is_empty());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_slots() {
+    fn slots_are_limited() {
         let (mut slots, _) = Slots::new(None);
         assert!((0..SLOTS).all(|n| slots.put(n, 1).is_some()));
         assert_eq!(slots.put(1, 1), None);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_proves_nothing() {
+    fn unreadable_credentials_grant_nothing() {
         let credentials = Credentials::parse("", "x\n0 0\n", "");
         assert_eq!(credentials, Credentials { user: u32::MAX, ..Credentials::default() });
         assert_eq!(Credentials::of(0, 0), None);

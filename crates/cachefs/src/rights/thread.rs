@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_act_has_that_ones_ids_and_no_right_to_reserved_blocks_quotas_or_set_id_bits() {
+    fn a_users_act_has_the_users_ids_and_no_right_to_reserved_blocks_quotas_or_set_id_bits() {
         if !geteuid().is_root() {
             return;
         }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_changes_capabilities_with_the_ids_they_are_set_again() {
+    fn capabilities_are_set_again_where_the_kernel_changes_them_with_the_ids() {
         if !geteuid().is_root() {
             return;
         }

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_into_the_room_is_there() {
+    fn written_bytes_are_read_back() {
         for mut buffer in [Buffer::default(), Buffer::of_small_pages()] {
             for len in [0, 1, 4096, 100_000, 5000, LONG, 3 << 20, 7] {
                 let room = buffer.room(len).unwrap();

@@ -34,7 +34,7 @@ impl Timer {
 
     /// The time since the start, minus the time that this thread waited for a processor. So a disk or a codec does not seem
     /// slow because the machine is busy. Call it on the same thread.
-    pub fn took(self, clock: &dyn Clock) -> Duration {
+    pub fn elapsed(self, clock: &dyn Clock) -> Duration {
         let waited = clock.waited().saturating_sub(self.waited);
         clock.now().saturating_duration_since(self.at).saturating_sub(waited)
     }
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn waiting_for_a_processor_does_not_count() {
         let clock = Busy(AtomicU64::new(3), Instant::now());
-        let began = Timer::start(&clock);
+        let timer = Timer::start(&clock);
         clock.0.store(5, Relaxed);
-        assert_eq!(began.took(&clock), Duration::from_secs(10));
+        assert_eq!(timer.elapsed(&clock), Duration::from_secs(10));
     }
 }

@@ -3,7 +3,8 @@
 //! # Layout
 //! - `read`, `fetch`, `block_run`, `ahead`: a read, as `piece`s of blocks; missing blocks are read once (`flight`)
 //! - [`ready`]: whether a read must wait, and the blocks found for it
-//! - `recent`: a few uncompressed blocks
+//! - `write`: writes and other changes, and the blocks that they drop
+//! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file
 //! - `file_ids`, `stamps`: the ids of files, and their stamps when last seen
 //! - [`policy`], [`report`]: the admission policy, and the costs; [`clock`]
 //!
@@ -20,6 +21,7 @@ pub mod policy;
 pub mod ready;
 pub mod report;
 
+mod active_reads;
 mod ahead;
 mod block_run;
 mod buffer;
@@ -30,18 +32,18 @@ mod piece;
 mod read;
 mod recent;
 mod stamps;
+mod write;
 
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
 
 use crate::backing::{File, Stamp};
+use active_reads::ActiveReads;
 use buffer::Buffer;
 use clock::{Clock, SystemClock, Timer};
 use file_ids::{FileIds, NO_FILE};
@@ -54,6 +56,7 @@ use recent::{Recent, Spare};
 use report::Counters;
 pub use report::TierReport;
 use stamps::Stamps;
+pub use write::WritePosition;
 
 /// The buffers and tables of one thread that serves reads.
 #[derive(Default)]
@@ -81,15 +84,6 @@ pub enum Freshness {
     Unchanged,
     /// New, or changed since: its blocks were dropped.
     Changed,
-}
-
-/// Where a write goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WritePosition {
-    /// At this offset.
-    At(u64),
-    /// At the file's end at that moment (`O_APPEND`).
-    End,
 }
 
 /// The options of a tier besides the store.
@@ -255,65 +249,6 @@ impl Tier {
         self.read_backing(file, backing, context.reply.bytes_mut(len), offset)
     }
 
-    /// Writes to the backing file, then drops the blocks of that part. Returns the bytes written.
-    ///
-    /// # Errors
-    /// Those of the backing file.
-    pub fn write(
-        &self,
-        _context: &mut ReadContext,
-        file: FileId,
-        backing: &File,
-        position: WritePosition,
-        data: &[u8],
-    ) -> io::Result<usize> {
-        let written = match position {
-            WritePosition::At(offset) => {
-                let bytes = offset..offset.saturating_add(data.len() as u64);
-                self.around(file, backing, || backing.write_at(data, offset), |_| bytes)
-            }
-            WritePosition::End => {
-                let before = backing.stamp()?.size;
-                self.around(file, backing, || backing.append(data), |done| appended(backing, before, done))
-            }
-        }?;
-        self.counters.bytes_written.add(written);
-        Ok(written)
-    }
-
-    /// Makes `change` to the backing file (truncation, fallocate, a copy in the kernel), drops its blocks from byte `from`
-    /// on, and notes its new stamp. `u64::MAX`: the content stays (a change of mode, owner, times, names).
-    ///
-    /// # Errors
-    /// Those of `change`.
-    pub fn change<T>(
-        &self,
-        file: FileId,
-        from: u64,
-        backing: &File,
-        change: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
-        self.around(file, backing, change, |_| from..u64::MAX)
-    }
-
-    /// Makes `change` and drops the blocks of the bytes that `changed` returns. A failed change may have changed bytes too.
-    fn around<T>(
-        &self,
-        file: FileId,
-        backing: &File,
-        change: impl FnOnce() -> io::Result<T>,
-        changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
-    ) -> io::Result<T> {
-        let begun = self.stamps.begin(file, || backing.fresh_stamp());
-        if begun.foreign {
-            self.drop_file(file);
-        }
-        let done = change();
-        self.drop_bytes(file, changed(&done));
-        self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
-        done
-    }
-
     /// The file is gone, or somebody else changed it: forgets its stamp and drops its blocks.
     pub fn forget(&self, file: FileId) {
         self.stamps.forget(file);
@@ -334,10 +269,10 @@ impl Tier {
     pub fn compress(&self, cpu: usize) -> Result<(), OutOfMemory> {
         let Some(store) = &self.store else { return Ok(()) };
         store.worker(cpu)?.run_by(|worker| {
-            let began = Timer::start(&*self.clock);
+            let timer = Timer::start(&*self.clock);
             let did = worker.step();
             if let Did::Compressed(blocks) = did {
-                self.note_compressed(store, blocks, began);
+                self.note_compressed(store, blocks, timer);
             }
             did
         });
@@ -349,19 +284,12 @@ impl Tier {
         self.drop_blocks(file);
     }
 
-    fn drop_bytes(&self, file: FileId, bytes: Range<u64>) {
-        if let Some(store) = self.store.as_ref().filter(|_| bytes.start < bytes.end) {
-            let size = store.block_size() as u64;
-            store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
-        }
-    }
-
     fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) {
         let admitted = match (self.compress, scratch) {
             (Compress::Sync, Some(scratch)) => {
-                let began = Timer::start(&*self.clock);
+                let timer = Timer::start(&*self.clock);
                 let admitted = store.admit(scratch, ticket, block);
-                self.note_compressed(store, 1, began);
+                self.note_compressed(store, 1, timer);
                 admitted
             }
             _ => store.submit(rustix::thread::sched_getcpu(), ticket, block),
@@ -381,9 +309,9 @@ impl Tier {
         if !backing.settle(offset, out.len()) {
             self.stamps.doubt(file);
         }
-        let (began, at_once) = (Timer::start(&*self.clock), self.reading.begin());
+        let (timer, at_once) = (Timer::start(&*self.clock), self.reading.begin());
         let read = backing.read_at(out, offset)?;
-        let took = began.took(&*self.clock);
+        let took = timer.elapsed(&*self.clock);
         // The kernel changes mtime shortly before it marks the page dirty.
         if backing.has_dirty(offset, read.max(1)) == Some(true) {
             self.stamps.doubt(file);
@@ -396,38 +324,9 @@ impl Tier {
         Ok(read)
     }
 
-    fn note_compressed(&self, store: &Store, blocks: usize, began: Timer) {
-        let took = began.took(&*self.clock);
+    fn note_compressed(&self, store: &Store, blocks: usize, timer: Timer) {
+        let took = timer.elapsed(&*self.clock);
         self.counters.compress.note(blocks * store.block_size(), took);
         self.policy.note_compressed(blocks, took);
     }
-}
-
-/// The number of reads of the backing file under way.
-#[derive(Debug, Default)]
-struct ActiveReads(AtomicU32);
-
-/// One of them, until it is dropped.
-struct ActiveRead<'a> {
-    all: &'a ActiveReads,
-    /// The number of reads when it began, itself included.
-    count: u32,
-}
-
-impl ActiveReads {
-    fn begin(&self) -> ActiveRead<'_> {
-        ActiveRead { all: self, count: self.0.fetch_add(1, Relaxed) + 1 }
-    }
-}
-
-impl Drop for ActiveRead<'_> {
-    fn drop(&mut self) {
-        self.all.0.fetch_sub(1, Relaxed);
-    }
-}
-
-/// The bytes that an append has changed. All of them, if the file was truncated meanwhile.
-fn appended(backing: &File, before: u64, done: &io::Result<usize>) -> Range<u64> {
-    let least = before + done.as_ref().map_or(0, |&written| written as u64);
-    backing.stamp().ok().filter(|now| now.size >= least).map_or(0..u64::MAX, |now| before..now.size)
 }

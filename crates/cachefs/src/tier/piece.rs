@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_one_block_is_one_piece() {
+    fn a_read_inside_one_block_is_one_piece() {
         assert_eq!(cuts(4096, 4096), [(0, 4096..8192, 0)]);
         assert_eq!(cuts(65_536, BLOCK), [(1, 0..BLOCK, 0)]);
         assert_eq!(cuts(5, 0), []);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_below_have_their_class() {
+    fn reads_of_the_backing_file_have_a_class_by_length() {
         assert_eq!([1, 64 << 10, 65_537, 256 << 10, 1 << 20].map(class), [0, 0, 1, 2, 3]);
     }
 }

@@ -69,7 +69,7 @@ fn a_handle_without_bytes_is_none() {
 }
 
 #[test]
-fn lengths_that_cannot_be_end_it() {
+fn invalid_lengths_end_the_iteration() {
     let good = event(MODIFY, -1, 7, &fid(&file_handle(&[1; 8])));
     let with = |at: usize, byte: u8| {
         let mut bad = [good.clone(), good.clone()].concat();
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_events_never_give_more_than_there_is(
+    fn damaged_events_never_return_more_than_the_buffer_has(
         pids in proptest::collection::vec(any::<i32>(), 1..6),
         at in any::<proptest::sample::Index>(),
         byte in any::<u8>(),

@@ -45,7 +45,7 @@ fn names_that_stay_are_listed_once_while_others_come_and_go() {
 }
 
 #[test]
-fn entries_have_the_numbers_below() {
+fn entries_have_the_backing_inodes_numbers() {
     each("numbers", |m| {
         fill(m, 0..300);
         for entry in fs::read_dir(m.at("dir")).unwrap() {

@@ -17,7 +17,7 @@ fn update() -> OpenOptions {
 }
 
 #[test]
-fn data_is_below_when_it_was_written() {
+fn a_write_is_in_the_backing_file_when_it_returns() {
     each("written", |m| {
         let data: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
         let file = update().create_new(true).open(m.at("file")).unwrap();
@@ -34,16 +34,16 @@ fn data_is_below_when_it_was_written() {
 }
 
 #[test]
-fn flags_of_open_mean_what_they_say() {
+fn flags_of_open_have_their_meaning() {
     each("flags", |m| {
         fs::write(m.at("file"), "0123456789").unwrap();
         let mut appender = OpenOptions::new().append(true).open(m.at("file")).unwrap();
         // Somebody else appends to the backing file; our append comes after that.
-        fs::write(m.backing("file"), "0123456789below").unwrap();
+        fs::write(m.backing("file"), "0123456789other").unwrap();
         appender.write_all(b"end").unwrap();
-        assert_eq!(fs::read(m.backing("file")).unwrap(), b"0123456789belowend");
+        assert_eq!(fs::read(m.backing("file")).unwrap(), b"0123456789otherend");
         drop(appender);
-        assert_eq!(fs::read(m.at("file")).unwrap(), b"0123456789belowend");
+        assert_eq!(fs::read(m.at("file")).unwrap(), b"0123456789otherend");
         File::create(m.at("file")).unwrap();
         assert_eq!(fs::metadata(m.backing("file")).unwrap().size(), 0);
         let exclusive = update().create_new(true).open(m.at("file")).unwrap_err();
@@ -56,7 +56,7 @@ fn flags_of_open_mean_what_they_say() {
 }
 
 #[test]
-fn what_is_open_stays_when_its_name_goes() {
+fn an_open_file_survives_the_loss_of_its_name() {
     each_for("unlinked", Duration::ZERO, |m| {
         fs::write(m.at("file"), "first").unwrap();
         fs::write(m.at("other"), "other").unwrap();
@@ -117,7 +117,7 @@ fn holes_stay_holes_in_a_file_of_a_tebibyte() {
 }
 
 #[test]
-fn room_is_made_and_data_copied_below() {
+fn fallocate_and_copies_reach_the_backing_file() {
     each("room", |m| {
         let file = update().create_new(true).open(m.at("file")).unwrap();
         fallocate(&file, FallocateFlags::empty(), 0, 1 << 20).unwrap();
@@ -138,7 +138,7 @@ fn room_is_made_and_data_copied_below() {
 }
 
 #[test]
-fn the_space_is_that_of_the_file_system_below() {
+fn statfs_returns_the_backing_file_systems_space() {
     each("space", |m| {
         let space = |path| {
             let s = rustix::fs::statvfs(path).unwrap();

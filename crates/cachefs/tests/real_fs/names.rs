@@ -27,7 +27,7 @@ fn same(mount: &Mounted, name: &str) {
 }
 
 #[test]
-fn what_is_made_is_below_with_the_same_number_and_attributes() {
+fn new_files_have_the_same_number_and_attributes_in_the_backing_directory() {
     each_for("made", Duration::ZERO, |m| {
         fs::create_dir(m.at("dir")).unwrap();
         fs::write(m.at("dir/file"), "content").unwrap();
@@ -45,7 +45,7 @@ fn what_is_made_is_below_with_the_same_number_and_attributes() {
 }
 
 #[test]
-fn errors_are_those_of_the_file_system_below() {
+fn errors_are_those_of_the_backing_file_system() {
     each("errors", |m| {
         fs::create_dir_all(m.at("full/inner")).unwrap();
         fs::write(m.at("file"), "x").unwrap();
@@ -91,7 +91,7 @@ fn names_are_any_bytes() {
 }
 
 #[test]
-fn attributes_are_changed_below() {
+fn attributes_are_changed_on_the_backing_file() {
     each_for("attributes", Duration::ZERO, |m| {
         fs::write(m.at("file"), "0123456789").unwrap();
         symlink("nowhere", m.at("link")).unwrap();
@@ -122,8 +122,8 @@ fn attributes_are_changed_below() {
 }
 
 #[test]
-fn changes_made_below_are_seen_at_the_next_open() {
-    each_for("below", Duration::ZERO, |m| {
+fn changes_of_backing_files_are_seen_at_the_next_open() {
+    each_for("backing", Duration::ZERO, |m| {
         fs::write(m.at("file"), "one").unwrap();
         assert_eq!(fs::read(m.at("file")).unwrap(), b"one");
         fs::write(m.backing("file"), "two").unwrap();
@@ -143,7 +143,7 @@ fn changes_made_below_are_seen_at_the_next_open() {
 }
 
 #[test]
-fn extended_attributes_are_those_below() {
+fn extended_attributes_are_those_of_the_backing_file() {
     each("xattrs", |m| {
         let (path, mut value) = (m.at("file"), [0; 64]);
         fs::write(&path, "").unwrap();

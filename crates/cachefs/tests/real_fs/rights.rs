@@ -184,8 +184,8 @@ fn open_acl() -> Vec<u8> {
 
 /// The kernel decides by attributes that can be old. So the requests come without a kernel here.
 #[test]
-fn what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is() {
-    const NAME: &str = "what_is_the_owners_alone_is_checked_again_on_the_inode_as_it_is";
+fn operations_of_the_owner_are_checked_again_on_the_present_inode() {
+    const NAME: &str = "operations_of_the_owner_are_checked_again_on_the_present_inode";
     if !is_root() {
         return skip(NAME, "not root");
     }

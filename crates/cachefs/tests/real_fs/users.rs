@@ -23,9 +23,9 @@ fn mode(path: &Path) -> (u32, u32, u32) {
 }
 
 #[test]
-fn what_others_make_is_theirs() {
+fn new_files_belong_to_the_user_who_makes_them() {
     if !is_root() {
-        return skip("what_others_make_is_theirs", "not root");
+        return skip("new_files_belong_to_the_user_who_makes_them", "not root");
     }
     each("others", |m| {
         for (dir, bits, group) in [("open", 0o777, 0), ("group", 0o2777, 1234), ("closed", 0o755, 0)] {
@@ -99,11 +99,11 @@ fn access_control_lists_are_inherited_and_hold() {
         assert!(made.unwrap().success());
         // A default ACL replaces the umask: the group's bits are the mask's.
         assert_eq!(mode(&m.backing("dir/file")).2, 0o660);
-        let (mut here, mut backing) = ([0; 128], [0; 128]);
+        let (mut mounted, mut backing) = ([0; 128], [0; 128]);
         let name = "system.posix_acl_access";
-        let len = getxattr(m.at("dir/file"), name, &mut here[..]).unwrap();
+        let len = getxattr(m.at("dir/file"), name, &mut mounted[..]).unwrap();
         assert_eq!(getxattr(m.backing("dir/file"), name, &mut backing[..]), Ok(len));
-        assert_eq!(here, backing);
+        assert_eq!(mounted, backing);
         assert!(as_nobody(&m.at(""), "cat dir/file").status.success());
         let twin = as_nobody(&m.at(""), "cat dir/file; exec 3<dir/file");
         assert_eq!(twin.stdout, b"text\n");

@@ -87,7 +87,7 @@ fn swapping_shrinks_only_while_little_is_free() {
 }
 
 #[test]
-fn it_starts_at_once_with_what_there_is() {
+fn it_starts_at_once_with_the_available_memory() {
     let first = decide(
         Memory::Percent(50),
         &GovernorState::default(),
@@ -99,7 +99,7 @@ fn it_starts_at_once_with_what_there_is() {
 }
 
 #[test]
-fn of_two_reserves_each_has_its_margin() {
+fn each_of_two_reserves_has_its_margin() {
     // The machine has less room; with a margin, the group has less, because its reserve is larger.
     let first = |available| {
         let signals = with_group(machine(3016, available), 8192, 8192 - 1112);
@@ -236,7 +236,7 @@ fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Simul
 }
 
 #[test]
-fn what_is_known_of_files_is_within_what_was_asked_for() {
+fn tables_of_files_count_within_the_memory_asked_for() {
     let asked = Memory::Bytes(Bytes::mib(64));
     let decided = |beside| {
         let held = (Bytes::mib(64), Bytes::mib(beside));

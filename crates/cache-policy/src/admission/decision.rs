@@ -1,0 +1,91 @@
+//! The decisions about a file, and their reasons.
+
+/// What happens to the blocks of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAdmission {
+    /// They are admitted to the store.
+    Admit,
+    /// They are not admitted, except for a sample.
+    Decline,
+    /// From its next open the kernel reads the backing file itself.
+    Passthrough,
+}
+
+/// Why a file's treatment changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reason {
+    /// Admitted: hits save more than compression costs.
+    Pays {
+        /// h·(B − H) for a block.
+        gain_us: f32,
+        /// (1 − h)·P for a block.
+        price_us: f32,
+    },
+    /// Declined: compression costs more than hits save.
+    NoReturn {
+        /// h·(B − H) for a block.
+        gain_us: f32,
+        /// (1 − h)·P for a block.
+        price_us: f32,
+    },
+    /// Declined: it is read as a stream, and the store cannot hold it.
+    Stream {
+        /// The file's size in blocks of 64 KiB.
+        size_blocks: u64,
+        /// The blocks that the store has room for.
+        room_blocks: u64,
+    },
+    /// Passthrough: the path through the cache costs more.
+    BackingFaster {
+        /// A block's cost through this process.
+        through_us: f32,
+        /// A block's cost from the backing file.
+        backing_us: f32,
+    },
+    /// No more passthrough: the path through the cache costs about the same or less.
+    BackingNotFaster {
+        /// A block's cost through this process.
+        through_us: f32,
+        /// A block's cost from the backing file.
+        backing_us: f32,
+    },
+}
+
+impl Reason {
+    /// The treatment that it leads to.
+    pub fn admission(self) -> FileAdmission {
+        match self {
+            Self::Pays { .. } | Self::BackingNotFaster { .. } => FileAdmission::Admit,
+            Self::NoReturn { .. } | Self::Stream { .. } => FileAdmission::Decline,
+            Self::BackingFaster { .. } => FileAdmission::Passthrough,
+        }
+    }
+
+    /// A sentence for people.
+    pub fn sentence(self) -> String {
+        let mib = |blocks: u64| blocks / 16;
+        match self {
+            Self::Pays { gain_us, price_us } => {
+                format!("cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")
+            }
+            Self::NoReturn { gain_us, price_us } => {
+                format!("not cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")
+            }
+            Self::Stream { size_blocks, room_blocks } => format!(
+                "not cached: a stream of {} MiB, and the cache has room for {} MiB",
+                mib(size_blocks),
+                mib(room_blocks)
+            ),
+            Self::BackingFaster { through_us, backing_us } => {
+                format!(
+                    "passthrough: {backing_us:.0} µs a block from the disk, {through_us:.0} µs through the cache"
+                )
+            }
+            Self::BackingNotFaster { through_us, backing_us } => {
+                format!(
+                    "no more passthrough: {backing_us:.0} µs a block from the disk, {through_us:.0} µs through the cache"
+                )
+            }
+        }
+    }
+}

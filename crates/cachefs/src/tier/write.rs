@@ -1,0 +1,92 @@
+//! Writes and other changes of a file: first the backing file, then the blocks that they drop.
+
+use std::io;
+use std::ops::Range;
+
+use eke_cache_store::FileId;
+
+use super::{ReadContext, Tier};
+use crate::backing::File;
+
+/// Where a write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WritePosition {
+    /// At this offset.
+    At(u64),
+    /// At the file's end at that moment (`O_APPEND`).
+    End,
+}
+
+impl Tier {
+    /// Writes to the backing file, then drops the blocks of that part. Returns the bytes written.
+    ///
+    /// # Errors
+    /// Those of the backing file.
+    pub fn write(
+        &self,
+        _context: &mut ReadContext,
+        file: FileId,
+        backing: &File,
+        position: WritePosition,
+        data: &[u8],
+    ) -> io::Result<usize> {
+        let written = match position {
+            WritePosition::At(offset) => {
+                let bytes = offset..offset.saturating_add(data.len() as u64);
+                self.around(file, backing, || backing.write_at(data, offset), |_| bytes)
+            }
+            WritePosition::End => {
+                let before = backing.stamp()?.size;
+                self.around(file, backing, || backing.append(data), |done| appended(backing, before, done))
+            }
+        }?;
+        self.counters.bytes_written.add(written);
+        Ok(written)
+    }
+
+    /// Makes `change` to the backing file (truncation, fallocate, a copy in the kernel), drops its blocks from byte `from`
+    /// on, and notes its new stamp. `u64::MAX`: the content stays (a change of mode, owner, times, names).
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn change<T>(
+        &self,
+        file: FileId,
+        from: u64,
+        backing: &File,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.around(file, backing, change, |_| from..u64::MAX)
+    }
+
+    /// Makes `change` and drops the blocks of the bytes that `changed` returns. A failed change may have changed bytes too.
+    fn around<T>(
+        &self,
+        file: FileId,
+        backing: &File,
+        change: impl FnOnce() -> io::Result<T>,
+        changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
+    ) -> io::Result<T> {
+        let begun = self.stamps.begin(file, || backing.fresh_stamp());
+        if begun.foreign {
+            self.drop_file(file);
+        }
+        let done = change();
+        self.drop_bytes(file, changed(&done));
+        self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
+        done
+    }
+
+    fn drop_bytes(&self, file: FileId, bytes: Range<u64>) {
+        if let Some(store) = self.store.as_ref().filter(|_| bytes.start < bytes.end) {
+            let size = store.block_size() as u64;
+            store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
+        }
+    }
+}
+
+/// The bytes that an append has changed. All of them, if the file was truncated meanwhile.
+fn appended(backing: &File, before: u64, done: &io::Result<usize>) -> Range<u64> {
+    let least = before + done.as_ref().map_or(0, |&written| written as u64);
+    backing.stamp().ok().filter(|now| now.size >= least).map_or(0..u64::MAX, |now| before..now.size)
+}
