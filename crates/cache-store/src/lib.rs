@@ -86,7 +86,7 @@ pub use scratch::Scratch;
 pub use spec::{Incompressible, StoreSpec};
 pub use stats::Stats;
 pub use store::{Admitted, Lookup, Store};
-pub use work::{Did, Worker};
+pub use work::{WorkDone, Worker};
 
 #[cfg(test)]
 mod schedules;

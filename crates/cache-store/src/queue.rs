@@ -15,7 +15,7 @@ pub(crate) struct Job {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     jobs: VecDeque<Job>,
     /// Buffers that are free.
     spare: Vec<Vec<u8>>,
@@ -27,17 +27,17 @@ struct Waiting {
 /// One CPU's queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     depth: usize,
 }
 
 impl Queue {
     /// A queue of at most `depth` blocks, including those that workers have.
     pub fn new(depth: usize) -> Result<Self, OutOfMemory> {
-        let mut waiting = Waiting::default();
-        waiting.jobs.try_reserve_exact(depth)?;
-        waiting.spare.try_reserve_exact(depth)?;
-        Ok(Self { waiting: Mutex::new(waiting), depth })
+        let mut state = QueueState::default();
+        state.jobs.try_reserve_exact(depth)?;
+        state.spare.try_reserve_exact(depth)?;
+        Ok(Self { state: Mutex::new(state), depth })
     }
 
     /// Copies a block in, without the lock. False: the queue is full, or there is no memory.
@@ -48,58 +48,58 @@ impl Queue {
             return false;
         }
         buffer.extend_from_slice(block);
-        lock(&self.waiting).jobs.push_back(Job { ticket, block: buffer });
+        lock(&self.state).jobs.push_back(Job { ticket, block: buffer });
         true
     }
 
     /// An empty buffer, if fewer than `depth` are in use.
     fn lend(&self) -> Option<Vec<u8>> {
-        let mut waiting = lock(&self.waiting);
-        if let Some(spare) = waiting.spare.pop() {
+        let mut state = lock(&self.state);
+        if let Some(spare) = state.spare.pop() {
             return Some(spare);
         }
-        if waiting.buffers == self.depth {
-            waiting.overrun += 1;
+        if state.buffers == self.depth {
+            state.overrun += 1;
             return None;
         }
-        waiting.buffers += 1;
+        state.buffers += 1;
         Some(Vec::new())
     }
 
     fn lose(&self) {
-        let mut waiting = lock(&self.waiting);
-        waiting.buffers -= 1;
-        waiting.overrun += 1;
+        let mut state = lock(&self.state);
+        state.buffers -= 1;
+        state.overrun += 1;
     }
 
     /// Moves the oldest jobs into `jobs`, up to its capacity.
     pub fn pop_into(&self, jobs: &mut Vec<Job>) {
         let room = jobs.capacity() - jobs.len();
-        let mut waiting = lock(&self.waiting);
-        let count = waiting.jobs.len().min(room);
-        jobs.extend(waiting.jobs.drain(..count));
+        let mut state = lock(&self.state);
+        let count = state.jobs.len().min(room);
+        jobs.extend(state.jobs.drain(..count));
     }
 
     /// Takes back the buffers of finished jobs.
     pub fn give_back(&self, jobs: &mut Vec<Job>) {
-        let mut waiting = lock(&self.waiting);
+        let mut state = lock(&self.state);
         for mut job in jobs.drain(..) {
             job.block.clear();
-            waiting.spare.push(job.block);
+            state.spare.push(job.block);
         }
     }
 
     /// Frees the unused buffers.
     pub fn trim(&self) {
-        let mut waiting = lock(&self.waiting);
-        waiting.buffers -= waiting.spare.len();
-        waiting.spare.clear();
+        let mut state = lock(&self.state);
+        state.buffers -= state.spare.len();
+        state.spare.clear();
     }
 
     /// The number of buffers, and of blocks refused so far.
     pub fn counts(&self) -> (usize, u64) {
-        let waiting = lock(&self.waiting);
-        (waiting.buffers, waiting.overrun)
+        let state = lock(&self.state);
+        (state.buffers, state.overrun)
     }
 }
 

@@ -10,7 +10,7 @@ use shuttle::thread;
 
 use crate::codec::{Codec, Compressed, Engine, Unreadable};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::{Admitted, Did, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec};
+use crate::{Admitted, FileId, Key, Lookup, OutOfMemory, Store, StoreSpec, WorkDone};
 
 const BLOCK: usize = 4096;
 const FILE: FileId = FileId(1);
@@ -181,7 +181,7 @@ fn a_pinned_block_stays_in_place_while_others_are_evicted() {
         let recompressor = spawn(&store, |store| {
             store.begin_round();
             let mut worker = store.worker(0).unwrap();
-            while worker.step() != Did::Nothing {}
+            while worker.step() != WorkDone::Nothing {}
         });
         let dropper = spawn(&store, |store| {
             let _ = store.drop_block(key(0));
@@ -210,10 +210,10 @@ fn a_block_that_is_read_is_not_overwritten_by_recompression() {
         store.begin_round();
         let reader = spawn(&store, |store| assert_eq!(get(store, key(0)), Some(7)));
         let mut worker = store.worker(0).unwrap();
-        while worker.step() != Did::Nothing {}
+        while worker.step() != WorkDone::Nothing {}
         reader.join().unwrap();
         store.begin_round();
-        while worker.step() != Did::Nothing {}
+        while worker.step() != WorkDone::Nothing {}
         assert_eq!((get(&store, key(0)), store.stats().recompressed), (Some(7), 1));
     });
 }
@@ -234,7 +234,7 @@ fn queued_blocks_are_compressed_before_the_last_step_and_closing_ends_all_worker
         store.close();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
         let mut last = store.worker(0).unwrap();
-        while last.step() != Did::Nothing {}
+        while last.step() != WorkDone::Nothing {}
         assert_eq!(store.stats().insertions + store.stats().overrun, 4);
     });
 }

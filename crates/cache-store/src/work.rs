@@ -14,7 +14,7 @@ use crate::sync::lock;
 
 /// What one step of a worker did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
+pub enum WorkDone {
     /// Compressed this many blocks from a queue.
     Compressed(usize),
     /// Searched for a block to recompress. True: it replaced one.
@@ -70,19 +70,19 @@ impl Worker<'_> {
     }
 
     /// As [`Worker::run`], with the caller's `step` around [`Worker::step`]: to measure or delay steps.
-    pub fn run_by(&mut self, mut step: impl FnMut(&mut Self) -> Did) {
+    pub fn run_by(&mut self, mut step: impl FnMut(&mut Self) -> WorkDone) {
         while let Some(seen) = self.store.work_signal.generation() {
-            if step(self) == Did::Nothing {
+            if step(self) == WorkDone::Nothing {
                 self.store.work_signal.wait(seen);
             }
         }
     }
 
     /// Does one thing: a batch from a queue, or else a part of the round.
-    pub fn step(&mut self) -> Did {
+    pub fn step(&mut self) -> WorkDone {
         match self.compress_jobs_batch() {
             0 => self.recompress_next(),
-            compressed => Did::Compressed(compressed),
+            compressed => WorkDone::Compressed(compressed),
         }
     }
 
@@ -119,18 +119,18 @@ impl Worker<'_> {
     }
 
     /// Searches a few slots of the shard that the round has reached.
-    fn recompress_next(&mut self) -> Did {
+    fn recompress_next(&mut self) -> WorkDone {
         let round = &self.store.round;
         let at = round.load(Ordering::SeqCst);
-        let Some(shard) = self.store.shards.get(at) else { return Did::Nothing };
+        let Some(shard) = self.store.shards.get(at) else { return WorkDone::Nothing };
         let candidate = lock(shard).next_candidate();
         match candidate {
-            Candidate::Found(found) => Did::Recompressed(self.recompress_one(Pin::of(shard, found))),
-            Candidate::Continue => Did::Recompressed(false),
+            Candidate::Found(found) => WorkDone::Recompressed(self.recompress_one(Pin::of(shard, found))),
+            Candidate::Continue => WorkDone::Recompressed(false),
             Candidate::None => {
                 // Another worker may have moved on, or the caller ended the round.
                 let _ = round.compare_exchange(at, at + 1, Ordering::SeqCst, Ordering::SeqCst);
-                Did::Recompressed(false)
+                WorkDone::Recompressed(false)
             }
         }
     }

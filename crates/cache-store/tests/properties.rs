@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use eke_cache_store::{
-    Admitted, Did, FileId, Incompressible, Key, Lookup, Scratch, Store, StoreSpec, Ticket, Worker,
+    Admitted, FileId, Incompressible, Key, Lookup, Scratch, Store, StoreSpec, Ticket, WorkDone, Worker,
 };
 use eke_model::units::Bytes;
 use proptest::prelude::*;
@@ -191,7 +191,7 @@ impl Subject<'_> {
     }
 
     fn work(&mut self) {
-        while let Did::Compressed(_) | Did::Recompressed(_) = self.worker.step() {}
+        while let WorkDone::Compressed(_) | WorkDone::Recompressed(_) = self.worker.step() {}
         forget_evicted(self.store, &mut self.model);
         self.model.worked(|key| self.store.contains(key));
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{Admitted, Did, FileId, Key, Lookup, Store, StoreSpec};
+use eke_cache_store::{Admitted, FileId, Key, Lookup, Store, StoreSpec, WorkDone};
 use eke_model::units::Bytes;
 
 mod content;
@@ -24,14 +24,14 @@ fn submit(store: &Store, block: u64) -> Admitted {
 fn queued_blocks_are_stored_after_the_workers_steps() {
     let (store, mut out) = (store(), vec![0; BLOCK]);
     let (mut scratch, mut worker) = (store.scratch().unwrap(), store.worker(1).unwrap());
-    assert_eq!(worker.step(), Did::Nothing);
+    assert_eq!(worker.step(), WorkDone::Nothing);
     for block in 0..10 {
         assert_eq!(submit(&store, block), Admitted::Queued);
     }
     assert!(matches!(store.get(&mut scratch, key(0), &mut out), Lookup::Miss(_)));
     assert_eq!(
         [worker.step(), worker.step(), worker.step()],
-        [Did::Compressed(8), Did::Compressed(2), Did::Nothing]
+        [WorkDone::Compressed(8), WorkDone::Compressed(2), WorkDone::Nothing]
     );
     for block in 0..10 {
         assert_eq!(store.get(&mut scratch, key(block), &mut out), Lookup::Hit(BLOCK));
@@ -46,7 +46,7 @@ fn a_full_queue_refuses_and_its_buffers_come_back() {
     for _ in 0..3 {
         let queued = (0..100).filter(|&block| submit(&store, block) == Admitted::Queued).count();
         assert_eq!(queued, depth);
-        while worker.step() != Did::Nothing {}
+        while worker.step() != WorkDone::Nothing {}
         store.drop_file(FileId(1));
     }
     assert_eq!(store.stats().overrun, 3 * (100 - 32));
@@ -63,7 +63,7 @@ fn a_block_that_changed_while_it_waited_is_not_admitted() {
         submit(&store, block);
     }
     let _ = store.drop_block(key(1));
-    while worker.step() != Did::Nothing {}
+    while worker.step() != WorkDone::Nothing {}
     assert_eq!((0..3).map(|b| store.contains(key(b))).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(store.stats().stale, 1);
 }
@@ -77,7 +77,7 @@ fn blocks_that_do_not_compress_or_are_short_or_zero_are_stored_too() {
         assert_eq!(store.submit(7, store.ticket(key(index as u64)), block), Admitted::Queued);
     }
     assert_eq!(store.submit(7, store.ticket(key(9)), &[0; 512]), Admitted::Stored);
-    while worker.step() != Did::Nothing {}
+    while worker.step() != WorkDone::Nothing {}
     assert_eq!([0, 1, 2, 9].map(|b| store.contains(key(b))), [true; 4], "few do not compress");
     assert_eq!(store.stats().uncompressed, 2);
 }
@@ -102,14 +102,14 @@ fn blocks_that_stay_are_recompressed_once_and_read_the_same() {
     let (store, mut out) = (filled(), vec![0; BLOCK]);
     let (mut scratch, mut worker) = (store.scratch().unwrap(), store.worker(0).unwrap());
     let before = store.stats();
-    assert_eq!((before.recompressed, worker.step()), (0, Did::Nothing));
+    assert_eq!((before.recompressed, worker.step()), (0, WorkDone::Nothing));
     store.begin_round();
     let mut recompressed = 0;
     loop {
         match worker.step() {
-            Did::Recompressed(done) => recompressed += u64::from(done),
-            Did::Compressed(_) => panic!("nothing was queued"),
-            Did::Nothing => break,
+            WorkDone::Recompressed(done) => recompressed += u64::from(done),
+            WorkDone::Compressed(_) => panic!("nothing was queued"),
+            WorkDone::Nothing => break,
         }
     }
     let after = store.stats();
@@ -124,7 +124,7 @@ fn blocks_that_stay_are_recompressed_once_and_read_the_same() {
         assert!(out == text(block, BLOCK), "{block}");
     }
     store.begin_round();
-    while worker.step() != Did::Nothing {}
+    while worker.step() != WorkDone::Nothing {}
     assert_eq!(store.stats().recompressions, recompressed, "what was tried is not tried again");
 }
 
@@ -133,9 +133,9 @@ fn a_round_ends_when_its_caller_ends_it() {
     let store = filled();
     let mut worker = store.worker(0).unwrap();
     store.begin_round();
-    assert!(matches!(worker.step(), Did::Recompressed(_)));
+    assert!(matches!(worker.step(), WorkDone::Recompressed(_)));
     store.end_round();
-    assert_eq!(worker.step(), Did::Nothing);
+    assert_eq!(worker.step(), WorkDone::Nothing);
 }
 
 #[test]

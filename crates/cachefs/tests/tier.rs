@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
-use eke_cache_store::{Did, FileId, Key, Store, StoreSpec};
+use eke_cache_store::{FileId, Key, Store, StoreSpec, WorkDone};
 use eke_cachefs::backing::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::policy::AdmissionPolicy;
@@ -76,7 +76,7 @@ impl Set {
 
     fn compress(&self) {
         let mut worker = self.store.worker(0).unwrap();
-        while worker.step() != Did::Nothing {}
+        while worker.step() != WorkDone::Nothing {}
     }
 }
 

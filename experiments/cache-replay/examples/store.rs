@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use eke_cache_replay::next_random;
 use eke_cache_store::codec::{Codec, Compressed, Lz4};
-use eke_cache_store::{Did, FileId, Key, Lookup, Store, StoreSpec};
+use eke_cache_store::{FileId, Key, Lookup, Store, StoreSpec, WorkDone};
 use eke_model::units::Bytes;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
@@ -165,9 +165,9 @@ fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     store.begin_round();
     loop {
         match worker.step() {
-            Did::Recompressed(done) => tried += usize::from(done),
-            Did::Compressed(_) => {}
-            Did::Nothing => break,
+            WorkDone::Recompressed(done) => tried += usize::from(done),
+            WorkDone::Compressed(_) => {}
+            WorkDone::Nothing => break,
         }
     }
     let s = cpu_s() - start;

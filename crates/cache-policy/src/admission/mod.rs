@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::Costs;
 pub use decision::{FileAdmission, Reason};
-use table::{Row, Table};
+use table::{FileRow, Table};
 
 /// Probes: opens of passthrough files that are cached, counted over all files. They are number 16, 32, 64 and so on, then
 /// every 256th. Probes take longer, the first ones show most, and one file's costs hold for the whole disk.
@@ -213,7 +213,7 @@ impl Admission {
     }
 
     /// Records a decision, if it is a change.
-    fn change(&self, row: &Row, decided: Option<Reason>) -> FileAdmission {
+    fn change(&self, row: &FileRow, decided: Option<Reason>) -> FileAdmission {
         let Some(reason) = decided else { return row.admission() };
         row.decide(reason.admission());
         let mut reasons = lock(&self.reasons);

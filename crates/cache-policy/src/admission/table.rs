@@ -20,12 +20,12 @@ const NEAR: u64 = 64;
 /// The table.
 #[derive(Debug)]
 pub(super) struct Table {
-    rows: Box<[Row]>,
+    rows: Box<[FileRow]>,
 }
 
 /// The statistics of one file.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(super) struct FileRow {
     /// The file's hash, never 0.
     tag: AtomicU64,
     size: AtomicU64,
@@ -42,11 +42,11 @@ pub(super) struct Row {
 
 impl Table {
     pub fn new(files: usize) -> Self {
-        Self { rows: (0..files.next_multiple_of(WAYS).max(WAYS)).map(|_| Row::default()).collect() }
+        Self { rows: (0..files.next_multiple_of(WAYS).max(WAYS)).map(|_| FileRow::default()).collect() }
     }
 
     /// The row of the file with this hash. A row of another file is cleared first.
-    pub fn row(&self, file: u64) -> &Row {
+    pub fn row(&self, file: u64) -> &FileRow {
         let hash = file | 1;
         let set = &self.rows[((hash >> 1) as usize % (self.rows.len() / WAYS)) * WAYS..][..WAYS];
         let is = |tag: u64| set.iter().find(|row| row.tag.load(Relaxed) == tag);
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-impl Row {
+impl FileRow {
     pub fn admission(&self) -> FileAdmission {
         match self.admission.load(Relaxed) {
             0 => FileAdmission::Admit,

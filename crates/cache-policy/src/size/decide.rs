@@ -102,7 +102,7 @@ pub fn resolve(asked: Memory, signals: &Signals) -> Bytes {
 /// How much more the store could have; negative: how much is missing. With several reserves, the tightest one can differ for
 /// each margin, so each margin has its own minimum.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Headroom {
     /// With every reserve whole.
     least: i64,
     /// With another quarter of each reserve.
@@ -114,7 +114,7 @@ struct Room {
     whose: LimitReason,
 }
 
-impl Room {
+impl Headroom {
     fn of(available: Bytes, reserve: Bytes, whose: LimitReason) -> Self {
         let (reserve, least) = (signed(reserve), signed(available) - signed(reserve));
         Self { least, with_quarter: least - reserve / 4, with_half: least - reserve / 2, reserve, whose }
@@ -130,12 +130,12 @@ impl Room {
     }
 }
 
-fn room(signals: &Signals) -> Room {
+fn room(signals: &Signals) -> Headroom {
     let machine =
-        Room::of(signals.machine.available, machine_reserve(signals.machine.total), LimitReason::Machine);
+        Headroom::of(signals.machine.available, machine_reserve(signals.machine.total), LimitReason::Machine);
     let groups =
-        signals.groups.iter().map(|g| Room::of(g.headroom(), group_reserve(g.limit), LimitReason::Group));
-    groups.fold(machine, Room::and)
+        signals.groups.iter().map(|g| Headroom::of(g.headroom(), group_reserve(g.limit), LimitReason::Group));
+    groups.fold(machine, Headroom::and)
 }
 
 /// The store's part of what was asked for, if the tables of known files take `beside` bytes. At least an eighth, because the
@@ -175,7 +175,7 @@ fn unbounded_limit(
     state: &GovernorState,
     now: Duration,
     held: i64,
-    room: &Room,
+    room: &Headroom,
     swapping: bool,
 ) -> (i64, LimitReason) {
     let most = held + room.least;

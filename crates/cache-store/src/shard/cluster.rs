@@ -6,7 +6,7 @@
 //! of one.
 
 use super::Shard;
-use super::slots::{Cluster, NONE, State};
+use super::slots::{Cluster, NONE, SlotState};
 use crate::Key;
 use crate::policy::Slot;
 
@@ -141,7 +141,7 @@ impl Shard {
 
     /// True if clusters and blocks agree. For tests.
     pub(super) fn clusters_agree(&self) -> bool {
-        let mut held = self.slots.iter().filter(|(_, entry)| entry.state == State::Stored);
+        let mut held = self.slots.iter().filter(|(_, entry)| entry.state == SlotState::Stored);
         held.all(|(slot, entry)| {
             let leader = Slot(entry.leader);
             self.slots[leader].leader == leader.0 && self.members(leader).any(|member| member == slot)

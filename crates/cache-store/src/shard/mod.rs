@@ -29,7 +29,7 @@ use crate::stats::{Counts, Inserted};
 pub(crate) use cluster::MOST as MAX_CLUSTER;
 use index::Index;
 pub(crate) use recompress::Candidate;
-use slots::{Entry, Slots, State};
+use slots::{Entry, SlotState, Slots};
 
 /// A compressed block to be inserted.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ impl Shard {
     pub fn request(&mut self, found: &FoundBlock) {
         self.counts.hits += 1;
         let entry = self.slots.get(found.slot);
-        if entry.is_some_and(|entry| entry.state == State::Stored && entry.key == found.key) {
+        if entry.is_some_and(|entry| entry.state == SlotState::Stored && entry.key == found.key) {
             self.asked(found.slot);
         }
     }
@@ -122,7 +122,7 @@ impl Shard {
     pub fn unpin(&mut self, slot: Slot) {
         let entry = &mut self.slots[slot];
         entry.pins = entry.pins.saturating_sub(1);
-        if entry.pins == 0 && entry.state == State::Condemned {
+        if entry.pins == 0 && entry.state == SlotState::Condemned {
             self.free(slot);
         }
     }
@@ -158,7 +158,7 @@ impl Shard {
         let entry = &mut self.slots[slot];
         (entry.key, entry.form, entry.sum, entry.address) = (new.key, new.form, new.sum, address);
         (entry.raw_len, entry.compressed_len) = (new.raw_len as u32, new.compressed.len() as u32);
-        entry.state = State::Stored;
+        entry.state = SlotState::Stored;
         self.counts.add(entry.form, entry.raw_len, entry.compressed_len);
         self.index.insert(slot, &mut self.slots);
         self.join(slot);
@@ -178,7 +178,7 @@ impl Shard {
 
     /// Drops the block in a slot that the caller has pinned. False if that was done already.
     pub fn remove_slot(&mut self, slot: Slot) -> bool {
-        let held = self.slots[slot].state == State::Stored;
+        let held = self.slots[slot].state == SlotState::Stored;
         if held {
             self.leave(slot);
             self.retire(slot);
@@ -205,7 +205,7 @@ impl Shard {
         let entry = &mut self.slots[slot];
         self.counts.take(entry.form, entry.raw_len, entry.compressed_len);
         if entry.pins > 0 {
-            entry.state = State::Condemned;
+            entry.state = SlotState::Condemned;
         } else {
             self.free(slot);
         }
@@ -230,7 +230,7 @@ impl Shard {
 
     /// Checks that lists, tables, counts and memory agree, and that the budget holds. For tests.
     pub fn check(&self) -> Result<(), String> {
-        let held = self.slots.iter().filter(|(_, e)| e.state == State::Stored);
+        let held = self.slots.iter().filter(|(_, e)| e.state == SlotState::Stored);
         let (mut blocks, mut compressed) = (0, 0);
         for (slot, entry) in held {
             blocks += 1;

@@ -1,6 +1,6 @@
 //! Recompression: finds blocks that stay, and replaces their bytes.
 
-use super::slots::{Entry, State};
+use super::slots::{Entry, SlotState};
 use super::{FoundBlock, Shard};
 use crate::block::Form;
 use crate::policy::Slot;
@@ -41,7 +41,7 @@ impl Shard {
 
     fn is_candidate(&self, slot: Slot) -> bool {
         let Entry { form, state, pins, settled, .. } = self.slots[slot];
-        form == Form::Fast && state == State::Stored && pins == 0 && !settled && self.stays(slot)
+        form == Form::Fast && state == SlotState::Stored && pins == 0 && !settled && self.stays(slot)
     }
 
     /// Unpins a candidate and stores `compressed`, with its checksum, in its place. `None`, or too little saved: the block
@@ -55,7 +55,7 @@ impl Shard {
         self.slots[slot].settled = better.is_none();
         // Others may be reading the old bytes; then the block waits for another round.
         let replaced = match better {
-            Some((compressed, sum)) if state == State::Stored && pins == 1 => {
+            Some((compressed, sum)) if state == SlotState::Stored && pins == 1 => {
                 self.overwrite(slot, compressed, sum)
             }
             _ => false,

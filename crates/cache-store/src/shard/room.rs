@@ -1,7 +1,7 @@
 //! How a shard stays within its budget, which is memory as the kernel counts it.
 
 use super::Shard;
-use super::slots::{Entry, Slots, State};
+use super::slots::{Entry, SlotState, Slots};
 use crate::arena::{Address, Drained, Owners, SLAB};
 use crate::error::OutOfMemory;
 use crate::policy::Slot;
@@ -181,8 +181,8 @@ impl Slots {
     /// A free slot and the last block that could move to it, between `low` and `high`. `None`: no block is above a free
     /// slot.
     fn misplaced(&self, low: usize, high: usize) -> Option<(Slot, Slot)> {
-        let to = (low..high).map(|i| Slot(i as u32)).find(|&s| self[s].state == State::Free)?;
-        let movable = |entry: &Entry| entry.state == State::Stored && entry.pins == 0;
+        let to = (low..high).map(|i| Slot(i as u32)).find(|&s| self[s].state == SlotState::Free)?;
+        let movable = |entry: &Entry| entry.state == SlotState::Stored && entry.pins == 0;
         let from = (to.index()..high).rev().map(|i| Slot(i as u32)).find(|&s| movable(&self[s]))?;
         Some((to, from))
     }

@@ -14,7 +14,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// The state of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SlotState {
     Free,
     /// In the tables, and in the policy by its cluster.
     Stored,
@@ -51,7 +51,7 @@ pub(super) struct Entry {
     /// Valid if this block leads.
     pub cluster: Cluster,
     pub form: Form,
-    pub state: State,
+    pub state: SlotState,
     /// The high-ratio codec was tried and did not pay.
     pub settled: bool,
 }
@@ -76,7 +76,7 @@ const EMPTY: Entry = Entry {
     leader: NONE,
     cluster: Cluster { asked: 0, joined: 0 },
     form: Form::Zero,
-    state: State::Free,
+    state: SlotState::Free,
     settled: false,
 };
 
@@ -151,7 +151,7 @@ impl Slots {
 
     /// Removes free slots at the end and their memory. Call it after [`Slots::renumber`].
     pub fn truncate(&mut self) {
-        let end = self.entries.iter().rposition(|e| e.state != State::Free).map_or(0, |last| last + 1);
+        let end = self.entries.iter().rposition(|e| e.state != SlotState::Free).map_or(0, |last| last + 1);
         self.entries.truncate(end);
         self.entries.shrink_to_fit();
         self.relink_free();
@@ -161,7 +161,7 @@ impl Slots {
     fn relink_free(&mut self) {
         self.free = NONE;
         for (index, entry) in
-            self.entries.iter_mut().enumerate().rev().filter(|(_, e)| e.state == State::Free)
+            self.entries.iter_mut().enumerate().rev().filter(|(_, e)| e.state == SlotState::Free)
         {
             entry.older = std::mem::replace(&mut self.free, index as u32);
         }

@@ -26,14 +26,14 @@ pub(super) struct Forgotten {
 
 #[derive(Debug, Default)]
 struct KeptPaths {
-    paths: HashMap<Key, Path>,
+    paths: HashMap<Key, KeptPath>,
     /// In the order of arrival, with their numbers. Some have been taken since.
     order: VecDeque<(Key, u64)>,
     puts: u64,
 }
 
 #[derive(Debug)]
-struct Path {
+struct KeptPath {
     inode: Inode,
     number: u64,
     path: Arc<OwnedFd>,
@@ -63,7 +63,7 @@ impl Forgotten {
     /// The number of descriptors, and the memory of the tables in bytes.
     pub fn footprint(&self) -> (usize, usize) {
         let kept = self.kept();
-        let tables = map(kept.paths.capacity(), size_of::<(Key, Path)>())
+        let tables = map(kept.paths.capacity(), size_of::<(Key, KeptPath)>())
             + kept.order.capacity() * size_of::<(Key, u64)>()
             + kept.paths.len() * allocated(size_of::<OwnedFd>() + 16);
         (kept.paths.len(), tables)
@@ -77,7 +77,7 @@ impl Forgotten {
         let mut kept = self.kept();
         kept.puts += 1;
         let number = kept.puts;
-        let before = kept.paths.insert(key(inode), Path { inode: *inode, number, path });
+        let before = kept.paths.insert(key(inode), KeptPath { inode: *inode, number, path });
         kept.order.push_back((key(inode), number));
         let oldest = if kept.order.len() > self.most { kept.give_up_oldest() } else { None };
         drop(kept);
@@ -104,7 +104,7 @@ impl Forgotten {
 
 impl KeptPaths {
     /// Removes the oldest, if it was neither taken nor put again since.
-    fn give_up_oldest(&mut self) -> Option<Path> {
+    fn give_up_oldest(&mut self) -> Option<KeptPath> {
         let (key, number) = self.order.pop_front()?;
         let is_it = self.paths.get(&key).is_some_and(|path| path.number == number);
         if is_it { self.paths.remove(&key) } else { None }

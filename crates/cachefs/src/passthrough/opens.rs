@@ -79,18 +79,18 @@ pub struct Opens<I: RegisteredId = BackingId> {
 
 #[derive(Debug)]
 struct OpenTable<I> {
-    by_node: HashMap<u64, Open<I>>,
+    by_node: HashMap<u64, NodeOpens<I>>,
     slots: Slots,
 }
 
 #[derive(Debug)]
-struct Open<I> {
+struct NodeOpens<I> {
     opens: u64,
-    passthrough: Option<Backing<I>>,
+    passthrough: Option<RegisteredFile<I>>,
 }
 
 #[derive(Debug)]
-struct Backing<I> {
+struct RegisteredFile<I> {
     slot: u64,
     number: u32,
     /// `None` until the first open after a take-over.
@@ -102,8 +102,8 @@ impl<I: RegisteredId> Opens<I> {
     pub fn new(slots: Option<File>) -> Self {
         let (slots, kept) = Slots::new(slots);
         let by_node = kept.into_iter().map(|kept| {
-            let passthrough = Some(Backing { slot: kept.slot, number: kept.id, id: None });
-            (kept.node, Open { opens: 0, passthrough })
+            let passthrough = Some(RegisteredFile { slot: kept.slot, number: kept.id, id: None });
+            (kept.node, NodeOpens { opens: 0, passthrough })
         });
         Self { table: Mutex::new(OpenTable { by_node: by_node.collect(), slots }) }
     }
@@ -112,7 +112,7 @@ impl<I: RegisteredId> Opens<I> {
     pub fn adopt(&self, opened: impl IntoIterator<Item = (u64, u64)>) {
         let mut table = self.lock();
         for (node, opens) in opened.into_iter().filter(|(_, opens)| *opens > 0) {
-            table.by_node.entry(node).or_insert(Open { opens: 0, passthrough: None }).opens = opens;
+            table.by_node.entry(node).or_insert(NodeOpens { opens: 0, passthrough: None }).opens = opens;
         }
         let closed: Vec<u64> =
             table.by_node.iter().filter(|(_, open)| open.opens == 0).map(|(n, _)| *n).collect();
@@ -148,7 +148,7 @@ impl<I: RegisteredId> Opens<I> {
             }
         };
         let id = passthrough.as_ref().and_then(|backing| backing.id.clone());
-        table.by_node.insert(node, Open { opens: 1, passthrough });
+        table.by_node.insert(node, NodeOpens { opens: 1, passthrough });
         id
     }
 
@@ -179,10 +179,10 @@ impl<I: RegisteredId> OpenTable<I> {
         node: u64,
         reply: &R,
         backing: BorrowedFd<'_>,
-    ) -> io::Result<Option<Backing<I>>> {
+    ) -> io::Result<Option<RegisteredFile<I>>> {
         let number = reply.register(backing)?;
         let id = Arc::new(reply.own(number));
-        Ok(self.slots.put(node, number).map(|slot| Backing { slot, number, id: Some(id) }))
+        Ok(self.slots.put(node, number).map(|slot| RegisteredFile { slot, number, id: Some(id) }))
     }
 
     fn remove(&mut self, node: u64) {

@@ -93,11 +93,11 @@ pub fn with_ids<T>(ids: (u32, u32), act: impl FnOnce() -> io::Result<T>) -> io::
         return act();
     }
     let rights = thread_rights()?;
-    let back = Back { rights };
+    let reset = ResetIds { rights };
     take_ids(ids)?;
     rights.reapply()?;
     let done = act();
-    drop(back);
+    drop(reset);
     done
 }
 
@@ -108,11 +108,11 @@ impl ThreadRights {
 }
 
 /// Makes this thread root's again when dropped.
-struct Back {
+struct ResetIds {
     rights: ThreadRights,
 }
 
-impl Drop for Back {
+impl Drop for ResetIds {
     fn drop(&mut self) {
         if take_ids((0, 0)).and_then(|()| self.rights.reapply()).is_err() {
             // A thread with another user's ids would serve others with that user's rights. Another worker takes over.

@@ -13,7 +13,7 @@ use super::read::Reading;
 /// A request this long is kernel readahead, or comes from a program that reads much at once.
 const LONG: usize = 128 << 10;
 
-/// The most blocks read at once: for a short request at the beginning of a file (perhaps the only one), for a long one
+/// The most blocks of one read: for a short request at the beginning of a file (perhaps the only one), for a long one
 /// there, and for a file that is read on.
 const AT_A_SHORT_BEGINNING: u64 = 4;
 const AT_A_BEGINNING: u64 = 16;
@@ -41,7 +41,7 @@ impl<'t> Reading<'t, '_> {
         ahead
     }
 
-    /// How many blocks to read at once from `first` on. For a file that is read on, as many as were read before, so at most
+    /// How many blocks one read should fetch from `first` on. For a file that is read on, as many as were read before, so at most
     /// half of the reads are wasted. For a file no longer than one read, all of it.
     fn at_once(&self, first: u64) -> usize {
         let is_long = self.len >= LONG;

@@ -1,4 +1,4 @@
-//! Neighbouring blocks that are read at once.
+//! Neighbouring blocks that are fetched by one read.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use eke_cache_store::Ticket;
 
 use super::flight::Lead;
 
-/// The most blocks read at once: 64 KiB each, they fill a huge page, which is one piece of memory for the disk.
+/// The most blocks of one read: 64 KiB each, they fill a huge page, which is one piece of memory for the disk.
 pub(super) const MOST: usize = 32;
 
 /// Neighbouring missing blocks, by the indices of their pieces.

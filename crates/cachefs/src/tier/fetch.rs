@@ -1,4 +1,4 @@
-//! Reads missing blocks from the backing file, neighbouring ones at once.
+//! Reads missing blocks from the backing file, neighbouring ones in one read.
 
 use std::io;
 use std::ops::Range;

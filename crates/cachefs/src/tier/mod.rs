@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
-use eke_cache_store::{Did, FileId, OutOfMemory, Scratch, Store, Ticket};
+use eke_cache_store::{FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
 
 use crate::backing::{File, Stamp};
 use active_reads::ActiveReads;
@@ -97,7 +97,7 @@ pub struct Options {
     pub tick: Duration,
     /// Blocks that are kept uncompressed.
     pub recent_blocks: usize,
-    /// The most blocks that are read at once, readahead included.
+    /// The most blocks of one read, readahead included.
     pub at_once: usize,
 }
 
@@ -271,7 +271,7 @@ impl Tier {
         store.worker(cpu)?.run_by(|worker| {
             let timer = Timer::start(&*self.clock);
             let did = worker.step();
-            if let Did::Compressed(blocks) = did {
+            if let WorkDone::Compressed(blocks) = did {
                 self.note_compressed(store, blocks, timer);
             }
             did

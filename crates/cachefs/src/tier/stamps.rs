@@ -28,15 +28,15 @@ pub(super) struct Stamps {
 
 #[derive(Debug)]
 struct Generations {
-    young: HashMap<FileId, Entry>,
-    old: HashMap<FileId, Entry>,
+    young: HashMap<FileId, StampEntry>,
+    old: HashMap<FileId, StampEntry>,
     /// Per generation.
     most: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
-    short: Option<Short>,
+struct StampEntry {
+    stamp: Option<CompactStamp>,
     settled: bool,
     /// Bytes were read that can change without a sign in the stamp.
     doubted: bool,
@@ -46,12 +46,12 @@ struct Entry {
 
 /// A stamp in half the memory: nanoseconds up to the year 2262.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Short {
+struct CompactStamp {
     size: u64,
     times_ns: [i64; 3],
 }
 
-impl Short {
+impl CompactStamp {
     fn of(stamp: Stamp) -> Option<Self> {
         let ns = |time: i128| i64::try_from(time).ok();
         let times_ns = [ns(stamp.modified_ns)?, ns(stamp.changed_ns)?, ns(stamp.born_ns)?];
@@ -62,7 +62,7 @@ impl Short {
 /// A write that has begun; pass it to [`Stamps::end`].
 #[derive(Debug)]
 #[must_use = "it has to end"]
-pub(super) struct Begun {
+pub(super) struct OwnWrite {
     /// Somebody else has changed the file since it was last seen.
     pub foreign: bool,
 }
@@ -81,8 +81,8 @@ impl Stamps {
     pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Freshness {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Freshness::Changed };
-        let short = Short::of(stamp);
-        let same = short.is_some() && entry.short == short && entry.settled && !entry.doubted;
+        let compact = CompactStamp::of(stamp);
+        let same = compact.is_some() && entry.stamp == compact && entry.settled && !entry.doubted;
         entry.doubted = false;
         entry.note(stamp, now_ns, self.tick_ns);
         if same { Freshness::Unchanged } else { Freshness::Changed }
@@ -98,44 +98,46 @@ impl Stamps {
     }
 
     /// A write of our own begins. Calls `stat` if it is the only one.
-    pub fn begin(&self, file: FileId, stat: impl FnOnce() -> io::Result<Stamp>) -> Begun {
+    pub fn begin(&self, file: FileId, stat: impl FnOnce() -> io::Result<Stamp>) -> OwnWrite {
         let mut shard = lock(self.shard(file));
-        let Some(entry) = shard.entry(file) else { return Begun { foreign: false } };
+        let Some(entry) = shard.entry(file) else { return OwnWrite { foreign: false } };
         entry.writers += 1;
         let foreign = entry.writers == 1
-            && entry.short.is_some()
-            && stat().map_or(true, |stamp| entry.short != Short::of(stamp));
+            && entry.stamp.is_some()
+            && stat().map_or(true, |stamp| entry.stamp != CompactStamp::of(stamp));
         if foreign {
-            entry.short = None;
+            entry.stamp = None;
         }
-        Begun { foreign }
+        OwnWrite { foreign }
     }
 
     /// The write has ended. Calls `stat` if no other is under way.
     pub fn end(
         &self,
         file: FileId,
-        _: Begun,
+        _: OwnWrite,
         stat: impl FnOnce() -> io::Result<Stamp>,
         now_ns: impl FnOnce() -> i128,
     ) {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) else { return };
         entry.writers -= 1;
-        if entry.writers > 0 || entry.short.is_none() {
+        if entry.writers > 0 || entry.stamp.is_none() {
             return;
         }
         // The time first: what changes after the stat is later than it.
         let now_ns = now_ns();
         match stat() {
             Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
-            Err(_) => entry.short = None,
+            Err(_) => entry.stamp = None,
         }
     }
 
     /// The memory of the table, in bytes.
     pub fn memory(&self) -> usize {
-        let of = |entries: &HashMap<FileId, Entry>| map(entries.capacity(), size_of::<(FileId, Entry)>());
+        let of = |entries: &HashMap<FileId, StampEntry>| {
+            map(entries.capacity(), size_of::<(FileId, StampEntry)>())
+        };
         self.shards
             .iter()
             .map(|shard| {
@@ -157,16 +159,16 @@ impl Stamps {
     }
 }
 
-impl Entry {
+impl StampEntry {
     fn note(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) {
-        self.short = Short::of(stamp);
+        self.stamp = CompactStamp::of(stamp);
         self.settled = stamp.is_settled(now_ns, tick_ns);
     }
 }
 
 impl Generations {
     /// The file's entry, new if necessary. `None`: there is no memory.
-    fn entry(&mut self, file: FileId) -> Option<&mut Entry> {
+    fn entry(&mut self, file: FileId) -> Option<&mut StampEntry> {
         if !self.young.contains_key(&file) {
             if self.young.len() >= self.most {
                 self.old = std::mem::take(&mut self.young);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eke_cache_store::codec::{Codec, Compressed, Engine, Lz4};
-use eke_cache_store::{Admitted, Did, Key, Lookup, Scratch, Store, StoreSpec};
+use eke_cache_store::{Admitted, Key, Lookup, Scratch, Store, StoreSpec, WorkDone};
 use eke_model::units::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache as QuickCache;
@@ -49,7 +49,7 @@ impl Ours {
         for _ in 0..MOST_ROUNDS {
             self.0.resize(self.0.stats().held.scaled(0.95));
             self.0.begin_round();
-            while worker.step() != Did::Nothing {}
+            while worker.step() != WorkDone::Nothing {}
             let stats = self.0.stats();
             share = stats.recompressed as f64 / (stats.recompressed + stats.fast).max(1) as f64;
             if share >= ENOUGH_DENSE {
