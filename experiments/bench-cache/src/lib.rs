@@ -1,8 +1,8 @@
-//! What the compressed page cache does, without a slow disk.
+//! Benchmarks of the compressed page cache without a slow disk.
 //!
 //! # Layout
-//! - [`store`]: the block store in this process, beside a cache that programs use today
-//! - [`reads`]: reads through a cache's mount, beside those of the files themselves
+//! - [`store`]: the block store in this process, compared with a cache that programs use today
+//! - [`reads`]: reads through a cache's mount, compared with reads of the files themselves
 //! - [`trace`]: hit rates by eviction policy, on traces
 
 pub mod reads;

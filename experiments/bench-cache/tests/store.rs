@@ -1,4 +1,4 @@
-//! `bench store` and `bench trace` from their options to the table and the page; no figure is judged by its size.
+//! `bench store` and `bench trace` from their options to the table and the page. No test judges a measured value.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
 
@@ -14,15 +14,15 @@ use eke_results::page::page;
 use eke_results::report::{Report, Row, saved};
 use eke_testkit::tree;
 
-/// A few MiB of text that compresses, no two lines alike.
+/// A few MiB of text that compresses; all lines differ.
 fn corpus() -> tempfile::TempDir {
-    let place = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     for file in 0..3 {
         let lines: String =
             (0..25_000).map(|n| format!("line {n} of file {file}: {:x}\n", n * 7919 + file)).collect();
-        tree::put(place.path(), &format!("text/{file}"), &lines);
+        tree::put(dir.path(), &format!("text/{file}"), &lines);
     }
-    place
+    dir
 }
 
 fn ran<E: Experiment>(experiment: &E, command: &str, stop: bool) -> Result<Report, Failure<E::Error>> {
@@ -56,7 +56,7 @@ fn rows<'r>(report: &'r Report, metric: &'r str) -> impl Iterator<Item = &'r Row
     report.rows.iter().filter(move |row| row.metric == metric)
 }
 
-/// A table of 80 columns, a page, and JSON that is read again.
+/// The report has a table of 80 columns, a page, and JSON that can be read again.
 fn is_shown(report: &Report) {
     let table = report.to_string();
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
@@ -67,9 +67,9 @@ fn is_shown(report: &Report) {
 }
 
 #[test]
-fn the_store_has_every_figure_once_and_is_shown() {
-    let place = corpus();
-    let report = store_with(quick(place.path()), false).unwrap();
+fn the_store_has_every_metric_once_and_is_shown() {
+    let dir = corpus();
+    let report = store_with(quick(dir.path()), false).unwrap();
     for metric in &report.metrics {
         let all: Vec<&Row> = rows(&report, &metric.name).collect();
         assert!(all.iter().any(|row| row.variant == "eke"), "{}: {all:?}", metric.name);
@@ -78,7 +78,7 @@ fn the_store_has_every_figure_once_and_is_shown() {
     }
     let threads = |row: &Row| row.params["threads"].as_u64().unwrap();
     assert_eq!(rows(&report, "misses").map(threads).collect::<Vec<_>>(), [1, 1, 2, 2]);
-    let sizes = rows(&report, "held by block size").filter(|row| row.variant == "eke");
+    let sizes = rows(&report, "bytes per byte of memory by block size").filter(|row| row.variant == "eke");
     assert_eq!(
         sizes.map(|row| row.params["block_kib"].as_u64().unwrap()).collect::<Vec<_>>(),
         [16, 32, 64, 128]
@@ -91,33 +91,33 @@ fn the_store_has_every_figure_once_and_is_shown() {
 }
 
 #[test]
-fn what_the_store_cannot_do_is_said() {
-    let place = corpus();
-    let gone = place.path().join("gone");
-    let said = |options: store::Options| store_with(options, false).unwrap_err().to_string();
-    assert!(said(quick(&gone)).contains("gone: No such file"));
-    assert!(said(store::Options { block: 3 << 14, ..quick(place.path()) }).contains("power of two"));
-    assert!(said(store::Options { seconds: f64::NAN, ..quick(place.path()) }).contains("seconds"));
+fn wrong_options_and_corpora_are_errors() {
+    let dir = corpus();
+    let gone = dir.path().join("gone");
+    let error = |options: store::Options| store_with(options, false).unwrap_err().to_string();
+    assert!(error(quick(&gone)).contains("gone: No such file"));
+    assert!(error(store::Options { block: 3 << 14, ..quick(dir.path()) }).contains("power of two"));
+    assert!(error(store::Options { seconds: f64::NAN, ..quick(dir.path()) }).contains("seconds"));
     tree::put(&gone, "a", "little");
-    assert!(said(quick(&gone)).contains("at least"));
-    assert!(matches!(store_with(quick(place.path()), true), Err(Failure::Interrupted)));
+    assert!(error(quick(&gone)).contains("at least"));
+    assert!(matches!(store_with(quick(dir.path()), true), Err(Failure::Interrupted)));
 }
 
 #[test]
-fn traces_have_rates_for_everybody_and_nothing_gets_lost() {
-    let place = tempfile::tempdir().unwrap();
+fn every_trace_has_rates_for_every_policy() {
+    let dir = tempfile::tempdir().unwrap();
     let keys = |n: u64| (0..n).map(|n| format!("{} {}\n", n * n % 97, 1000 + n * n % 97)).collect::<String>();
     let offsets: String = (0..400u64).map(|n| format!("{},4096\n", (n * n % 89) << 16)).collect();
-    tree::put(place.path(), "keys", &keys(500));
-    tree::put(place.path(), "disk.csv", &format!("offset,size\n{offsets}"));
-    let report = trace_of(&[&place.path().join("keys"), &place.path().join("disk.csv")]).unwrap();
+    tree::put(dir.path(), "keys", &keys(500));
+    tree::put(dir.path(), "disk.csv", &format!("offset,size\n{offsets}"));
+    let report = trace_of(&[&dir.path().join("keys"), &dir.path().join("disk.csv")]).unwrap();
     for metric in &report.metrics {
-        let points = if metric.name == "reads of the disk" { 5 } else { 3 };
+        let points = if metric.name == "disk reads" { 5 } else { 3 };
         assert_eq!(rows(&report, &metric.name).count(), 2 * 5 * points, "{}", metric.name);
         assert!(rows(&report, &metric.name).all(|r| (0.0..=100.0).contains(&r.median)), "{}", metric.name);
     }
-    // Without a store nobody's policy matters.
-    let alone: Vec<f64> = rows(&report, "reads of the disk")
+    // Without a store the policy does not matter.
+    let alone: Vec<f64> = rows(&report, "disk reads")
         .filter(|row| row.params["store_percent"] == 0 && row.params["trace"] == "keys")
         .map(|row| row.median)
         .collect();
@@ -126,15 +126,15 @@ fn traces_have_rates_for_everybody_and_nothing_gets_lost() {
 }
 
 #[test]
-fn a_trace_that_is_none_is_named() {
-    let place = tempfile::tempdir().unwrap();
-    tree::put(place.path(), "a/bad", "7 seven\n");
-    tree::put(place.path(), "a/good", "1 1\n");
-    tree::put(place.path(), "b/good", "1 1\n");
-    let at = |path: &str| place.path().join(path);
-    let said = |files: &[&Path]| trace_of(files).unwrap_err().to_string();
-    assert!(said(&[&at("a/bad")]).contains("a/bad: line 1"), "{}", said(&[&at("a/bad")]));
-    assert!(said(&[&at("gone")]).contains("gone: No such file"), "{}", said(&[&at("gone")]));
-    assert!(said(&[place.path()]).contains("cannot replay"), "{}", said(&[place.path()]));
-    assert!(said(&[&at("a/good"), &at("b/good")]).contains("\"good\""));
+fn an_invalid_trace_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    tree::put(dir.path(), "a/bad", "7 seven\n");
+    tree::put(dir.path(), "a/good", "1 1\n");
+    tree::put(dir.path(), "b/good", "1 1\n");
+    let at = |path: &str| dir.path().join(path);
+    let error = |files: &[&Path]| trace_of(files).unwrap_err().to_string();
+    assert!(error(&[&at("a/bad")]).contains("a/bad: line 1"), "{}", error(&[&at("a/bad")]));
+    assert!(error(&[&at("gone")]).contains("gone: No such file"), "{}", error(&[&at("gone")]));
+    assert!(error(&[dir.path()]).contains("cannot replay"), "{}", error(&[dir.path()]));
+    assert!(error(&[&at("a/good"), &at("b/good")]).contains("\"good\""));
 }

@@ -1,10 +1,11 @@
-//! `eke bench reads`: reads of files through a cache's mount, beside the same reads of the files themselves.
+//! `eke bench reads`: reads of files through a cache's mount, compared with the same reads of the files themselves.
 //!
-//! Nothing is slow here: the files lie on this machine's own disk. It measures the way, not what it saves; that is [`super::web`].
+//! The files are on this machine's own disk, which is not slowed down. The experiment measures the cost of the mount; `eke bench web`
+//! measures what the mount saves.
 //!
-//! - `place`: files, and the mount over them; `work`: what readers do; `report`: how figures are named
+//! - `files`: the files and the mount over them; `work`: the readers; `report`: names of variants and metrics
 
-mod place;
+mod files;
 mod report;
 mod work;
 
@@ -18,8 +19,8 @@ use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
 use crate::store;
-use place::Place;
-use work::{Figure, Kind, Work};
+use files::MountedFiles;
+use work::{Kind, Measurement, Work};
 
 /// How often each is measured.
 const ROUNDS: usize = 3;
@@ -27,49 +28,49 @@ const ROUNDS: usize = 3;
 const SHORTEST_S: f64 = 1e-9;
 const LONGEST_S: f64 = 60.0;
 
-/// What the user asks for.
+/// The user's options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Files to cut the content from; `None` for some of this machine.
+    /// The directory of the corpus; `None` for files of this machine.
     pub corpus: Option<PathBuf>,
-    /// Where the files are put, on the disk that is to be measured.
+    /// The directory for the files, on the disk to measure.
     pub dir: PathBuf,
-    /// How much content.
+    /// The bytes of content.
     pub size: Bytes,
-    /// How long each measurement takes, in seconds.
+    /// The length of each measurement in seconds.
     pub seconds: f64,
-    /// Once each.
+    /// Whether to measure each case once.
     pub quick: bool,
 }
 
-/// Why there are no figures.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing to fill files with.
+    /// The corpus for the files fails.
     #[error(transparent)]
     Corpus(#[from] store::Error),
-    /// A file.
+    /// A file operation failed.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// `eke cache` failed.
-    #[error("{command}: {answer}")]
+    #[error("{command}: {why}")]
     Cache {
-        /// As typed.
+        /// The command line.
         command: String,
-        /// What it said.
-        answer: String,
+        /// Its status and standard error.
+        why: String,
     },
-    /// A measurement that a signal cut short, or that broke.
+    /// A signal cut a measurement short, or a reader panicked.
     #[error("interrupted")]
     Interrupted,
-    /// No time, or too much of it.
+    /// The time is not in the allowed range.
     #[error("{0} seconds for each measurement: give more than 0, and at most 60")]
     Seconds(f64),
 }
@@ -79,24 +80,24 @@ pub(crate) fn on(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::
     move |source| Error::File { what, path, source }
 }
 
-/// Whose reads.
+/// The source of the data that readers get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// The files themselves, past the kernel's cache.
+pub(crate) enum Source {
+    /// The disk: the files themselves with O_DIRECT.
     Disk,
-    /// The files themselves, from the kernel's cache.
+    /// The page cache: the files themselves, read before.
     Native,
-    /// Through the mount, from the store: the kernel's pages over the mount are dropped before.
+    /// The store: through the mount, with the mount's pages dropped before.
     Store,
-    /// Through the mount, from the kernel's pages over it.
+    /// The page cache over the mount: through the mount, read before.
     Mount,
 }
 
-impl Who {
+impl Source {
     pub const ALL: [Self; 4] = [Self::Disk, Self::Native, Self::Store, Self::Mount];
 }
 
-/// The experiment. It changes nothing of the machine but a directory and a mount, which are gone afterwards.
+/// The experiment. It changes nothing of the machine but a directory and a mount, which it removes afterwards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reads(pub Options);
 
@@ -104,76 +105,77 @@ pub struct Reads(pub Options);
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     kind: Kind,
-    who: Who,
-    /// From 0.
+    source: Source,
+    /// The round, from 0.
     round: usize,
 }
 
 impl Experiment for Reads {
-    type Fixture<'e> = Place<'e>;
+    type Fixture<'e> = MountedFiles<'e>;
     type Run = Run;
-    type Measurement = Vec<Figure>;
+    type Measurement = Vec<Measurement>;
     type Error = Error;
 
     fn set_up<'e>(
         &'e self,
         environment: &'e Environment<'e>,
         _notes: &mut Vec<String>,
-    ) -> Result<Place<'e>, Error> {
+    ) -> Result<MountedFiles<'e>, Error> {
         if !(SHORTEST_S..=LONGEST_S).contains(&self.0.seconds) {
             return Err(Error::Seconds(self.0.seconds));
         }
         environment.progress.say("Writing files, and reading them once through the mount.");
-        Place::set(environment, &self.0)
+        MountedFiles::make(environment, &self.0)
     }
 
-    fn plan(&self, _place: &Place<'_>) -> Vec<Run> {
+    fn plan(&self, _files: &MountedFiles<'_>) -> Vec<Run> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let kinds =
             [Kind::Sequential { readers: 1 }, Kind::Sequential { readers: cpus.max(2) }, Kind::Random];
         let mut runs = Vec::new();
         for round in 0..self.rounds() {
             for kind in kinds {
-                runs.extend(rotation(&Who::ALL, round).map(|who| Run { kind, who: *who, round }));
+                runs.extend(rotation(&Source::ALL, round).map(|source| Run { kind, source: *source, round }));
             }
         }
         runs
     }
 
-    fn name(&self, _place: &Place<'_>, Run { kind, who, round }: &Run) -> String {
-        format!("{}, {}, {} of {}", who.name(), kind.words(), round + 1, self.rounds())
+    fn name(&self, _files: &MountedFiles<'_>, Run { kind, source, round }: &Run) -> String {
+        format!("{}, {}, {} of {}", source.name(), kind.name(), round + 1, self.rounds())
     }
 
     fn measure(
         &self,
-        place: &mut Place<'_>,
+        files: &mut MountedFiles<'_>,
         run: &Run,
         _notes: &mut Vec<String>,
-    ) -> Result<Option<Vec<Figure>>, Error> {
-        let (files, stop) = (place.files(run.who), place.environment.shutdown);
-        let work = Work { files, who: run.who, time: Duration::from_secs_f64(self.0.seconds), stop };
+    ) -> Result<Option<Vec<Measurement>>, Error> {
+        let (paths, stop) = (files.files(run.source), files.environment.shutdown);
+        let work =
+            Work { files: paths, source: run.source, time: Duration::from_secs_f64(self.0.seconds), stop };
         work.measure(run.kind).map(Some)
     }
 
     fn report(
         &self,
         environment: &Environment<'_>,
-        place: &mut Place<'_>,
-        results: Results<Run, Vec<Figure>>,
+        files: &mut MountedFiles<'_>,
+        results: Results<Run, Vec<Measurement>>,
     ) -> Report {
         let mut rows = Rows::default();
-        for (run, figures) in results.measured {
+        for (run, measurements) in results.measured {
             let params = params([("readers", run.kind.readers().into())]);
-            for (metric, unit, value) in figures {
-                rows.add(run.who.name(), &params, metric, unit, [value]);
+            for (metric, unit, value) in measurements {
+                rows.add(run.source.name(), &params, metric, unit, [value]);
             }
         }
-        let notes = results.notes.into_iter().chain(place.notes(&self.0)).collect();
+        let notes = results.notes.into_iter().chain(files.notes(&self.0)).collect();
         report::report(environment, &self.0, rows.done(), notes)
     }
 
-    fn tear_down(&self, place: Place<'_>) -> Result<(), Error> {
-        place.strike()
+    fn tear_down(&self, files: MountedFiles<'_>) -> Result<(), Error> {
+        files.teardown()
     }
 
     fn is_usage(error: &Error) -> bool {

@@ -1,12 +1,15 @@
-//! What the figures are called.
+//! The names of variants and metrics.
 
 use eke_bench_core::Environment;
 use eke_results::report::{Report, Role, Row, Variant};
 use eke_results::report::{less, more};
 
-use super::{Options, Who};
+use super::{Options, Source};
 
-impl Who {
+pub(super) const RANDOM_P50: &str = "random 64 KiB p50";
+pub(super) const RANDOM_P99: &str = "random 64 KiB p99";
+
+impl Source {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "files, from the disk",
@@ -18,13 +21,13 @@ impl Who {
 
     fn variant(self) -> Variant {
         let (role, set_up) = match self {
-            Self::Disk => (Role::Baseline, "O_DIRECT: past the kernel's cache"),
-            Self::Native => (Role::Peer, "read before, so that the kernel has all of it"),
+            Self::Disk => (Role::Baseline, "O_DIRECT: bypasses the page cache"),
+            Self::Native => (Role::Peer, "read before, so that the page cache has the files"),
             Self::Store => (
                 Role::Ours,
-                "the kernel's pages over the mount are dropped before each read (POSIX_FADV_DONTNEED)",
+                "the mount's pages are dropped from the page cache before each read (POSIX_FADV_DONTNEED)",
             ),
-            Self::Mount => (Role::Lever, "read before, so that the kernel has all of it over the mount"),
+            Self::Mount => (Role::Lever, "read before, so that the page cache has the mount's files"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }
@@ -38,14 +41,11 @@ pub(super) fn report(
 ) -> Report {
     notes.push(format!("Each measurement took {} s.", options.seconds));
     Report {
-        variants: Who::ALL.map(Who::variant).to_vec(),
+        variants: Source::ALL.map(Source::variant).to_vec(),
         metrics: vec![
-            more("sequential", "files from beginning to end in pieces of 128 KiB, by how many read at once"),
-            less(
-                "64 KiB anywhere",
-                "one read of a block, the median; the kernel is told that reads are random",
-            ),
-            less("64 KiB anywhere, slow ones", "the same, all but the slowest hundredth"),
+            more("sequential", "complete files in reads of 128 KiB, by the number of readers"),
+            less(RANDOM_P50, "median of random reads of one block (POSIX_FADV_RANDOM)"),
+            less(RANDOM_P99, "99th percentile of the same reads"),
         ],
         rows,
         notes,

@@ -1,4 +1,4 @@
-//! What readers do.
+//! The readers.
 
 use std::fs::File;
 use std::io;
@@ -12,37 +12,38 @@ use eke_cache_replay::next_random;
 use eke_results::report::groups::quantile;
 use rustix::fs::{Advice, fadvise};
 
-use super::{Error, Who, on};
+use super::report::{RANDOM_P50, RANDOM_P99};
+use super::{Error, Source, on};
 
-/// What a program that reads on and on asks for at once.
-const PIECE: usize = 128 << 10;
-/// A block of the store's.
+/// The size of one sequential read.
+const READ: usize = 128 << 10;
+/// The store's block size.
 const BLOCK: usize = 64 << 10;
-/// Memory for reads past the kernel's cache begins at a multiple of this.
+/// The alignment of memory for O_DIRECT reads.
 const ALIGN: usize = 4096;
 
-/// A figure: metric, unit, value.
-pub type Figure = (&'static str, &'static str, f64);
+/// A measurement: metric, unit, value.
+pub type Measurement = (&'static str, &'static str, f64);
 
-/// How they read.
+/// The access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// File after file, so many readers at once.
+    /// File after file.
     Sequential {
-        /// Each has files of its own.
+        /// The number of readers. Each has its own files.
         readers: usize,
     },
-    /// Blocks anywhere, one after the other.
+    /// Random blocks, one after the other.
     Random,
 }
 
 impl Kind {
-    /// For people.
-    pub const fn words(self) -> &'static str {
+    /// The name for progress.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Sequential { readers: 1 } => "from beginning to end",
-            Self::Sequential { .. } => "from beginning to end by several",
-            Self::Random => "anywhere",
+            Self::Sequential { readers: 1 } => "sequential",
+            Self::Sequential { .. } => "sequential by several readers",
+            Self::Random => "random",
         }
     }
 
@@ -54,12 +55,12 @@ impl Kind {
 /// Readers of files.
 pub(super) struct Work<'a> {
     pub files: Vec<PathBuf>,
-    pub who: Who,
+    pub source: Source,
     pub time: Duration,
     pub stop: &'a AtomicBool,
 }
 
-/// Bytes at a multiple of [`ALIGN`].
+/// A buffer aligned to [`ALIGN`].
 struct Aligned {
     bytes: Vec<u8>,
     start: usize,
@@ -78,9 +79,9 @@ impl Aligned {
 }
 
 impl Work<'_> {
-    pub fn measure(&self, kind: Kind) -> Result<Vec<Figure>, Error> {
-        if self.who == Who::Native || self.who == Who::Mount {
-            // So that the kernel has all of it.
+    pub fn measure(&self, kind: Kind) -> Result<Vec<Measurement>, Error> {
+        if self.source == Source::Native || self.source == Source::Mount {
+            // Fills the page cache.
             self.files.iter().try_for_each(|file| std::fs::read(file).map(drop).map_err(on("read", file)))?;
         }
         match kind {
@@ -89,10 +90,10 @@ impl Work<'_> {
         }
     }
 
-    fn sequential(&self, readers: usize) -> Result<Vec<Figure>, Error> {
+    fn sequential(&self, readers: usize) -> Result<Vec<Measurement>, Error> {
         let begun = Instant::now();
         let read: Vec<Result<u64, Error>> = std::thread::scope(|scope| {
-            let start = |first| scope.spawn(move || self.read_on(first, readers, begun));
+            let start = |first| scope.spawn(move || self.read_files(first, readers, begun));
             let threads: Vec<_> = (0..readers).map(start).collect();
             threads.into_iter().map(|t| t.join().unwrap_or(Err(Error::Interrupted))).collect()
         });
@@ -100,14 +101,14 @@ impl Work<'_> {
         Ok(vec![("sequential", "MB/s", bytes as f64 / 1e6 / begun.elapsed().as_secs_f64())])
     }
 
-    /// Every `step`th file from `first` on, again and again while there is time; how many bytes.
-    fn read_on(&self, first: usize, step: usize, begun: Instant) -> Result<u64, Error> {
-        let (mut bytes, mut buffer) = (0, Aligned::new(PIECE));
+    /// Reads every `step`th file from `first` on, repeatedly until the time is over. Returns the number of bytes.
+    fn read_files(&self, first: usize, step: usize, begun: Instant) -> Result<u64, Error> {
+        let (mut bytes, mut buffer) = (0, Aligned::new(READ));
         let files = self.files.iter().skip(first % self.files.len()).step_by(step);
         for path in files.clone().cycle() {
             let file = self.open(path)?;
             let mut offset = 0;
-            while let read @ 1.. = file.read_at(buffer.get(PIECE), offset).map_err(on("read", path))? {
+            while let read @ 1.. = file.read_at(buffer.get(READ), offset).map_err(on("read", path))? {
                 offset += read as u64;
             }
             bytes += offset;
@@ -118,7 +119,7 @@ impl Work<'_> {
         Ok(bytes)
     }
 
-    fn random(&self) -> Result<Vec<Figure>, Error> {
+    fn random(&self) -> Result<Vec<Measurement>, Error> {
         let files: Vec<File> = self.files.iter().map(|path| self.open(path)).collect::<Result<_, _>>()?;
         for (file, path) in files.iter().zip(&self.files) {
             advise(file, Advice::Random).map_err(on("advise on", path))?;
@@ -132,17 +133,14 @@ impl Work<'_> {
             );
         }
         let us = |value: Option<f64>| value.unwrap_or(f64::NAN);
-        Ok(vec![
-            ("64 KiB anywhere", "µs", us(quantile(&took, 0.5))),
-            ("64 KiB anywhere, slow ones", "µs", us(quantile(&took, 0.99))),
-        ])
+        Ok(vec![(RANDOM_P50, "µs", us(quantile(&took, 0.5))), (RANDOM_P99, "µs", us(quantile(&took, 0.99)))])
     }
 
-    /// Reads a block; microseconds.
+    /// Reads a block. Returns the time in microseconds.
     fn one(&self, file: &File, random: u64, buffer: &mut Aligned) -> io::Result<f64> {
         let blocks = file.metadata()?.len() / BLOCK as u64;
         let offset = random % blocks.max(1) * BLOCK as u64;
-        if self.who == Who::Store {
+        if self.source == Source::Store {
             fadvise(file, offset, std::num::NonZeroU64::new(BLOCK as u64), Advice::DontNeed)?;
         }
         let began = Instant::now();
@@ -151,15 +149,15 @@ impl Work<'_> {
         if read == BLOCK { Ok(took.as_secs_f64() * 1e6) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Without what the kernel holds of it, if it is not to be read from there.
+    /// Opens a file so that reads bypass the page cache, if the source requires it.
     fn open(&self, path: &PathBuf) -> Result<File, Error> {
         let mut how = File::options();
         how.read(true);
-        if self.who == Who::Disk {
+        if self.source == Source::Disk {
             how.custom_flags(libc::O_DIRECT);
         }
         let file = how.open(path).map_err(on("open", path))?;
-        if self.who == Who::Store {
+        if self.source == Source::Store {
             advise(&file, Advice::DontNeed).map_err(on("advise on", path))?;
         }
         Ok(file)

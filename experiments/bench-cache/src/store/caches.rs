@@ -1,4 +1,4 @@
-//! What is compared: eke's store, and quick_cache with the same codec and the same budget.
+//! The caches that are compared: eke's store, and quick_cache with the same codec and the same budget.
 
 use std::sync::Arc;
 
@@ -9,41 +9,42 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache as QuickCache;
 
 use super::Error;
-use super::corpus::pays;
+use super::corpus::is_worth_keeping;
 
-/// A cache of blocks that compresses them. Threads share it; each has a `Scratch` of its own.
+/// A cache of blocks that compresses them. Threads share it; each has its own `Scratch`.
 pub(super) trait Cache: Sync + Sized {
     type Scratch: Send;
 
-    /// Empty, for `blocks` bytes a block, with `limit` bytes of memory, for so many threads.
+    /// An empty cache for blocks of `block` bytes, with `limit` bytes of memory, for so many threads.
     fn new(block: usize, limit: Bytes, threads: usize) -> Result<Self, Error>;
     fn scratch(&self) -> Result<Self::Scratch, Error>;
-    /// The block into `out`; `None` if it is not held.
+    /// Reads a block into `out`; `None` if it is not cached.
     fn get(&self, scratch: &mut Self::Scratch, key: Key, out: &mut [u8]) -> Option<usize>;
-    /// Takes a block in; false: it was not taken.
+    /// Inserts a block. Returns whether the cache accepted it.
     fn put(&self, scratch: &mut Self::Scratch, key: Key, block: &[u8]) -> bool;
-    /// The file's block was written: what is held of it goes, and this comes in.
-    fn renew(&self, scratch: &mut Self::Scratch, key: Key, block: &[u8]) -> bool;
-    /// Bytes of files held, and by its own account the memory for them.
-    fn held(&self) -> (u64, u64);
+    /// Replaces a block that was written.
+    fn replace(&self, scratch: &mut Self::Scratch, key: Key, block: &[u8]) -> bool;
+    /// Uncompressed bytes in the cache, and the memory for them by its own account.
+    fn sizes(&self) -> (u64, u64);
 }
 
 /// eke's store.
-pub(super) struct Ours(pub Store);
+pub(super) struct EkeCache(pub Store);
 
-/// The share of blocks that is enough to speak of the dense codec's figures, and the rounds that it may take.
-const ENOUGH_DENSE: f64 = 0.85;
+/// The share of recompressed blocks that is enough to measure.
+const ENOUGH_RECOMPRESSED: f64 = 0.85;
+/// The most rounds to reach it.
 const MOST_ROUNDS: usize = 8;
 
-impl Ours {
-    /// Rounds of packing again by the dense codec; the share of blocks that it made denser.
+impl EkeCache {
+    /// Recompresses blocks in rounds with the high-ratio codec. Returns the share of recompressed blocks.
     ///
-    /// Only what stays is packed again: the limit is made a little smaller first, again and again, so that the policy sorts
-    /// what was asked for from what was not.
+    /// The store recompresses only blocks that stay. So each round first makes the limit a little smaller, and the policy separates
+    /// requested blocks from others.
     ///
     /// # Errors
     /// There is no memory for the worker.
-    pub fn pack_again(&self) -> Result<f64, Error> {
+    pub fn recompress(&self) -> Result<f64, Error> {
         let mut worker = self.0.worker(0).map_err(Error::of_cache)?;
         let mut share = 0.0;
         for _ in 0..MOST_ROUNDS {
@@ -52,7 +53,7 @@ impl Ours {
             while worker.step() != WorkDone::Nothing {}
             let stats = self.0.stats();
             share = stats.recompressed as f64 / (stats.recompressed + stats.fast).max(1) as f64;
-            if share >= ENOUGH_DENSE {
+            if share >= ENOUGH_RECOMPRESSED {
                 break;
             }
         }
@@ -60,7 +61,7 @@ impl Ours {
     }
 }
 
-impl Cache for Ours {
+impl Cache for EkeCache {
     type Scratch = Scratch;
 
     fn new(block: usize, limit: Bytes, threads: usize) -> Result<Self, Error> {
@@ -83,101 +84,101 @@ impl Cache for Ours {
         self.0.admit(scratch, self.0.ticket(key), block) == Admitted::Stored
     }
 
-    fn renew(&self, scratch: &mut Scratch, key: Key, block: &[u8]) -> bool {
+    fn replace(&self, scratch: &mut Scratch, key: Key, block: &[u8]) -> bool {
         let ticket = self.0.drop_block(key);
         self.0.admit(scratch, ticket, block) == Admitted::Stored
     }
 
-    fn held(&self) -> (u64, u64) {
+    fn sizes(&self) -> (u64, u64) {
         let stats = self.0.stats();
         (stats.raw.0, stats.held.0)
     }
 }
 
-/// A block in the peer.
+/// A block in quick_cache.
 #[derive(Clone)]
-pub(super) struct Held {
-    /// Of the file's.
+pub(super) struct PeerBlock {
+    /// The uncompressed length.
     raw_len: usize,
-    is_packed: bool,
+    is_compressed: bool,
     bytes: Arc<[u8]>,
 }
 
-/// A block weighs what it is packed to.
+/// Weighs a block by its compressed bytes.
 #[derive(Clone)]
-pub(super) struct PackedBytes;
+pub(super) struct CompressedBytes;
 
-impl Weighter<Key, Held> for PackedBytes {
-    fn weight(&self, _key: &Key, held: &Held) -> u64 {
-        // What weighs nothing is never evicted there.
-        held.bytes.len().max(1) as u64
+impl Weighter<Key, PeerBlock> for CompressedBytes {
+    fn weight(&self, _key: &Key, block: &PeerBlock) -> u64 {
+        // quick_cache never evicts blocks of weight 0.
+        block.bytes.len().max(1) as u64
     }
 }
 
 /// quick_cache with its defaults.
-pub(super) struct Quick(QuickCache<Key, Held, PackedBytes>);
+pub(super) struct Quick(QuickCache<Key, PeerBlock, CompressedBytes>);
 
 /// One thread's codec.
-pub(super) struct Packing {
+pub(super) struct ThreadCodec {
     engine: Box<dyn Engine>,
-    packed: Compressed,
+    compressed: Compressed,
 }
 
-impl Packing {
+impl ThreadCodec {
     pub fn new(block: usize) -> Result<Self, Error> {
-        let packed = Compressed::with_room(Lz4.bound(block), 1).map_err(Error::of_cache)?;
-        Ok(Self { engine: Lz4.engine().map_err(Error::of_cache)?, packed })
+        let compressed = Compressed::with_room(Lz4.bound(block), 1).map_err(Error::of_cache)?;
+        Ok(Self { engine: Lz4.engine().map_err(Error::of_cache)?, compressed })
     }
 
-    /// `None`: it could not be packed.
-    pub fn pack(&mut self, block: &[u8]) -> Option<&[u8]> {
-        self.packed.clear();
-        self.engine.compress_batch(&[block], &mut self.packed);
-        self.packed.get(0)
+    /// Compresses a block; `None` if that fails.
+    pub fn compress(&mut self, block: &[u8]) -> Option<&[u8]> {
+        self.compressed.clear();
+        self.engine.compress_batch(&[block], &mut self.compressed);
+        self.compressed.get(0)
     }
 
-    pub fn unpack(&mut self, packed: &[u8], out: &mut [u8]) -> bool {
-        self.engine.decompress(packed, out).is_ok()
+    pub fn decompress(&mut self, compressed: &[u8], out: &mut [u8]) -> bool {
+        self.engine.decompress(compressed, out).is_ok()
     }
 }
 
 impl Cache for Quick {
-    type Scratch = Packing;
+    type Scratch = ThreadCodec;
 
     fn new(block: usize, limit: Bytes, _threads: usize) -> Result<Self, Error> {
-        // It wants to know how many items there will be: as many as fit if they are packed 2 to 1.
+        // quick_cache needs an estimate of the number of items: as many as fit at a ratio of 2 to 1.
         let items = usize::try_from(limit.0).unwrap_or(usize::MAX) / (block / 2);
-        Ok(Self(QuickCache::with_weighter(items, limit.0, PackedBytes)))
+        Ok(Self(QuickCache::with_weighter(items, limit.0, CompressedBytes)))
     }
 
-    fn scratch(&self) -> Result<Packing, Error> {
-        Packing::new(256 << 10)
+    fn scratch(&self) -> Result<ThreadCodec, Error> {
+        ThreadCodec::new(256 << 10)
     }
 
-    fn get(&self, scratch: &mut Packing, key: Key, out: &mut [u8]) -> Option<usize> {
-        let held = self.0.get(&key)?;
-        let out = out.get_mut(..held.raw_len)?;
-        if !held.is_packed {
-            out.copy_from_slice(&held.bytes);
-            return Some(held.raw_len);
+    fn get(&self, scratch: &mut ThreadCodec, key: Key, out: &mut [u8]) -> Option<usize> {
+        let block = self.0.get(&key)?;
+        let out = out.get_mut(..block.raw_len)?;
+        if !block.is_compressed {
+            out.copy_from_slice(&block.bytes);
+            return Some(block.raw_len);
         }
-        scratch.unpack(&held.bytes, out).then_some(held.raw_len)
+        scratch.decompress(&block.bytes, out).then_some(block.raw_len)
     }
 
-    fn put(&self, scratch: &mut Packing, key: Key, block: &[u8]) -> bool {
-        let packed = scratch.pack(block).filter(|packed| pays(block.len(), packed.len()));
-        let is_packed = packed.is_some();
-        let bytes = packed.unwrap_or(block).into();
-        self.0.insert(key, Held { raw_len: block.len(), is_packed, bytes });
+    fn put(&self, scratch: &mut ThreadCodec, key: Key, block: &[u8]) -> bool {
+        let compressed = scratch.compress(block).filter(|c| is_worth_keeping(block.len(), c.len()));
+        let is_compressed = compressed.is_some();
+        let bytes = compressed.unwrap_or(block).into();
+        self.0.insert(key, PeerBlock { raw_len: block.len(), is_compressed, bytes });
         true
     }
 
-    fn renew(&self, scratch: &mut Packing, key: Key, block: &[u8]) -> bool {
+    fn replace(&self, scratch: &mut ThreadCodec, key: Key, block: &[u8]) -> bool {
         self.put(scratch, key, block)
     }
 
-    fn held(&self) -> (u64, u64) {
-        (self.0.iter().map(|(_, held)| held.raw_len as u64).sum(), self.0.weight())
+    fn sizes(&self) -> (u64, u64) {
+        (self.0.iter().map(|(_, block)| block.raw_len as u64).sum(), self.0.weight())
     }
 }
 
@@ -195,27 +196,27 @@ mod tests {
         block
     }
 
-    fn gives_back_what_it_took<C: Cache>() {
+    fn returns_what_was_inserted<C: Cache>() {
         let cache = C::new(BLOCK, Bytes::mib(8), 2).unwrap();
         let (mut scratch, mut out) = (cache.scratch().unwrap(), vec![0; BLOCK]);
         let key = |n| Key::new(FileId(1), n);
         for n in 0..9 {
             assert!(cache.put(&mut scratch, key(u64::from(n)), &text(n)));
         }
-        assert!(cache.renew(&mut scratch, key(3), &text(99)));
+        assert!(cache.replace(&mut scratch, key(3), &text(99)));
         for n in 0..9 {
             assert_eq!(cache.get(&mut scratch, key(u64::from(n)), &mut out), Some(BLOCK));
             assert!(out == text(if n == 3 { 99 } else { n }), "{n}");
         }
         assert_eq!(cache.get(&mut scratch, key(10), &mut out), None);
-        let (raw, memory) = cache.held();
+        let (raw, memory) = cache.sizes();
         assert_eq!(raw, 9 * BLOCK as u64);
         assert!(memory > 0);
     }
 
     #[test]
-    fn both_give_back_what_they_took() {
-        gives_back_what_it_took::<Ours>();
-        gives_back_what_it_took::<Quick>();
+    fn both_return_what_was_inserted() {
+        returns_what_was_inserted::<EkeCache>();
+        returns_what_was_inserted::<Quick>();
     }
 }

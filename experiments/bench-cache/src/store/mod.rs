@@ -1,17 +1,17 @@
-//! `eke bench store`: what the block store does in a second, beside memcpy, LZ4 alone, and a cache that programs use today.
+//! `eke bench store`: the throughput of the block store, compared with memcpy, LZ4 alone, and a cache that programs use today.
 //!
-//! - [`corpus`]: what the blocks are filled with; `caches`: what is compared
-//! - `turns`: what a thread does, `load`: threads that do it; `memory`: what the kernel counts
-//! - `plan`, `metrics`: whose figures, of what; `field`: the measurements
+//! - [`corpus`]: the content of the blocks; `caches`: the caches that are compared
+//! - `operations`: the operations of a thread, `load`: threads that repeat them; `memory`: the process's memory
+//! - `plan`, `metrics`: variants, cases and metrics; `measure`: the measurements
 
 mod caches;
 pub mod corpus;
-mod field;
 mod load;
+mod measure;
 mod memory;
 mod metrics;
+mod operations;
 mod plan;
-mod turns;
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -25,35 +25,35 @@ use eke_results::report::Report;
 use eke_results::rows::{Params, Rows};
 
 use corpus::Corpus;
-use field::{Field, Figure};
-use plan::{Case, Who};
+use measure::{Caches, Measurement};
+use plan::{Case, Subject};
 
-/// Sizes of blocks that are compared, bytes.
+/// The block sizes that are compared, in bytes.
 const SIZES: [usize; 4] = [16 << 10, 32 << 10, 64 << 10, 128 << 10];
-/// What is read of files at most.
+/// The most bytes of the corpus.
 const MOST: Bytes = Bytes::mib(256);
-/// The same if it is to be quick.
+/// The most bytes of the corpus of a quick run.
 const MOST_IF_QUICK: Bytes = Bytes::mib(32);
-/// The files are in memory once, and packed about three times for each size of blocks.
+/// The corpus's share of available memory. Memory holds it once uncompressed, and about three times compressed for each block size.
 const SHARE_OF_AVAILABLE: f64 = 0.08;
 /// How often each measurement is made.
 const ROUNDS: usize = 3;
 
-/// What the reader of the memory figures must know.
-const HEAP: &str = "quick_cache's blocks are on the heap that the whole process shares, and fill holes that are there already: its memory is larger than the growth that is seen here, so \"mixed, memory\" and \"mixed, held by memory\" are too good for it. \"Held by block size\" is each cache's own account.";
+/// A note on the memory metrics.
+const HEAP: &str = "quick_cache's blocks are on the heap that the whole process shares, and fill existing holes: its memory is larger than the growth measured here, so \"mixed, memory\" and \"mixed, bytes per byte of memory\" are too good for it. \"Bytes per byte of memory by block size\" is each cache's own account.";
 
-/// What the user asks for.
+/// The user's options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Files; `None` for some of this machine.
+    /// The directory of the corpus; `None` for files of this machine.
     pub corpus: Option<PathBuf>,
     /// The most threads.
     pub threads: usize,
-    /// How long each measurement takes, seconds.
+    /// The length of each measurement in seconds.
     pub seconds: f64,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub block: usize,
-    /// Less content, one round.
+    /// Whether to use less content and one round.
     pub quick: bool,
 }
 
@@ -65,7 +65,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The sizes of blocks that are compared, ascending.
+    /// The block sizes that are compared, ascending.
     fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<usize> = SIZES.into_iter().chain([self.block]).collect();
         sizes.sort_unstable();
@@ -82,39 +82,37 @@ impl Options {
     }
 }
 
-/// Why there are no figures.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such directory.
+    /// The corpus's directory cannot be read.
     #[error("cannot read {}: {source}; give a directory with files for the blocks", path.display())]
     Corpus {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Not even a few blocks.
+    /// The files are too small.
     #[error("the files below {} have {found}, and at least {least} are needed; give a directory with more (--corpus DIR)", path.display())]
     TooLittle {
-        /// Below which.
+        /// The directory.
         path: PathBuf,
-        /// What there is.
+        /// The files' bytes.
         found: Bytes,
-        /// What is needed.
+        /// The bytes needed.
         least: Bytes,
     },
-    /// Only noise.
-    #[error(
-        "no block of the files compresses by an eighth; give files that are not compressed already (--corpus DIR)"
-    )]
+    /// No block compresses well enough.
+    #[error("no block of the files compresses by an eighth; give uncompressed files (--corpus DIR)")]
     NothingCompresses,
-    /// Blocks that no store takes.
+    /// The store does not support this block size.
     #[error("a block of {0}: give a power of two from 4K to 256K")]
     Block(Bytes),
-    /// No time, or too much of it.
+    /// The time is not in the allowed range.
     #[error("{0} seconds for each measurement: give more than 0, and at most 60")]
     Seconds(f64),
-    /// The store itself.
+    /// The store failed.
     #[error("the store: {0}")]
     Cache(String),
 }
@@ -124,7 +122,7 @@ impl Error {
         Self::Cache(error.to_string())
     }
 
-    /// Is it the user's wish that makes no sense?
+    /// Whether an option is wrong.
     pub const fn is_usage(&self) -> bool {
         matches!(self, Self::Block(_) | Self::Seconds(_))
     }
@@ -133,12 +131,12 @@ impl Error {
 /// The experiment. It changes nothing of the machine.
 pub struct Store {
     options: Options,
-    /// The blocks of the fixture are parts of it.
+    /// The fixture's blocks borrow from it.
     corpus: OnceCell<Corpus>,
 }
 
 impl Store {
-    /// With these options.
+    /// The experiment with these options.
     pub fn new(options: Options) -> Self {
         Self { options, corpus: OnceCell::new() }
     }
@@ -148,65 +146,65 @@ impl Store {
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     case: Case,
-    who: Who,
-    /// From 0.
+    subject: Subject,
+    /// The round, from 0.
     round: usize,
 }
 
 impl Experiment for Store {
-    type Fixture<'e> = Field<'e>;
+    type Fixture<'e> = Caches<'e>;
     type Run = Run;
-    type Measurement = (Params, Vec<Figure>);
+    type Measurement = (Params, Vec<Measurement>);
     type Error = Error;
 
     fn set_up<'e>(
         &'e self,
         environment: &'e Environment<'e>,
         notes: &mut Vec<String>,
-    ) -> Result<Field<'e>, Error> {
+    ) -> Result<Caches<'e>, Error> {
         self.options.check()?;
         environment.progress.say("Reading files and filling caches with their blocks.");
         let corpus = corpus(environment, &self.options)?;
-        let field = Field::set(environment, &self.options, self.corpus.get_or_init(|| corpus))?;
-        notes.extend(field.notes.iter().cloned());
-        Ok(field)
+        let caches = Caches::fill(environment, &self.options, self.corpus.get_or_init(|| corpus))?;
+        notes.extend(caches.notes.iter().cloned());
+        Ok(caches)
     }
 
-    fn plan(&self, field: &Field<'_>) -> Vec<Run> {
-        let cases = Case::all(&self.options, field.stands());
+    fn plan(&self, caches: &Caches<'_>) -> Vec<Run> {
+        let cases = Case::all(&self.options, caches.sizes());
         let mut runs = Vec::new();
         for round in 0..self.rounds() {
             for case in &cases {
-                let of_case = |who: &Who| Run { case: *case, who: *who, round };
-                runs.extend(rotation(case.who(), round).map(of_case));
+                let of_case = |subject: &Subject| Run { case: *case, subject: *subject, round };
+                runs.extend(rotation(case.subjects(), round).map(of_case));
             }
         }
         runs
     }
 
-    fn name(&self, _field: &Field<'_>, Run { case, who, round }: &Run) -> String {
-        format!("{}, {case:?}, {} of {}", who.name(), round + 1, self.rounds())
+    fn name(&self, _caches: &Caches<'_>, Run { case, subject, round }: &Run) -> String {
+        format!("{}, {case:?}, {} of {}", subject.name(), round + 1, self.rounds())
     }
 
     fn measure(
         &self,
-        field: &mut Field<'_>,
+        caches: &mut Caches<'_>,
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Self::Measurement>, Error> {
-        field.measure(run.case, run.who).map(Some)
+        caches.measure(run.case, run.subject).map(Some)
     }
 
     fn report(
         &self,
         environment: &Environment<'_>,
-        _field: &mut Field<'_>,
+        _caches: &mut Caches<'_>,
         results: Results<Run, Self::Measurement>,
     ) -> Report {
         let mut rows = Rows::default();
-        for (run, (params, figures)) in results.measured {
-            for (metric, unit, value) in figures {
-                rows.add(run.who.name(), &params, metric, unit, value);
+        for (run, (params, measurements)) in results.measured {
+            for (metric, unit, value) in measurements {
+                rows.add(run.subject.name(), &params, metric, unit, value);
             }
         }
         report(environment, &self.options, results.notes, rows)
@@ -223,7 +221,7 @@ impl Store {
     }
 }
 
-/// Enough for a few blocks, at most what this machine has room for.
+/// Reads the corpus: enough for a few blocks, and not more than the machine has memory for.
 fn corpus(environment: &Environment<'_>, options: &Options) -> Result<Corpus, Error> {
     let most = if options.quick { MOST_IF_QUICK } else { MOST };
     let available =
@@ -238,17 +236,15 @@ fn corpus(environment: &Environment<'_>, options: &Options) -> Result<Corpus, Er
 
 fn report(environment: &Environment<'_>, options: &Options, mut notes: Vec<String>, rows: Rows) -> Report {
     notes.push(format!(
-        "Each measurement took {} s. All of them run on the same CPUs in turns; what else ran on the machine is in them too.",
+        "Each measurement took {} s. All run on the same CPUs, one after the other; background load affects them too.",
         options.seconds
     ));
     notes.push(HEAP.to_owned());
-    notes.extend(
-        options.quick.then(|| {
-            "A quick run: little content, and each once: a small difference can be chance.".to_owned()
-        }),
-    );
+    notes.extend(options.quick.then(|| {
+        "A quick run: little content, each measurement once; a small difference can be chance.".to_owned()
+    }));
     Report {
-        variants: Who::ALL.map(Who::variant).to_vec(),
+        variants: Subject::ALL.map(Subject::variant).to_vec(),
         metrics: metrics::metrics(),
         rows: rows.done(),
         notes,

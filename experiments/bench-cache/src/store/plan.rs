@@ -1,22 +1,23 @@
-//! Whose figures, and of what.
+//! The subjects that are compared, and the cases that are measured.
 
 use eke_results::report::{Role, Variant};
 
 use super::Options;
 
-/// Whose figures.
+/// A cache or baseline that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Subject {
     Memcpy,
     Lz4,
     Quick,
     Eke,
     Queue,
-    Dense,
+    Recompressed,
 }
 
-impl Who {
-    pub const ALL: [Self; 6] = [Self::Memcpy, Self::Lz4, Self::Quick, Self::Eke, Self::Queue, Self::Dense];
+impl Subject {
+    pub const ALL: [Self; 6] =
+        [Self::Memcpy, Self::Lz4, Self::Quick, Self::Eke, Self::Queue, Self::Recompressed];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -25,36 +26,37 @@ impl Who {
             Self::Quick => "quick_cache",
             Self::Eke => "eke",
             Self::Queue => "eke, queued",
-            Self::Dense => "eke, packed again",
+            Self::Recompressed => "eke, recompressed",
         }
     }
 
     pub fn variant(self) -> Variant {
         let (role, set_up) = match self {
-            Self::Memcpy => (Role::Baseline, "blocks copied, nothing else"),
-            Self::Lz4 => (
-                Role::Baseline,
-                "lz4_flex (safe), the tables and buffers of each thread used again; nothing is kept",
-            ),
+            Self::Memcpy => (Role::Baseline, "copies blocks"),
+            Self::Lz4 => {
+                (Role::Baseline, "lz4_flex (safe); each thread reuses its tables and buffers; keeps nothing")
+            }
             Self::Quick => (
                 Role::Peer,
-                "quick_cache 0.7 with its defaults, blocks as Arc<[u8]> packed by the same LZ4, weighed by packed bytes; no checksum",
+                "quick_cache 0.7 with its defaults, blocks as Arc<[u8]> compressed by the same LZ4, weighed by compressed bytes; no checksum",
             ),
             Self::Eke => (
                 Role::Ours,
-                "the store as it is mounted: LZ4, a checksum for each block, S3-FIFO by packed bytes; blocks are packed before the call returns",
+                "the store as it is mounted: LZ4, a checksum for each block, S3-FIFO by compressed bytes; blocks are compressed before the call returns",
             ),
             Self::Queue => (
                 Role::Lever,
-                "blocks go into a queue and the call returns; a worker for each thread packs them. A reader that finds the queue full yields the CPU. Times are those of the call",
+                "blocks go into a queue and the call returns; one worker per thread compresses them. A thread that finds the queue full yields the CPU. Times are those of the call",
             ),
-            Self::Dense => (Role::Lever, "after a round of packing again what stays, by zstd 9"),
+            Self::Recompressed => {
+                (Role::Lever, "after a round that recompresses the blocks that stay, by zstd 9")
+            }
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }
 }
 
-/// One thing that is measured.
+/// A case that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Hits {
@@ -69,39 +71,42 @@ pub(super) enum Case {
     Mixed {
         threads: usize,
     },
-    /// Hits and insertions with blocks of the size at this place.
+    /// Hits and insertions with blocks of the size with this index.
     BlockSize {
-        stand: usize,
+        size: usize,
     },
     Zeros,
     Noise,
 }
 
 impl Case {
-    /// All, with 1 to `threads` threads.
-    pub fn all(options: &Options, stands: usize) -> Vec<Self> {
+    /// All cases, with 1 to `options.threads` threads and `sizes` block sizes.
+    pub fn all(options: &Options, sizes: usize) -> Vec<Self> {
         let threads = || counts(options.threads);
         let mut all: Vec<Self> = threads().map(|threads| Self::Hits { threads }).collect();
         all.extend(threads().map(|threads| Self::Misses { threads }));
         all.extend(threads().map(|threads| Self::Inserts { threads }));
         all.extend(threads().map(|threads| Self::Mixed { threads }));
-        all.extend((0..stands).map(|stand| Self::BlockSize { stand }));
+        all.extend((0..sizes).map(|size| Self::BlockSize { size }));
         all.extend([Self::Zeros, Self::Noise]);
         all
     }
 
-    pub const fn who(self) -> &'static [Who] {
+    /// The subjects that are measured in this case.
+    pub const fn subjects(self) -> &'static [Subject] {
         match self {
-            Self::Hits { .. } => &[Who::Memcpy, Who::Lz4, Who::Quick, Who::Eke, Who::Dense],
-            Self::Inserts { .. } => &[Who::Lz4, Who::Quick, Who::Eke, Who::Queue],
-            Self::BlockSize { .. } => &[Who::Memcpy, Who::Lz4, Who::Quick, Who::Eke],
-            Self::Misses { .. } | Self::Mixed { .. } | Self::Zeros => &[Who::Quick, Who::Eke],
-            Self::Noise => &[Who::Lz4, Who::Quick, Who::Eke],
+            Self::Hits { .. } => {
+                &[Subject::Memcpy, Subject::Lz4, Subject::Quick, Subject::Eke, Subject::Recompressed]
+            }
+            Self::Inserts { .. } => &[Subject::Lz4, Subject::Quick, Subject::Eke, Subject::Queue],
+            Self::BlockSize { .. } => &[Subject::Memcpy, Subject::Lz4, Subject::Quick, Subject::Eke],
+            Self::Misses { .. } | Self::Mixed { .. } | Self::Zeros => &[Subject::Quick, Subject::Eke],
+            Self::Noise => &[Subject::Lz4, Subject::Quick, Subject::Eke],
         }
     }
 }
 
-/// 1, 2, 4 and so on, and the most.
+/// The powers of two below `most`, and `most`.
 fn counts(most: usize) -> impl Iterator<Item = usize> {
     (0..).map(|power| 1usize << power).take_while(move |count| *count < most).chain([most])
 }
@@ -117,10 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_eke_and_whom_it_is_beside() {
+    fn every_case_has_eke_and_its_peer() {
         let options = Options { threads: 4, ..Options::default() };
         let all = Case::all(&options, 4);
         assert_eq!(all.len(), 4 * 3 + 4 + 2);
-        assert!(all.iter().all(|case| case.who().contains(&Who::Eke) && case.who().contains(&Who::Quick)));
+        let both = |case: &Case| [Subject::Eke, Subject::Quick].iter().all(|s| case.subjects().contains(s));
+        assert!(all.iter().all(both));
     }
 }

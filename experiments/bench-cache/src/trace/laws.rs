@@ -1,20 +1,20 @@
-//! Traces by law: requests as they could come, the same for the same seed.
+//! Synthetic traces. Equal seeds give equal traces.
 
 use eke_cache_replay::{Request, Zipf, loops, mixed, next_random, scan};
 
-/// Blocks that are asked for again and again.
+/// The number of blocks that are requested repeatedly.
 const KEYS: u64 = 10_000;
-/// Requests.
+/// The number of requests.
 const REQUESTS: usize = 100_000;
-/// Keys from here on come once.
+/// Keys from here on are requested once.
 const ONCE: u64 = 1 << 32;
 
 /// A trace and its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
-    /// As in the table.
+    /// The name in the table.
     pub name: String,
-    /// What is asked for, in order.
+    /// The requests, in order.
     pub requests: Vec<Request>,
 }
 
@@ -30,10 +30,10 @@ pub const NAMES: [&str; 8] = [
     "web support",
 ];
 
-/// What they are, in a sentence each.
-pub const ABOUT: &str = "Traces by law, three seeds each, 10,000 blocks that come again and 100,000 requests: Zipf 0.6 to 1.0; \"and a scan\": every 20,000 requests 5,000 blocks that come once run through; one-hit wonders: every second request is for a block that comes once; loop: 5,000 blocks in order, again and again; launches: 150 programs by Zipf 0.8, each reads its own 8 to 64 blocks and those of a few of 40 libraries in order; web support: 1,500 files by Zipf 0.8, each read whole, in sizes from one block to a hundred (the file classes of SPECweb2005 Support). Weights are a quarter to three quarters of 64 KiB, by chance.";
+/// The note of a report that describes the traces.
+pub const ABOUT: &str = "Synthetic traces, three seeds each, 10,000 repeated blocks and 100,000 requests: Zipf 0.6 to 1.0; \"and a scan\": after every 20,000 requests a scan of 5,000 blocks that come once; one-hit wonders: every second request is for a block that comes once; loop: 5,000 blocks in order, again and again; launches: 150 programs by Zipf 0.8, each reads its own 8 to 64 blocks and those of a few of 40 libraries in order; web support: 1,500 files by Zipf 0.8, each read completely, in sizes from 1 to 100 blocks (the file classes of SPECweb2005 Support). Weights are random, from a quarter to three quarters of 64 KiB.";
 
-/// All of them.
+/// All traces of a seed.
 pub fn all(seed: u64) -> impl Iterator<Item = Trace> {
     NAMES.into_iter().map(move |name| {
         let requests = match name {
@@ -56,14 +56,14 @@ fn zipf(alpha: f64, seed: u64) -> impl Iterator<Item = Request> {
     Zipf::new(KEYS, alpha, seed).take(REQUESTS)
 }
 
-/// Somebody looks through many files once, now and then.
+/// Zipf requests with scans of many files in between.
 fn scanned(seed: u64) -> Vec<Request> {
-    let asked: Vec<Request> = zipf(0.8, seed).collect();
-    let parts = asked.chunks(20_000).zip(0..);
+    let requests: Vec<Request> = zipf(0.8, seed).collect();
+    let parts = requests.chunks(20_000).zip(0..);
     parts.flat_map(|(part, n)| part.iter().copied().chain(scan(ONCE + n * 5_000, 5_000))).collect()
 }
 
-/// A program's own blocks, and before them those of the libraries that it needs.
+/// Launches: each requests the blocks of the program's libraries, then its own.
 fn launches(seed: u64) -> Vec<Request> {
     const PROGRAMS: u64 = 150;
     const LIBRARIES: u64 = 40;
@@ -81,18 +81,18 @@ fn launches(seed: u64) -> Vec<Request> {
     chosen.flat_map(one).take(REQUESTS).collect()
 }
 
-/// Files that are read whole.
+/// Files, each read completely.
 fn web(seed: u64) -> Vec<Request> {
-    /// Blocks of 64 KiB in a file of each class, and in how many of 100 files it is.
+    /// The 64 KiB blocks of a file of each class, and the class's percentage of files.
     const CLASSES: [(u64, u64); 5] = [(1, 40), (3, 25), (8, 20), (30, 10), (100, 5)];
     let chosen = Zipf::new(1_500, 0.8, seed).map(|request| request.key);
     let one = |file: u64| {
         let mut state = file;
-        let mut place = next_random(&mut state) % 100;
+        let mut percentile = next_random(&mut state) % 100;
         let class = CLASSES.iter().find(|(_, share)| {
-            let here = place < *share;
-            place = place.saturating_sub(*share);
-            here
+            let is_this = percentile < *share;
+            percentile = percentile.saturating_sub(*share);
+            is_this
         });
         scan(file * 128, class.map_or(1, |(blocks, _)| *blocks))
     };
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_as_long_as_the_others_and_the_same_again() {
+    fn traces_have_similar_lengths_and_are_reproducible() {
         let (once, again): (Vec<Trace>, Vec<Trace>) = (all(7).collect(), all(7).collect());
         assert_eq!(once, again);
         for trace in &once {

@@ -1,8 +1,8 @@
-//! `eke bench trace`: how many requests each order of eviction serves, on traces by law and on recorded ones.
+//! `eke bench trace`: the hit rate of each eviction policy, on synthetic and on recorded traces.
 //!
-//! - [`laws`]: traces by law; [`recorded`]: traces from files
-//! - [`levels`]: the page cache before the store
-//! - [`replay`]: who decides what is held
+//! - [`laws`]: synthetic traces; [`recorded`]: traces from files
+//! - [`levels`]: a page cache in front of the store
+//! - [`replay`]: the policies
 
 pub mod laws;
 pub mod levels;
@@ -18,48 +18,49 @@ use eke_results::report::{Metric, Report};
 use eke_results::report::{less, more};
 use eke_results::rows::{Params, Rows, params};
 
-use levels::{alike, behind, footprint};
-use replay::{Served, Who};
+use levels::{behind, footprint, with_equal_weights};
+use replay::{Policy, Served};
 
-/// What a block weighs in the page cache, bytes.
+/// The size of an uncompressed block in bytes.
 pub(crate) const BLOCK: u32 = 64 << 10;
-/// Sizes of the cache, in percent of what the trace's blocks weigh together.
+/// Sizes of the cache, in percent of the total weight of the trace's blocks.
 const SIZES: [u64; 6] = [1, 2, 5, 10, 20, 50];
 const SIZES_IF_QUICK: [u64; 3] = [2, 10, 50];
-/// The page cache before the store, in percent of the trace's blocks.
+/// The page cache in front of the store, in percent of the trace's blocks.
 const PAGE_CACHE_PERCENT: u64 = 5;
-/// All memory in the comparison of shares, in percent of the trace's blocks unpacked, and the store's shares of it.
+/// The total memory when the store's share varies, in percent of the trace's uncompressed blocks.
 const MEMORY_PERCENT: u64 = 20;
+/// The store's shares of that memory, in percent.
 const SHARES: [u64; 5] = [0, 20, 50, 80, 95];
 const SEEDS: u64 = 3;
 
 const HITS: &str = "hit rate";
 const BYTES: &str = "byte hit rate";
-const ALIKE: &str = "hit rate, all blocks alike";
+const EQUAL_WEIGHTS: &str = "hit rate, equal weights";
 const BEHIND: &str = "hit rate behind a page cache";
-const READS: &str = "reads of the disk";
+const READS: &str = "disk reads";
 
-/// What the user asks for: the experiment.
+/// The experiment with the user's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Recorded traces; without any, traces by law.
+    /// Recorded traces; synthetic traces if empty.
     pub files: Vec<PathBuf>,
-    /// Fewer sizes, one seed.
+    /// Whether to use fewer sizes and one seed.
     pub quick: bool,
 }
 
-/// Why there are no rates.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that is no trace.
+    /// A file is not a trace.
     #[error("cannot replay {}: {why}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: recorded::NotATrace,
     },
-    /// Two traces of one name would be one.
+    /// Two traces have the same name: their rows would be merged.
     #[error("two traces are called \"{0}\": give files whose names differ")]
     SameName(String),
 }
@@ -100,12 +101,12 @@ impl Experiment for Trace {
         _notes: &mut Vec<String>,
     ) -> Result<Option<Rows>, Error> {
         let mut rows = Rows::default();
-        for who in Who::ALL {
+        for policy in Policy::ALL {
             if traces.environment.is_interrupted() {
                 return Ok(None);
             }
-            traces.environment.progress.doing(who.name());
-            add(&traces.all[*number], who, sizes(self.quick), &mut rows);
+            traces.environment.progress.doing(policy.name());
+            add(&traces.all[*number], policy, sizes(self.quick), &mut rows);
         }
         Ok(Some(rows))
     }
@@ -142,36 +143,36 @@ fn traces(options: &Trace) -> Result<Vec<laws::Trace>, Error> {
     Ok(traces)
 }
 
-/// Everything of one trace and one policy.
-fn add(trace: &laws::Trace, who: Who, sizes: &[u64], rows: &mut Rows) {
+/// Adds all rows of one trace with one policy.
+fn add(trace: &laws::Trace, policy: Policy, sizes: &[u64], rows: &mut Rows) {
     let (blocks, bytes) = footprint(&trace.requests);
     let mut put =
-        |params: &Params, metric: &str, value: f64| rows.add(who.name(), params, metric, "%", [value]);
-    let equal = alike(&trace.requests);
+        |params: &Params, metric: &str, value: f64| rows.add(policy.name(), params, metric, "%", [value]);
+    let equal = with_equal_weights(&trace.requests);
     let missed = behind(share(blocks, PAGE_CACHE_PERCENT), &trace.requests);
     for percent in sizes {
         let capacity = Bytes(bytes).scaled(*percent as f64 / 100.0);
         let at = params([("trace", trace.name.as_str().into()), ("cache_percent", (*percent).into())]);
-        let whole = who.serve(capacity, &trace.requests);
+        let whole = policy.serve(capacity, &trace.requests);
         put(&at, HITS, hit_percent(whole));
         put(&at, BYTES, 100.0 * whole.hit_bytes as f64 / whole.bytes.max(1) as f64);
-        put(&at, ALIKE, hit_percent(who.serve(capacity, &equal)));
-        put(&at, BEHIND, hit_percent(who.serve(capacity, &missed)));
+        put(&at, EQUAL_WEIGHTS, hit_percent(policy.serve(capacity, &equal)));
+        put(&at, BEHIND, hit_percent(policy.serve(capacity, &missed)));
     }
     for store in SHARES {
         let at = params([("trace", trace.name.as_str().into()), ("store_percent", store.into())]);
-        put(&at, READS, reads(who, store, blocks, &trace.requests));
+        put(&at, READS, reads(policy, store, blocks, &trace.requests));
     }
 }
 
-/// Of 100 requests those that go to the disk, where the store has `store` percent of the memory and the page cache the rest. The
-/// page cache holds blocks unpacked. The store is inclusive: what the page cache holds takes room in it too.
-fn reads(who: Who, store: u64, blocks: usize, trace: &[Request]) -> f64 {
+/// The percentage of requests that go to the disk. The store has `store` percent of the memory, the page cache the rest. The page
+/// cache keeps blocks uncompressed. The store is inclusive: blocks of the page cache take room in it too.
+fn reads(policy: Policy, store: u64, blocks: usize, trace: &[Request]) -> f64 {
     let memory = share(blocks, MEMORY_PERCENT) as u64 * u64::from(BLOCK);
     let of_store = memory * store / 100;
     let pages = usize::try_from((memory - of_store) / u64::from(BLOCK)).unwrap_or(usize::MAX);
     let missed = behind(pages, trace);
-    let served = who.serve(Bytes(of_store), &missed).hits;
+    let served = policy.serve(Bytes(of_store), &missed).hits;
     100.0 * (missed.len() as u64 - served) as f64 / trace.len().max(1) as f64
 }
 
@@ -187,24 +188,27 @@ fn metrics() -> Vec<Metric> {
     vec![
         more(
             HITS,
-            "requests that a cache alone serves, of all, by its size beside what the trace's blocks weigh packed",
+            "share of requests that a cache alone serves, by its size relative to the trace's compressed blocks",
         ),
         more(
             BEHIND,
-            "the store behind a page cache (LRU, 5 % of the blocks, unpacked): of the requests that the page cache lacks, those that the store serves",
+            "share of a page cache's misses that the store serves (page cache: LRU, 5 % of the blocks, uncompressed)",
         ),
         less(
             READS,
-            "requests that neither page cache nor store serves, with memory for 20 % of the blocks unpacked in all, by the store's share of it",
+            "share of requests that neither page cache nor store serves, with memory for 20 % of the uncompressed blocks in total, by the store's share of it",
         ),
-        more(BYTES, "the same as the hit rate, in packed bytes"),
-        more(ALIKE, "the hit rate if each block weighed the same: what weighing by packed bytes changes"),
+        more(BYTES, "the hit rate in compressed bytes"),
+        more(
+            EQUAL_WEIGHTS,
+            "the hit rate with equal weights: shows the effect of weighing by compressed bytes",
+        ),
     ]
 }
 
 fn report(environment: &Environment<'_>, options: &Trace, traces: &[laws::Trace], rows: Rows) -> Report {
     let mut notes = vec![
-        "A replay is exact: the same trace has the same rates again, on any machine. Samples are seeds; of a recorded trace there is one.".to_owned(),
+        "A replay is exact: the same trace has the same rates on any machine. Samples are seeds; a recorded trace has one.".to_owned(),
     ];
     if options.files.is_empty() {
         notes.push(laws::ABOUT.into());
@@ -212,14 +216,14 @@ fn report(environment: &Environment<'_>, options: &Trace, traces: &[laws::Trace]
     for trace in traces.iter().filter(|_| !options.files.is_empty()) {
         let (blocks, bytes) = footprint(&trace.requests);
         notes.push(format!(
-            "{}: {} requests for {blocks} blocks, {} packed.",
+            "{}: {} requests for {blocks} blocks, {} compressed.",
             trace.name,
             trace.requests.len(),
             Bytes(bytes)
         ));
     }
     Report {
-        variants: Who::ALL.map(Who::variant).to_vec(),
+        variants: Policy::ALL.map(Policy::variant).to_vec(),
         metrics: metrics(),
         rows: rows.done(),
         notes,

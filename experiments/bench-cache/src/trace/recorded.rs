@@ -1,10 +1,10 @@
-//! Recorded traces, from text.
+//! Recorded traces, parsed from text.
 //!
-//! Two formats, told apart by the first line that is meant (empty lines and those that begin with # are not):
-//! - `4711 24576`: a key and what it weighs in bytes when it is packed, as [`eke_cache_replay::parse`] reads it
-//! - `1048576,65536`: an offset and a length in bytes on one disk or in one file, as `blkparse -f "%S,%N\n"` or any other
-//!   tool gives them (offsets in bytes); each block of 64 KiB that is touched is a request. How they compress is not known, so each
-//!   weighs 64 KiB. A first line of words (`offset,size`) is passed over.
+//! There are two formats. The first line decides which; empty lines and lines that begin with # are ignored.
+//! - `4711 24576`: a key and its compressed size in bytes, as [`eke_cache_replay::parse`] reads it
+//! - `1048576,65536`: an offset and a length in bytes on one disk or in one file, as `blkparse -f "%S,%N\n"` or another tool prints
+//!   them (offsets in bytes). Each touched block of 64 KiB is a request. Compressed sizes are unknown, so each weighs 64 KiB. A heading
+//!   line (`offset,size`) is skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -14,46 +14,46 @@ use eke_model::units::Bytes;
 use super::BLOCK;
 use super::laws::Trace;
 
-/// More text than this is refused.
+/// The most bytes of text.
 const LONGEST: u64 = 1 << 30;
-/// And more requests: one line can touch any number of blocks.
+/// The most requests: one line can touch any number of blocks.
 const MOST_REQUESTS: usize = 64 << 20;
 
 /// Why a file is no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum NotATrace {
-    /// The kernel's answer.
+    /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] std::io::Error),
-    /// More than any trace has.
-    #[error("it has {0}; a trace of up to {max} is read", max = Bytes(LONGEST))]
+    /// The file is too long.
+    #[error("it has {0}; a trace may have at most {max}", max = Bytes(LONGEST))]
     TooLong(Bytes),
-    /// Not text.
+    /// The file is not text.
     #[error("it is not text")]
     NotText,
-    /// A line of keys and weights.
+    /// A line is not a key and a weight.
     #[error("{0}")]
     Line(#[from] BadLine),
-    /// A line of offsets and lengths.
+    /// A line is not an offset and a length.
     #[error("line {line} is \"{text}\": give an offset and a length in bytes, as in \"1048576,65536\"")]
     Csv {
-        /// From 1.
+        /// The line's number, from 1.
         line: usize,
-        /// As it is there.
+        /// The line.
         text: String,
     },
-    /// Lengths that no disk has.
-    #[error("it asks for more than {MOST_REQUESTS} blocks of 64 KiB")]
+    /// The lengths are larger than any disk.
+    #[error("it requests more than {MOST_REQUESTS} blocks of 64 KiB")]
     TooMany,
-    /// Nothing at all.
-    #[error("there is no request in it")]
+    /// The file has no request.
+    #[error("it has no request")]
     Empty,
 }
 
-/// A file's trace, named as the file is.
+/// Reads a file's trace. The trace has the file's name.
 ///
 /// # Errors
-/// With the file's path.
+/// The file is not a trace; the error has its path.
 pub fn read(path: &Path) -> Result<Trace, (PathBuf, NotATrace)> {
     let name =
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
@@ -69,17 +69,18 @@ fn text(path: &Path) -> Result<String, NotATrace> {
     String::from_utf8(std::fs::read(path)?).map_err(|_| NotATrace::NotText)
 }
 
-/// The requests of either format.
+/// Parses the requests of either format.
 ///
 /// # Errors
-/// At the first line that is none, or if there is nothing.
+/// A line is not a request, or there is none.
 pub fn parse(text: &str) -> Result<Vec<Request>, NotATrace> {
-    let is_csv = meant(text).next().is_some_and(|(_, line)| line.contains(','));
+    let is_csv = content_lines(text).next().is_some_and(|(_, line)| line.contains(','));
     let requests = if is_csv { csv(text)? } else { eke_cache_replay::parse(text)? };
     if requests.is_empty() { Err(NotATrace::Empty) } else { Ok(requests) }
 }
 
-fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The lines that are neither empty nor comments, with their numbers from 1.
+fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().zip(1..).map(|(line, number)| (number, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
@@ -87,7 +88,7 @@ fn meant(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn csv(text: &str) -> Result<Vec<Request>, NotATrace> {
     let mut requests = Vec::new();
     let is_title = |line: &str| line.starts_with(|c: char| c.is_ascii_alphabetic());
-    for (index, (number, line)) in meant(text).enumerate() {
+    for (index, (number, line)) in content_lines(text).enumerate() {
         if index == 0 && is_title(line) {
             continue;
         }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_says_why() {
+    fn a_text_that_is_no_trace_is_refused_with_the_reason() {
         for (text, part) in [
             ("", "no request"),
             ("offset,size\n", "no request"),
@@ -134,8 +135,8 @@ mod tests {
             ("0,9000000000000000000", "more than"),
             ("7 seven", "line 1"),
         ] {
-            let said = parse(text).unwrap_err().to_string();
-            assert!(said.contains(part), "{text}: {said}");
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 

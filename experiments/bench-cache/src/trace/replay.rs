@@ -1,4 +1,4 @@
-//! Who decides what is held, and how many requests that serves.
+//! The eviction policies, and how many requests each serves.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
@@ -9,26 +9,26 @@ use eke_results::report::{Role, Variant};
 use quick_cache::Weighter;
 use quick_cache::unsync::{Cache, DefaultLifecycle};
 
-/// Whose order of eviction.
+/// An eviction policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// What was asked for longest ago goes.
+pub enum Policy {
+    /// Least recently used.
     Lru,
     /// SIEVE.
     Sieve,
-    /// quick_cache's own, of the CLOCK-Pro family.
+    /// quick_cache's policy, of the CLOCK-Pro family.
     Quick,
-    /// The store's.
+    /// The policy of eke's store.
     Eke,
     /// S3-FIFO as in its paper.
     TwoBits,
 }
 
-impl Who {
-    /// In the order of the table.
+impl Policy {
+    /// All policies, in the order of the table.
     pub const ALL: [Self; 5] = [Self::Lru, Self::Sieve, Self::Quick, Self::Eke, Self::TwoBits];
 
-    /// As in the table.
+    /// The name in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lru => "LRU",
@@ -41,22 +41,22 @@ impl Who {
 
     pub(super) fn variant(self) -> Variant {
         let (role, set_up) = match self {
-            Self::Lru => (Role::Baseline, "the block that was asked for longest ago goes"),
+            Self::Lru => (Role::Baseline, "evicts the least recently used block"),
             Self::Sieve => (Role::Peer, "SIEVE (NSDI '24), weighed in bytes"),
             Self::Quick => (
                 Role::Peer,
-                "quick_cache 0.7, single-threaded, told how many blocks fit on the mean, weighed in bytes; of the CLOCK-Pro family",
+                "quick_cache 0.7, single-threaded, given the mean number of blocks that fit, weighed in bytes; of the CLOCK-Pro family",
             ),
             Self::Eke => (
                 Role::Ours,
-                "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the store's",
+                "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the policy of eke's store",
             ),
             Self::TwoBits => (Role::Lever, "the same with two bits, as in the paper"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }
 
-    /// Requests of `trace` that a cache of `capacity` serves, and the bytes of these by all bytes asked for (0 to 1).
+    /// Replays `trace` with a cache of `capacity`.
     pub fn serve(self, capacity: Bytes, trace: &[Request]) -> Served {
         let requests = trace.iter().copied();
         let rates = match self {
@@ -70,16 +70,16 @@ impl Who {
     }
 }
 
-/// What a cache made of a trace.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
-    /// Requests that it served.
+    /// Requests that the cache served.
     pub hits: u64,
-    /// All of them.
+    /// All requests.
     pub requests: u64,
-    /// What the hits weigh together.
+    /// The total weight of the hits.
     pub hit_bytes: u64,
-    /// What all requests weigh together.
+    /// The total weight of all requests.
     pub bytes: u64,
 }
 
@@ -88,12 +88,12 @@ struct AsGiven;
 
 impl Weighter<u64, u32> for AsGiven {
     fn weight(&self, _key: &u64, weight: &u32) -> u64 {
-        // What weighs nothing is never evicted there.
+        // quick_cache never evicts blocks of weight 0.
         u64::from(*weight).max(1)
     }
 }
 
-/// The same hash each time, so that a trace has one outcome.
+/// A fixed hash, so that a trace always has the same result.
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
 fn quick(capacity: Bytes, trace: &[Request]) -> Served {
@@ -119,23 +119,23 @@ mod tests {
     use eke_cache_replay::{Zipf, loops};
 
     #[test]
-    fn all_serve_what_fits_and_nothing_that_never_came() {
+    fn all_policies_serve_what_fits_and_nothing_else() {
         let trace: Vec<Request> = loops(0, 100, 3).collect();
-        for who in Who::ALL {
-            let roomy = who.serve(Bytes::mib(64), &trace);
-            assert_eq!((roomy.hits, roomy.requests), (200, 300), "{who:?}");
-            assert!(roomy.hit_bytes * 3 == roomy.bytes * 2, "{who:?}");
-            assert_eq!(who.serve(Bytes(1), &trace).hits, 0, "{who:?}");
+        for policy in Policy::ALL {
+            let roomy = policy.serve(Bytes::mib(64), &trace);
+            assert_eq!((roomy.hits, roomy.requests), (200, 300), "{policy:?}");
+            assert!(roomy.hit_bytes * 3 == roomy.bytes * 2, "{policy:?}");
+            assert_eq!(policy.serve(Bytes(1), &trace).hits, 0, "{policy:?}");
         }
     }
 
     #[test]
-    fn all_are_better_than_chance_and_the_same_again() {
+    fn all_policies_beat_chance_and_are_reproducible() {
         let trace: Vec<Request> = Zipf::new(2_000, 0.8, 1).take(40_000).collect();
-        for who in Who::ALL {
-            let served = who.serve(Bytes(2_000 * 32_768 / 10), &trace);
-            assert!(served.hits > served.requests / 5, "{who:?}: {served:?}");
-            assert_eq!(served, who.serve(Bytes(2_000 * 32_768 / 10), &trace));
+        for policy in Policy::ALL {
+            let served = policy.serve(Bytes(2_000 * 32_768 / 10), &trace);
+            assert!(served.hits > served.requests / 5, "{policy:?}: {served:?}");
+            assert_eq!(served, policy.serve(Bytes(2_000 * 32_768 / 10), &trace));
         }
     }
 }
