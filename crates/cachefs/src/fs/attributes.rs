@@ -125,6 +125,10 @@ impl AttrChange {
 
 /// A user may give an own file to any of the user's groups. The kernel has checked this with all of them.
 fn set_owner(caller: &Caller, path: &OwnedFd, change: &AttrChange) -> io::Result<()> {
+    // chown(2) with -1 changes nothing, and the kernel sends no such id.
+    if change.uid == Some(u32::MAX) || change.gid == Some(u32::MAX) {
+        return Err(Errno::INVAL.into());
+    }
     let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
     let set = || Ok(chownat(path, c"", uid, gid, AtFlags::EMPTY_PATH)?);
     let done = caller.acts(set);
