@@ -1,4 +1,4 @@
-//! libFuzzer over one target, which `EKE_FUZZ` names.
+//! Runs libFuzzer on the target named by `EKE_FUZZ`.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ static RUN: LazyLock<fn(&[u8])> = LazyLock::new(|| {
     match eke_fuzzed::find(&name) {
         Some(target) => target.run,
         None => {
-            eprintln!("EKE_FUZZ={name} is no target; they are:");
+            eprintln!("EKE_FUZZ={name} is not a target; targets are:");
             eke_fuzzed::TARGETS.iter().for_each(|target| eprintln!("  {}", target.name));
             std::process::exit(2);
         }

@@ -1,4 +1,4 @@
-//! What an earlier `eke up` applied and is still in force. Adopting changes nothing.
+//! Finds what an earlier `eke up` applied and is still in force. Adopting changes nothing.
 
 use eke_apply::journal;
 use eke_apply::state;
@@ -10,19 +10,19 @@ use eke_model::step::Prediction;
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adopted {
-    /// The plan as applied; `None` if none is.
+    /// The applied plan, if any.
     pub applied: Option<Applied>,
-    /// Changes in force by the journal; `None` where it cannot be read (not root).
+    /// Number of changes in force, from the journal; `None` if it cannot be read (not root).
     pub changes: Option<usize>,
 }
 
 impl Adopted {
-    /// The first prediction of the plans.
+    /// The first prediction among the plans.
     pub fn prediction(&self) -> Option<&Prediction> {
         self.applied.iter().flat_map(|a| &a.plans).find_map(|p| p.prediction.as_ref())
     }
 
-    /// The settings, no wider than what `eke up` was told on its command line.
+    /// The settings, narrowed by the command line of `eke up`.
     pub fn bounded(&self, settings: &SwapSettings) -> SwapSettings {
         let bounds = self.applied.as_ref().map(|a| a.bounds).unwrap_or_default();
         let pool_percent =
@@ -30,15 +30,15 @@ impl Adopted {
         SwapSettings { pool_percent, grow: settings.grow && !bounds.fixed_size, ..settings.clone() }
     }
 
-    /// For the log and the events.
+    /// A sentence for the log and the events.
     pub fn sentence(&self) -> String {
         match (&self.applied, self.changes) {
             (Some(_), Some(n)) => format!("Adopted the applied plan; changes in force: {n}."),
             (Some(_), None) => {
-                "Adopted the applied plan; how many changes are in force, only root can read.".to_owned()
+                "Adopted the applied plan; only root can read how many changes are in force.".to_owned()
             }
             (None, Some(n)) if n > 0 => {
-                format!("No plan is applied, but changes of eke's are in force: {n}; `eke down` undoes them.")
+                format!("No plan is applied, but changes by eke are in force: {n}; `eke down` undoes them.")
             }
             (None, _) => "No plan is applied: the agent watches and changes nothing.".to_owned(),
         }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_command_line_said_binds_the_agent() {
+    fn limits_of_the_command_line_bind_the_agent() {
         let settings = SwapSettings { pool_percent: 50, grow: true, ..SwapSettings::default() };
         let bounded = |pool_percent, fixed_size| {
             let applied = Applied {

@@ -1,18 +1,18 @@
-//! A process of eke's that runs beside the agent: started, watched, and started again, each time later, if it ends.
+//! A child process that the agent starts, watches, and starts again if it ends, each time after a longer pause.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The first pause before another start, in milliseconds; it doubles.
+/// The first pause before a restart, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
-/// Whoever ran for so long begins again with the first pause.
+/// A child that ran this long gets the first pause again.
 const STEADY_MS: u64 = 600_000;
 
-/// A process that the agent starts, watches and starts again.
+/// A child process that the agent supervises.
 #[derive(Debug)]
 pub struct ChildService {
-    /// What is started, with its arguments; none: nothing is, ever.
+    /// The program and its arguments; `None` starts nothing.
     command: Option<(PathBuf, Vec<String>)>,
     child: Option<(Child, u64)>,
     pause_ms: u64,
@@ -20,23 +20,23 @@ pub struct ChildService {
 }
 
 impl ChildService {
-    /// Nothing runs beside.
+    /// Supervises nothing.
     pub fn none() -> Self {
         Self { command: None, child: None, pause_ms: FIRST_PAUSE_MS, not_before_ms: 0 }
     }
 
-    /// `program` runs beside. It must end by itself when the agent does (`PR_SET_PDEATHSIG`).
+    /// Supervises `program`. It must end when the agent does (`PR_SET_PDEATHSIG`).
     pub fn of(program: PathBuf, arguments: Vec<String>) -> Self {
         Self { command: Some((program, arguments)), ..Self::none() }
     }
 
-    /// Its process.
+    /// Its process id, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(|(child, _)| child.id())
     }
 
-    /// Looks after it at `now_ms`, any steady clock's: starts it if it is wanted and the pause is over, stops it if not. What is
-    /// worth a line comes back.
+    /// One round at `now_ms` on any monotonic clock: starts the child if it is wanted and the pause is over, stops it
+    /// if it is not wanted. Returns a sentence for the log, if something happened.
     pub fn supervise(&mut self, wanted: bool, now_ms: u64) -> Option<String> {
         if let Some((child, began_ms)) = &mut self.child {
             return match child.try_wait() {
@@ -74,20 +74,16 @@ impl ChildService {
         self.child = None;
         let ran_s = ran_ms / 1_000;
         if !wanted {
-            return format!(
-                "The process beside the agent ended ({status}) after {ran_s} s, as it was told to."
-            );
+            return format!("The child process ended ({status}) after {ran_s} s, as requested.");
         }
         if ran_ms >= STEADY_MS {
             self.pause_ms = FIRST_PAUSE_MS;
         }
         let next_s = self.postpone(now_ms) / 1_000;
-        format!(
-            "The process beside the agent ended ({status}) after {ran_s} s; the next begins in {next_s} s."
-        )
+        format!("The child process ended ({status}) after {ran_s} s; the next start is in {next_s} s.")
     }
 
-    /// The pause from now on, in milliseconds.
+    /// Postpones the next start; returns the pause in milliseconds.
     fn postpone(&mut self, now_ms: u64) -> u64 {
         let pause_ms = self.pause_ms;
         self.not_before_ms = now_ms.saturating_add(pause_ms);
@@ -95,7 +91,7 @@ impl ChildService {
         pause_ms
     }
 
-    /// Asks it to end; the next call of `supervise` waits for it.
+    /// Sends SIGTERM; the next call of `supervise` waits for the child.
     fn stop(&mut self) -> Option<String> {
         let (child, _) = self.child.as_ref()?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
@@ -104,7 +100,7 @@ impl ChildService {
     }
 }
 
-/// Those that run beside the agent.
+/// The children of the agent.
 #[derive(Debug)]
 pub struct ChildServices {
     /// `eke-prefetch`.
@@ -114,7 +110,7 @@ pub struct ChildServices {
 }
 
 impl From<ChildService> for ChildServices {
-    /// Only what reads ahead.
+    /// Supervises only `eke-prefetch`.
     fn from(prefetch: ChildService) -> Self {
         Self { prefetch, io: ChildService::none() }
     }
@@ -130,7 +126,7 @@ mod tests {
         ChildService::of("/bin/sh".into(), vec!["-c".into(), script.into()])
     }
 
-    /// Looks until something is worth a line.
+    /// Supervises until it returns a sentence.
     fn next(child: &mut ChildService, wanted: bool, now_ms: u64) -> String {
         wait_for("a sentence", || child.supervise(wanted, now_ms))
     }
@@ -140,7 +136,9 @@ mod tests {
         let mut child = sh("exit 3");
         assert!(child.supervise(false, 0).is_none() && child.pid().is_none());
         assert!(next(&mut child, true, 0).starts_with("Started /bin/sh"));
-        assert!(next(&mut child, true, 1_000).contains("exit status: 3) after 1 s; the next begins in 5 s"));
+        assert!(
+            next(&mut child, true, 1_000).contains("exit status: 3) after 1 s; the next start is in 5 s")
+        );
         assert!(child.supervise(true, 5_999).is_none() && child.pid().is_none());
         assert!(next(&mut child, true, 6_000).starts_with("Started"));
         assert!(next(&mut child, true, 6_000).contains("in 10 s"));
@@ -153,12 +151,12 @@ mod tests {
         let mut child = sh("exec sleep 1000");
         next(&mut child, true, 0);
         let sentence = next(&mut child, false, 0);
-        assert!(sentence.contains("signal: 15") && sentence.ends_with("as it was told to."), "{sentence}");
+        assert!(sentence.contains("signal: 15") && sentence.ends_with("as requested."), "{sentence}");
         assert!(child.pid().is_none());
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_said_and_tried_later() {
+    fn a_missing_program_is_reported_and_tried_later() {
         let mut child = ChildService::of("/nowhere/eke-prefetch".into(), Vec::new());
         let sentence = next(&mut child, true, 0);
         assert!(sentence.starts_with("/nowhere/eke-prefetch cannot be started: No such file"), "{sentence}");

@@ -1,4 +1,4 @@
-//! One client: a line in, a line out, again while it keeps to its time. No call here waits.
+//! One client: a line in, a line out, repeated while it keeps to its deadline. No call here blocks.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,23 +9,23 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::request::LONGEST;
 
-/// A client that did not finish an exchange within this time is dropped.
+/// A client that does not finish an exchange within this time is disconnected.
 pub const PATIENCE_MS: u64 = 5_000;
-/// A client that sent a part of a request is read from again after this time, or it could have the agent run all the time with single bytes.
+/// Pause after a partial request, so that a client that sends single bytes cannot keep the agent busy.
 const PIECES_EVERY_MS: u64 = 50;
-/// Who cannot be named is nobody that there is.
+/// The uid of a client that the kernel cannot name: no user has it.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What a client's bytes amount to.
+/// The result of reading from a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A line, without its end.
+    /// A complete line, without its line end.
     Line(Vec<u8>),
-    /// More than [`LONGEST`] bytes without an end of line.
+    /// More than [`LONGEST`] bytes without a line end.
     TooLong,
-    /// Nothing yet.
+    /// No complete line yet.
     Unfinished,
-    /// It left, or the connection failed.
+    /// The client disconnected, or the connection failed.
     Gone,
 }
 
@@ -42,11 +42,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that connected at `now_ms`. Who it is, the kernel says (SO_PEERCRED, unix(7)); one that the kernel
-    /// cannot name, such as a process of another PID namespace, is not root.
+    /// A client that connected at `now_ms`. The kernel reports its user (SO_PEERCRED, unix(7)). A client that the
+    /// kernel cannot name, such as a process of another PID namespace, is not root.
     ///
     /// # Errors
-    /// The kernel's answer where the connection cannot be made non-blocking.
+    /// The kernel's answer if the connection cannot be made non-blocking.
     pub fn new(stream: UnixStream, now_ms: u64) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
         let uid = socket_peercred(&stream).map_or(UNKNOWN, |peer| peer.uid.as_raw());
@@ -61,17 +61,17 @@ impl Client {
         })
     }
 
-    /// Whose process it is.
+    /// The uid of its process.
     pub fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// Is its process root's?
+    /// Whether its process is root's.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// What to poll for: it is not listened to while it has an answer to take, or rests.
+    /// Events to poll for. The agent does not read from a client with a pending answer, or during a pause.
     pub fn waits_for(&self, now_ms: u64) -> PollFlags {
         match (self.outbound.is_empty(), self.rests(now_ms)) {
             (false, _) => PollFlags::OUT,
@@ -80,44 +80,44 @@ impl Client {
         }
     }
 
-    /// Did a whole request come with the one before it?
+    /// Whether the buffer already contains another complete request.
     pub fn has_line(&self) -> bool {
         self.outbound.is_empty() && self.inbound.contains(&b'\n')
     }
 
-    /// It has no request in hand and no answer to take.
+    /// Whether it has neither a request nor an answer pending.
     pub fn is_silent(&self) -> bool {
         self.outbound.is_empty() && !self.has_line()
     }
 
-    /// It is not read from before this time.
+    /// Sets the time of the next read.
     pub fn rest_until(&mut self, ms: u64) {
         self.rests_until_ms = ms;
     }
 
-    /// Is it not to be read from yet?
+    /// Whether it is too early to read.
     pub fn rests(&self, now_ms: u64) -> bool {
         now_ms < self.rests_until_ms
     }
 
-    /// It sent a part of a request.
+    /// Starts the pause after a partial request.
     pub fn rest_after_a_piece(&mut self, now_ms: u64) {
         self.rest_until(now_ms + PIECES_EVERY_MS);
     }
 
-    /// Did it use up its time?
+    /// Whether its deadline has passed.
     pub fn is_overdue(&self, now_ms: u64) -> bool {
         now_ms >= self.deadline_ms
     }
 
-    /// When something is due by time alone: a request that is in hand, the end of its rest, or of its time.
+    /// The next time at which it needs service without input: a buffered request, the end of a pause, or its deadline.
     pub fn due_ms(&self, now_ms: u64) -> u64 {
         let in_hand = self.has_line().then_some(self.rests_until_ms.max(now_ms));
         let rested = self.rests(now_ms).then_some(self.rests_until_ms);
         in_hand.into_iter().chain(rested).fold(self.deadline_ms, u64::min)
     }
 
-    /// Takes what is there to read, and a line out of it.
+    /// Reads what has arrived, and takes a line from it.
     pub fn read(&mut self) -> Incoming {
         if !self.has_line() {
             let mut chunk = [0; LONGEST + 1];
@@ -144,13 +144,13 @@ impl Client {
         }
     }
 
-    /// Starts an answer; `last`: after it the connection ends.
+    /// Starts sending an answer; `last` closes the connection after it.
     pub fn answer(&mut self, line: &[u8], last: bool) {
         self.outbound.extend_from_slice(line);
         self.last_answer = last;
     }
 
-    /// Writes what the connection takes. `false`: the connection is over.
+    /// Writes as much as the connection takes. `false`: the connection is closed.
     pub fn flush(&mut self, now_ms: u64) -> bool {
         match self.stream.write(&self.outbound) {
             Ok(n) => {
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     impl Client {
-        /// As if this user had connected.
+        /// Pretends that this user connected.
         pub fn of_user(mut self, uid: u32) -> Self {
             self.uid = uid;
             self
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_rests_is_not_polled_and_is_due_when_it_ends() {
+    fn a_paused_client_is_not_polled_and_is_due_when_the_pause_ends() {
         let (mut there, mut client) = pair();
         there.write_all(b"status\nstatus\nst").unwrap();
         assert!(matches!(client.read(), Incoming::Line(_)));

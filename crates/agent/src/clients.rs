@@ -1,19 +1,19 @@
-//! All clients: a bounded number of them, and of each user's, each dropped when its time is up.
+//! All clients: a bounded number, in total and per user, each with a deadline.
 
 use std::os::unix::net::UnixListener;
 
 use crate::client::Client;
 
-/// The most clients at a time.
+/// Most clients at a time.
 pub const MOST: usize = 32;
-/// The most of them that are not root's: nobody can keep root from stopping the agent.
+/// Most clients that are not root's: nobody can keep root from stopping the agent.
 pub const MOST_OF_OTHERS: usize = 24;
-/// The most of one user who is not root.
+/// Most clients of one user who is not root.
 pub const MOST_OF_A_USER: usize = 6;
-/// When the kernel gives no descriptor (EMFILE, ENOMEM), the listeners are left alone for this long.
+/// Pause in accepting after the kernel has no descriptor or memory (EMFILE, ENOMEM).
 const REST_MS: u64 = 1_000;
-/// So many connections are taken at the socket of everybody in [`WINDOW_MS`], then it is left alone until that is over: a flood of
-/// them costs a few percent of a core, and the queue is taken in two or three of these times.
+/// Most connections to accept from the public socket in [`WINDOW_MS`]; then it waits for the next window. A flood costs
+/// a few percent of a core, and a full queue is accepted in two or three windows.
 const IN_A_WINDOW: u32 = 100;
 const WINDOW_MS: u64 = 20;
 
@@ -22,11 +22,11 @@ const WINDOW_MS: u64 = 20;
 pub enum Entry {
     /// Everybody.
     Everybody,
-    /// Root: its connections do not wait behind those of others.
+    /// Root only: its connections do not queue behind those of other users.
     Root,
 }
 
-/// The clients that are connected.
+/// The connected clients.
 #[derive(Debug, Default)]
 pub struct Clients {
     list: Vec<Client>,
@@ -36,7 +36,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Takes the clients that wait at the listener.
+    /// Accepts the clients that wait at the listener.
     pub fn accept(&mut self, listener: &UnixListener, entry: Entry, now_ms: u64) {
         while self.are_welcome(entry, now_ms) {
             let client = match listener.accept() {
@@ -47,7 +47,7 @@ impl Clients {
             match client {
                 Ok(client) => self.take(client),
                 Err(e) => {
-                    tracing::warn!("A client could not be taken: {e}; the next is in {REST_MS} ms.");
+                    tracing::warn!("Cannot accept a client: {e}; the next attempt is in {REST_MS} ms.");
                     self.resting_until_ms = now_ms + REST_MS;
                 }
             }
@@ -68,14 +68,14 @@ impl Clients {
         self.in_window >= IN_A_WINDOW && now_ms < self.window_until_ms
     }
 
-    /// Without a place for it, it is closed.
+    /// Adds a client, or closes it if there is no room.
     fn take(&mut self, client: Client) {
         if self.makes_room_for(&client) {
             self.list.push(client);
         }
     }
 
-    /// A silent client gives way: one of the same user's, else one of the user's with the most.
+    /// Closes a silent client to make room: one of the same user, else one of the user with the most.
     fn makes_room_for(&mut self, client: &Client) -> bool {
         if client.is_root() {
             return self.list.len() < MOST;
@@ -100,23 +100,24 @@ impl Clients {
         oldest.map(|number| self.list.remove(number)).is_some()
     }
 
-    /// Is the listener to be polled?
+    /// Whether to poll the listener.
     pub fn are_welcome(&self, entry: Entry, now_ms: u64) -> bool {
         now_ms >= self.resting_until_ms && (entry == Entry::Root || !self.is_window_full(now_ms))
     }
 
-    /// Those that are connected, in the order of their coming.
+    /// The clients in the order of connecting.
     pub fn iter(&self) -> std::slice::Iter<'_, Client> {
         self.list.iter()
     }
 
-    /// Lets `serve` handle each with its number and keeps those for which it says so.
+    /// Serves each client with its number, and keeps those for which `serve` returns true.
     pub fn retain(&mut self, mut serve: impl FnMut(usize, &mut Client) -> bool) {
         let mut number = 0..;
         self.list.retain_mut(|client| serve(number.next().unwrap_or(usize::MAX), client));
     }
 
-    /// When something is due by time alone: a request that waits in a buffer, the end of a pause, a deadline.
+    /// The next time at which a client needs service without input: a buffered request, the end of a pause, or a
+    /// deadline.
     pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let resting = (self.resting_until_ms > now_ms).then_some(self.resting_until_ms);
         let full = self.is_window_full(now_ms).then_some(self.window_until_ms);
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_has_a_few_places_and_the_newest_of_them() {
+    fn one_user_has_few_connections_and_keeps_the_newest() {
         let mut clients = Clients::default();
         let mut kept: Vec<UnixStream> = (0..100).map(|_| take(&mut clients, 7)).collect();
         assert_eq!(uids(&clients), [7; MOST_OF_A_USER]);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn many_users_leave_roots_places_and_give_way_to_one_more() {
+    fn many_users_leave_room_for_root_and_for_another_user() {
         let mut clients = Clients::default();
         let mut kept: Vec<UnixStream> = (1..=1000).map(|uid| take(&mut clients, uid)).collect();
         assert_eq!(clients.list.len(), MOST_OF_OTHERS);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_asked_is_not_closed_for_another() {
+    fn a_client_with_a_request_is_not_closed_for_another() {
         let mut clients = Clients::default();
         let asked = |clients: &mut Clients| {
             let mut there = take(clients, 7);

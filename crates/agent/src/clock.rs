@@ -1,12 +1,12 @@
-//! The time, as a trait: tests have their own.
+//! The clocks, as a trait, so that tests can set the time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the agent asks about the time.
+/// The clocks that the agent reads.
 pub trait Clock {
-    /// Milliseconds that never go backwards.
+    /// A monotonic clock in milliseconds.
     fn monotonic_ms(&self) -> u64;
-    /// Seconds since 1970, as the machine believes.
+    /// The system's wall clock in seconds since 1970.
     fn unix_s(&self) -> u64;
 }
 

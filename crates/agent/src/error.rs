@@ -1,31 +1,31 @@
-//! Why the agent does not start, or ends.
+//! Why the agent does not start, or exits.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure that ends the agent. What is applied stays in place.
+/// A failure that ends the agent. Applied changes stay in place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is one agent a machine.
+    /// Another agent runs on this machine.
     #[error(
-        "an agent runs already (process {pid}); `eke status` asks it, `eke down` ends it and puts everything back"
+        "an agent runs already (process {pid}); `eke status` shows its state, `eke down` ends it and reverts everything"
     )]
     AlreadyRuns {
-        /// Its process, or `unknown`.
+        /// Its process id, or `unknown`.
         pid: String,
     },
-    /// A call on a file or the socket.
+    /// A system call on a file or the socket failed.
     #[error("cannot {operation} {}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied { "; the agent needs root (try with sudo)" } else { "" })]
     Io {
-        /// A verb with what is done: "listen on".
+        /// A verb with its preposition: `listen on`.
         operation: &'static str,
-        /// On what.
+        /// The file or socket.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Waiting itself fails.
+    /// poll(2) failed.
     #[error("cannot wait for clients and time: {0}")]
     Wait(io::Error),
     /// A kernel file or setting.

@@ -1,4 +1,4 @@
-//! What the agent did or noticed: the newest few, for every client alike.
+//! What the agent did or noticed: the newest few events, the same for every client.
 
 use eke_model::snapshot::{EVENTS_KEPT, Event};
 
@@ -9,7 +9,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Logs and keeps `text`, a full sentence, unless it is what was said last.
+    /// Logs and keeps `text`, a full sentence, unless it repeats the last event.
     pub fn push(&mut self, unix_s: u64, text: impl Into<String>) {
         let text = text.into();
         if self.list.last().is_some_and(|last| last.text == text) {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_stay_and_nothing_is_said_twice_in_a_row() {
+    fn only_the_newest_stay_and_nothing_repeats_in_a_row() {
         let mut events = Events::default();
         for n in 0..30 {
             events.push(n, format!("event {n}"));

@@ -1,27 +1,28 @@
 //! The agent: samples the machine at every tick, maintains what `eke up` applied, and answers on a Unix socket.
 //!
-//! One thread, one `poll(2)` loop: the socket, its clients, a trigger of the kernel's pressure-stall information, the
-//! time of the next tick, and the descriptor that a signal makes readable. Everything is given to [`run::run`] from
-//! outside, so tests run a whole agent on a made-up root and a socket of their own.
+//! One thread runs one `poll(2)` loop over the socket, its clients, a pressure-stall trigger of the kernel, the time of
+//! the next tick, and the descriptor that a signal makes readable. All of these are arguments of [`run::run`], so tests
+//! run a whole agent on a simulated root with a socket of its own.
 //!
 //! # Layout
 //! - [`mod@run`]: the loop
-//! - [`watch`]: what a tick does: sample, model, live decisions, snapshot
+//! - [`watch`]: one tick: sample, model, live decisions, snapshot
 //! - [`adopt`]: what an earlier `eke up` applied and is still in force
-//! - [`check`]: the plan's prediction beside what happens
-//! - [`child_service`]: `eke-prefetch`, a process of its own, so that what hangs there does not hang here
-//! - [`events`]: what the agent did or noticed, the newest few
-//! - [`request`]: one line of a client: what it asks and whether it may
-//! - [`client`] and [`clients`]: bounded buffers, bounded time, a bounded number, for each user too
-//! - [`limits`]: how often a user is answered. Pure
-//! - [`socket`] and [`lock`]: where clients connect; one agent a machine
+//! - [`check`]: compares the plan's prediction with the machine
+//! - [`child_service`]: `eke-prefetch` and `eke-io` as processes of their own, so that a hang there does not stop the
+//!   agent
+//! - [`events`]: the newest actions and observations of the agent
+//! - [`request`]: decodes and authorizes one line of a client
+//! - [`client`] and [`clients`]: bounded buffers, deadlines, and a bounded number of clients, in total and per user
+//! - [`limits`]: the rate of answers per user. Pure
+//! - [`socket`] and [`lock`]: where clients connect; one agent per machine
 //! - [`pressure`]: the trigger that wakes the agent before its tick
-//! - [`protect`]: out of the OOM killer's and of reclaim's reach
-//! - [`clock`]: the time, as a trait
+//! - [`protect`]: keeps the agent from the OOM killer and from reclaim
+//! - [`clock`]: the clocks, as a trait
 //! - [`error`]: why the agent does not start
 //!
-//! Invariants: leaving, however it happens, reverts nothing; no client can stall the agent or make it grow; between
-//! ticks nothing is done that nobody asked for.
+//! Invariants: no exit reverts anything; no client can stall the agent or make it grow; between ticks the agent acts
+//! only on requests.
 
 pub mod adopt;
 pub mod check;

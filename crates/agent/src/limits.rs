@@ -1,40 +1,41 @@
-//! How often users who are not root are answered. Pure: the time is an argument.
+//! Limits how often users other than root are answered. Pure: the time is an argument.
 
-/// So often, and so many at once after a pause.
+/// A rate with a burst.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate {
-    /// Milliseconds between two.
+    /// Milliseconds between two answers.
     pub every_ms: u64,
-    /// At once.
+    /// Answers at once after a pause.
     pub burst: u64,
 }
 
-/// Requests of one user: more than `eke top`, a page and a scraper together make.
+/// Rate of one user: more than `eke top`, a page and a scraper need together.
 pub const OF_A_USER: Rate = Rate { every_ms: 50, burst: 40 };
-/// Requests of all users but root: about a hundredth of a core.
+/// Rate of all users but root: about a hundredth of a core.
 pub const OF_ALL: Rate = Rate { every_ms: 5, burst: 200 };
-/// Users that are told apart. Whoever owns more numbers (subuid(5)) is bounded with all others together.
+/// Most users to distinguish. A user with more uids (subuid(5)) shares the limit of all.
 const USERS: usize = 64;
 
-/// What was used up, as the time from which nothing is (the generic cell rate algorithm of ATM Forum TM 4.1).
+/// The virtual schedule of the generic cell rate algorithm (ATM Forum TM 4.1): the time at which the burst is whole
+/// again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Used {
     until_ms: u64,
 }
 
 impl Used {
-    /// When the next may be: `now_ms` or later.
+    /// The earliest time of the next answer: `now_ms` or later.
     pub fn next_ms(self, rate: Rate, now_ms: u64) -> u64 {
         (self.until_ms + rate.every_ms).saturating_sub(rate.every_ms * rate.burst).max(now_ms)
     }
 
-    /// Uses one.
+    /// Counts one answer.
     pub fn take(&mut self, rate: Rate, now_ms: u64) {
         self.until_ms = self.until_ms.max(now_ms) + rate.every_ms;
     }
 }
 
-/// What users who are not root have asked of late.
+/// Recent answers to users other than root.
 #[derive(Debug, Default)]
 pub struct Users {
     each: Vec<(u32, Used)>,
@@ -42,14 +43,14 @@ pub struct Users {
 }
 
 impl Users {
-    /// When a request of this user may be answered: `now_ms` or later.
+    /// The earliest time at which a request of this user may be answered: `now_ms` or later.
     pub fn next_ms(&self, uid: u32, now_ms: u64) -> u64 {
         let own = self.each.iter().find(|(user, _)| *user == uid).map(|(_, used)| *used);
         let own_ms = own.unwrap_or_default().next_ms(OF_A_USER, now_ms);
         own_ms.max(self.all.next_ms(OF_ALL, now_ms))
     }
 
-    /// A request of this user is answered.
+    /// Counts an answer to this user.
     pub fn take(&mut self, uid: u32, now_ms: u64) {
         self.all.take(OF_ALL, now_ms);
         if let Some((_, used)) = self.each.iter_mut().find(|(user, _)| *user == uid) {
@@ -68,7 +69,7 @@ impl Users {
 mod tests {
     use super::*;
 
-    /// Asks as soon as it may, for so long; how often that was.
+    /// Requests as often as allowed for `for_ms`; returns the number of answers.
     fn asks(users: &mut Users, uids: &[u32], from_ms: u64, for_ms: u64) -> u64 {
         let mut answered = 0;
         for now_ms in from_ms..from_ms + for_ms {
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_begins_at_nothing_is_a_clock() {
+    fn a_clock_may_start_at_zero() {
         let mut users = Users::default();
         assert_eq!(users.next_ms(1, 0), 0);
         assert_eq!(asks(&mut users, &[1], 0, 1), 40);

@@ -1,21 +1,21 @@
-//! One agent a machine.
+//! The lock that allows one agent per machine.
 
-use eke_apply::lock::{self, Lock, Refused};
+use eke_apply::lock::{self, Lock, LockError};
 use eke_linux::Root;
 
 use crate::error::{Error, Result};
 
-/// The lock's file; it holds the agent's pid and stays when the agent leaves.
+/// The lock file. It contains the agent's pid and stays when the agent exits.
 pub const FILE: &str = "run/eke/agent.lock";
 
 /// Takes the lock and writes `pid` into it.
 ///
 /// # Errors
-/// `AlreadyRuns` with the other's pid; the kernel's answer where `run/eke` cannot be made (not root).
+/// `AlreadyRuns` with the other agent's pid; the kernel's answer if `run/eke` cannot be created (not root).
 pub fn take(root: &Root, pid: u32) -> Result<Lock> {
     lock::take(root, &root.path(FILE), 0o755, pid).map_err(|refused| match refused {
-        Refused::Held { pid } => Error::AlreadyRuns { pid },
-        Refused::Kernel(e) => Error::Kernel(e),
+        LockError::Held { pid } => Error::AlreadyRuns { pid },
+        LockError::Kernel(e) => Error::Kernel(e),
     })
 }
 
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_is_told_who_the_first_is() {
+    fn the_second_agent_names_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         let first = take(&root, 4711).unwrap();

@@ -1,4 +1,4 @@
-//! `eke-agent [--root DIR] [--config FILE]`: everything from outside for [`eke_agent::run`].
+//! `eke-agent [--config FILE]`: arguments, log and signals for [`eke_agent::run`].
 
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -11,16 +11,16 @@ use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-const USAGE: &str = "eke-agent watches what `eke up` applied and answers on /run/eke/agent.sock.\n\
+const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
     Usage: eke-agent [--config FILE]\n\
-    SIGTERM ends it and leaves everything in place; `eke down` puts everything back.";
+    SIGTERM ends it and leaves everything in place; `eke down` reverts everything.";
 
 struct Arguments {
     root: Root,
     config: Option<String>,
 }
 
-/// The lines of this process.
+/// The log of this process.
 static LOG: Log = Log::new();
 
 fn main() -> ExitCode {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `--root` is for tests: the directory that stands for `/`. `None`: help was asked for.
+/// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`.
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments { root: Root::host(), config: None };
     while let Some(word) = words.next() {
@@ -76,7 +76,7 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
 }
 
 fn children(arguments: &Arguments) -> ChildServices {
-    // a directory that stands for `/` has no launches; its disks are those that it shows
+    // A directory that replaces `/` has no launches; its disks are those it lists.
     let is_host = arguments.root.is_host();
     let prefetch = is_host.then(|| child(arguments, "eke-prefetch", "run"));
     ChildServices {
@@ -85,7 +85,7 @@ fn children(arguments: &Arguments) -> ChildServices {
     }
 }
 
-/// A program from where this one is.
+/// A program in the same directory as this one.
 fn child(arguments: &Arguments, name: &str, verb: &str) -> ChildService {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     let Some(program) = beside else { return ChildService::none() };

@@ -1,4 +1,4 @@
-//! The kernel's word that memory is short, before the next tick.
+//! A trigger of the kernel that wakes the agent before its tick when memory is short.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,11 +8,11 @@ use eke_linux::Root;
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 const FILE: &str = "proc/pressure/memory";
-/// Some task waited for memory for 150 ms of 2 s. A window in multiples of 2 s is what the kernel grants without
-/// CAP_SYS_RESOURCE, too (Linux 6.5; Documentation/accounting/psi.rst). At most one event comes a window.
+/// Some task waited for memory for 150 ms within 2 s. Without CAP_SYS_RESOURCE the kernel accepts only windows in
+/// multiples of 2 s (Linux 6.5; Documentation/accounting/psi.rst). It sends at most one event per window.
 const THRESHOLD: &[u8] = b"some 150000 2000000\0";
 
-/// A trigger, for as long as it is held; readable with `POLLPRI`.
+/// A trigger that lasts until it is dropped; an event makes it readable with `POLLPRI`.
 #[derive(Debug)]
 pub struct Trigger(OwnedFd);
 
@@ -25,7 +25,7 @@ impl AsFd for Trigger {
 /// Sets the trigger (Linux 5.2).
 ///
 /// # Errors
-/// Why there is none, as a part of a sentence.
+/// Why there is no trigger, as a clause.
 pub fn watch(root: &Root) -> Result<Trigger, String> {
     let path = root.path(FILE);
     let open = OpenOptions::new().read(true).write(true).open(&path);
@@ -36,7 +36,7 @@ pub fn watch(root: &Root) -> Result<Trigger, String> {
         )
     })?;
     if !fstatfs(&file).is_ok_and(|fs| fs.f_type == PROC_SUPER_MAGIC) {
-        return Err(format!("{} is not the kernel's", path.display()));
+        return Err(format!("{} is not a kernel file", path.display()));
     }
     file.write_all(THRESHOLD).map_err(|e| format!("{} takes no trigger: {e}", path.display()))?;
     Ok(Trigger(file.into()))
@@ -57,11 +57,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_the_kernels_is_not_written_to() {
+    fn only_a_kernel_file_is_written_to() {
         let machine = eke_testkit::fake_kernel::FakeKernel::new();
         assert!(watch(&machine.root()).unwrap_err().contains("cannot be opened"));
         machine.put(FILE, "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
-        assert!(watch(&machine.root()).unwrap_err().contains("is not the kernel's"));
+        assert!(watch(&machine.root()).unwrap_err().contains("is not a kernel file"));
         assert!(machine.root().read(FILE).unwrap().starts_with("some avg10"));
     }
 }

@@ -1,4 +1,4 @@
-//! Out of the OOM killer's and of reclaim's reach: the agent must work when memory is short, above all then.
+//! Protects the agent from the OOM killer and from reclaim: it must work above all when memory is short.
 
 use std::hint::black_box;
 
@@ -6,20 +6,20 @@ use eke_apply::write::write_value;
 use eke_linux::Root;
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// Never chosen (proc_pid_oom_score_adj(5)).
+/// The OOM killer never chooses such a process (proc_pid_oom_score_adj(5)).
 const NEVER: &str = "-1000";
-/// More stack than the loop uses; its pages are touched once and stay.
+/// More stack than the loop uses. Touching its pages once locks them.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Protects this process as far as it may; what it may not is logged with the reason.
+/// Protects this process as far as its permissions allow, and logs what is not permitted.
 pub fn this_process(root: &Root) {
     if let Err(e) = write_value(root, "process.oom_score_adj", "", NEVER) {
         tracing::warn!("The OOM killer can choose the agent: {e}.");
     }
-    // ONFAULT (Linux 4.4): what is touched stays, what is never touched takes nothing.
+    // ONFAULT (Linux 4.4) locks pages once they are touched; untouched pages take no memory.
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {
         tracing::warn!(
-            "The agent's memory can be reclaimed: it cannot be locked: {e} (it needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK)."
+            "The agent's memory can be reclaimed, because it cannot be locked: {e} (it needs CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK)."
         );
     }
     touch_stack();

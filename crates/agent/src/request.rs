@@ -1,27 +1,27 @@
-//! One line of a client: what it asks, and whether it may.
+//! Decodes and authorizes one line of a client.
 
 use eke_model::snapshot::{Request, Response};
 
-/// The longest request in bytes, its end of line not counted.
+/// The longest request in bytes, without its line end.
 pub const LONGEST: usize = 4096;
 
-/// The request in a line without its end, from a client that is root or not.
+/// The request in a line without its line end. `is_root` is whether root sent it.
 ///
 /// # Errors
-/// The answer for the client: not understood, with what would be, or not permitted.
+/// The answer for the client: the request is malformed or not permitted.
 pub fn decode(line: &[u8], is_root: bool) -> Result<Request, Response> {
     let request = serde_json::from_slice(line).map_err(|e| {
-        refused(format!("this is not a request ({e}); ask {{\"ask\":\"status\"}}, {{\"ask\":\"reload\"}} or {{\"ask\":\"stop\"}}, one line each"))
+        refused(format!("this is not a request ({e}); send {{\"ask\":\"status\"}}, {{\"ask\":\"reload\"}} or {{\"ask\":\"stop\"}}, one line each"))
     })?;
     if may(&request, is_root) { Ok(request) } else { Err(needs_root(&request)) }
 }
 
-/// The answer to a line that does not end in time or in size.
+/// The answer to a line that is too long.
 pub fn too_long() -> Response {
     refused(format!("the request has more than {LONGEST} bytes"))
 }
 
-/// Anybody may ask for the state; changes are root's.
+/// Everybody may request the state; only root may change something.
 fn may(request: &Request, is_root: bool) -> bool {
     match request {
         Request::Status => true,
@@ -33,7 +33,7 @@ fn needs_root(request: &Request) -> Response {
     let what = match request {
         Request::Stop => "stopping the agent",
         Request::Reload => "reloading the agent's plan and settings",
-        Request::Status => "asking for the state",
+        Request::Status => "reading the state",
     };
     Response::Refused { reason: format!("{what} needs root (try with sudo)"), needs_root: true }
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told_what_would_be() {
+    fn a_refusal_names_the_valid_requests() {
         let Err(Response::Refused { reason, needs_root: false }) = decode(b"GET / HTTP/1.1", true) else {
             panic!("understood")
         };
@@ -82,7 +82,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_but_root_gets_a_change_through(line in r#"\{ ?"ask" ?: ?"(status|stop|reload|[a-z]{0,6})"(, ?"[a-z]{1,5}": ?[0-9]{1,3})?\}"#) {
+        fn only_root_gets_a_change_through(line in r#"\{ ?"ask" ?: ?"(status|stop|reload|[a-z]{0,6})"(, ?"[a-z]{1,5}": ?[0-9]{1,3})?\}"#) {
             proptest::prop_assert!(!matches!(decode(line.as_bytes(), false), Ok(Request::Stop | Request::Reload)));
         }
     }

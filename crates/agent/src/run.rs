@@ -21,22 +21,23 @@ use crate::request;
 use crate::socket::Listeners;
 use crate::watch::{Watch, line};
 
-/// Why the agent left. What is applied stays in place either way.
+/// Why the agent exited. Applied changes stay in place either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// `shutdown` became readable: a signal.
     BySignal,
-    /// Root asked for it on the socket.
+    /// Root requested it on the socket.
     ByRequest,
 }
 
-/// Where the settings come from, at the start and whenever root asks to reload.
+/// Loads the settings, at the start and whenever root requests a reload.
 pub type LoadSettings<'a> = &'a dyn Fn() -> Result<Settings, SettingsError>;
 
-/// Runs the agent on `root`, with `children` beside it while a plan is applied, until `shutdown` becomes readable or root asks it to stop.
+/// Runs the agent on `root`, with `children` while a plan is applied, until `shutdown` becomes readable or root stops
+/// it.
 ///
 /// # Errors
-/// Settings that cannot be read at the start, and a `poll(2)` that fails.
+/// Settings that cannot be loaded at the start, and a `poll(2)` that fails.
 pub fn run(
     root: &Root,
     listeners: &Listeners,
@@ -90,7 +91,7 @@ struct Agent<'a> {
     next_tick_ms: u64,
 }
 
-/// What `poll(2)` found.
+/// What `poll(2)` reported.
 struct Ready {
     shutdown: bool,
     everybody: bool,
@@ -137,7 +138,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Serves everybody who is ready. `true`: root asked the agent to stop, and has the answer.
+    /// Serves all ready clients. `true`: root requested a stop and was answered.
     fn serve(&mut self, ready: &Ready) -> bool {
         self.heed(ready.pressure);
         let mut clients = std::mem::take(&mut self.clients);
@@ -146,7 +147,7 @@ impl Agent<'_> {
             let now_ms = self.clock.monotonic_ms();
             let found = ready.clients.get(number).copied().unwrap_or(PollFlags::empty());
             let stays = if client.rests(now_ms) {
-                // Of a client that is not listened to the kernel says only that it left.
+                // poll(2) reports only the hang-up of a client that is not polled for input.
                 !found.intersects(PollFlags::HUP | PollFlags::ERR)
             } else {
                 (found.is_empty() && !client.has_line()) || self.exchange(client, now_ms, &mut stop)
@@ -164,7 +165,7 @@ impl Agent<'_> {
         stop
     }
 
-    /// Memory pressure brings the next tick forward; a trigger that failed is given up.
+    /// Memory pressure brings the next tick forward; a failed trigger is dropped.
     fn heed(&mut self, found: PollFlags) {
         if found.contains(PollFlags::ERR) {
             tracing::warn!(
@@ -176,7 +177,7 @@ impl Agent<'_> {
         }
     }
 
-    /// One step of a client's conversation. `false`: it is over.
+    /// Advances one client's exchange. `false`: the connection is closed.
     fn exchange(&mut self, client: &mut Client, now_ms: u64, stop: &mut bool) -> bool {
         if client.waits_for(now_ms) == PollFlags::IN {
             if let Some(until_ms) = self.too_early(client, now_ms) {
@@ -199,7 +200,7 @@ impl Agent<'_> {
         client.flush(now_ms)
     }
 
-    /// Until when a user who asked often waits.
+    /// When a user with too many requests may be answered.
     fn too_early(&self, client: &Client, now_ms: u64) -> Option<u64> {
         let next_ms = self.users.next_ms(client.uid(), now_ms);
         (!client.is_root() && next_ms > now_ms).then_some(next_ms)
@@ -224,15 +225,14 @@ impl Agent<'_> {
                 self.next_tick_ms = self.clock.monotonic_ms();
                 Response::Done
             }
-            Err(e) => Response::Refused {
-                reason: format!("{e}; the settings stay as they were"),
-                needs_root: false,
-            },
+            Err(e) => {
+                Response::Refused { reason: format!("{e}; the settings are unchanged"), needs_root: false }
+            }
         }
     }
 }
 
-/// A time that no `timespec` can hold is longer than any machine runs; such a wait ends at once instead.
+/// A time too large for a `timespec` is longer than any machine runs; such a wait ends at once instead.
 fn timespec(ms: u64) -> Timespec {
     Duration::from_millis(ms).try_into().unwrap_or_default()
 }

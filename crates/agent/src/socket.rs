@@ -1,4 +1,4 @@
-//! Where clients connect: a socket for everybody, and one for root.
+//! The sockets of the agent: one for everybody, and one for root.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -8,15 +8,15 @@ use eke_linux::Root;
 
 use crate::error::{Error, Result};
 
-/// The socket, open to everybody: what a client may ask is told by who it is.
+/// The public socket: what a client may request depends on its user.
 pub const FILE: &str = "run/eke/agent.sock";
-/// Root's own socket, which nobody else can fill with connections.
+/// Root's own socket, which other users cannot flood.
 pub const FILE_OF_ROOT: &str = "run/eke/agent-root.sock";
 
-/// The most connections that wait to be taken. In a longer queue, which a flood fills, others would wait for seconds.
+/// Length of the accept queue. In a longer one, a flood would make other clients wait for seconds.
 const QUEUE: i32 = 128;
 
-/// Where clients connect.
+/// The sockets.
 #[derive(Debug)]
 pub struct Listeners {
     /// At [`FILE`].
@@ -25,13 +25,13 @@ pub struct Listeners {
     pub root: UnixListener,
 }
 
-/// Listens on both. Sockets that a dead agent left are removed, so the caller must hold the agent's lock.
+/// Listens on both. Removes the sockets of a dead agent, so the caller must hold the agent's lock.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
 pub fn listen(root: &Root) -> Result<Listeners> {
     remove(root)?;
-    // Root's first: whoever sees the other may rely on it.
+    // Root's first: a client that sees the public socket may rely on it.
     let of_root = bind(root, FILE_OF_ROOT, 0o600)?;
     Ok(Listeners { everybody: bind(root, FILE, 0o666)?, root: of_root })
 }
@@ -46,7 +46,7 @@ fn bind(root: &Root, file: &str, mode: u32) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes the sockets; one that is not there is fine.
+/// Removes the sockets, if they exist.
 ///
 /// # Errors
 /// The kernel's answer, with the path.

@@ -1,4 +1,4 @@
-//! What a tick does: sample, model, live decisions, snapshot.
+//! One tick: sample, model, live decisions, snapshot.
 
 use eke_apply::knob::Codec;
 use eke_apply::state;
@@ -18,7 +18,7 @@ use crate::child_service::ChildServices;
 use crate::clock::Clock;
 use crate::events::Events;
 
-/// A status that is not older than this is answered again as it is.
+/// An answer to `status` is reused for this long.
 const FRESH_MS: u64 = 500;
 
 /// The machine as the agent sees it.
@@ -28,9 +28,9 @@ pub struct Watch<'a> {
     settings: Settings,
     sampler: Sampler,
     started_ms: u64,
-    /// The sample of the tick before the last: what the last tick's rates are about.
+    /// The sample of the tick before the last: the start of the last tick's rates.
     before: Option<Sample>,
-    /// The sample of the last tick: what a status' rates are about.
+    /// The sample of the last tick: the start of a status' rates.
     last: Option<Sample>,
     backend: String,
     model: Model,
@@ -46,7 +46,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Adopts what is applied and takes the first sample. `children` are what runs beside the agent while a plan is applied.
+    /// Adopts what is applied and takes the first sample. `children` run while a plan is applied.
     pub fn new(
         root: &'a Root,
         clock: &'a dyn Clock,
@@ -82,7 +82,7 @@ impl<'a> Watch<'a> {
         u64::from(self.settings.agent.tick_s) * 1_000
     }
 
-    /// `eke up` changed the plan, or the user the settings.
+    /// Reloads after `eke up` changed the plan, or the user the settings.
     pub fn reload(&mut self, settings: Settings) {
         self.settings = settings;
         self.live = Live::default();
@@ -123,7 +123,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The answer to `Status`, one line. It is of now, or at most half a second old.
+    /// The answer to `Status` as one line, at most [`FRESH_MS`] old.
     pub fn status(&mut self) -> &[u8] {
         let age_ms = self.model_ms.map(|at| self.clock.monotonic_ms().saturating_sub(at));
         if age_ms.is_none_or(|age| age > FRESH_MS) {
@@ -163,7 +163,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Nothing is changed on a machine on which no plan of eke's is applied.
+    /// Maintains only while a plan is applied.
     fn maintain(&mut self) {
         let (Some(_), Some(now), Some(before)) = (&self.adopted.applied, &self.last, &self.before) else {
             return;
@@ -210,31 +210,31 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// A message as one line with its end.
+/// A message as one line with its line end.
 pub fn line(response: &Response) -> Vec<u8> {
-    // Strings and numbers only; serialising those cannot fail.
+    // Serializing strings and numbers cannot fail.
     let mut line = serde_json::to_vec(response).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// What `eke-prefetch` says of itself, if it is the process `pid` that says it.
+/// The state that `eke-prefetch` published, if process `pid` wrote it.
 fn prefetch_state(root: &Root, pid: u32) -> Option<PrefetchState> {
     state::load::<PrefetchState>(root, state::PREFETCH).filter(|state| state.pid == pid)
 }
 
-/// What `eke-io` says of itself, if it is the process `pid` that says it.
+/// The state that `eke-io` published, if process `pid` wrote it.
 fn io_state(root: &Root, pid: u32) -> Option<IoState> {
     state::load::<IoState>(root, state::IO).filter(|state| state.pid == pid)
 }
 
-/// The resident set of `/proc/PID/statm` (proc_pid_statm(5)): its second number, in pages.
+/// The resident set: the second number of `/proc/PID/statm` (proc_pid_statm(5)), in pages.
 fn resident(statm: &str, page_bytes: usize) -> Bytes {
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
     Bytes(pages.saturating_mul(page_bytes as u64))
 }
 
-/// The compressed swap in use: zram devices that are swap, or zswap where it is on and has a disk behind it.
+/// The compressed swap in use: zram devices that are swap, or zswap if it is enabled and has a disk.
 fn backend(root: &Root, sample: &Sample) -> String {
     let devices: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
     let mut algorithms: Vec<&str> = sample
@@ -267,9 +267,9 @@ mod tests {
     use crate::child_service::ChildService;
 
     #[derive(Default)]
-    struct Hand(Cell<u64>);
+    struct ManualClock(Cell<u64>);
 
-    impl Clock for Hand {
+    impl Clock for ManualClock {
         fn monotonic_ms(&self) -> u64 {
             self.0.get()
         }
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn rates_of_a_status_are_about_the_time_since_the_last_tick() {
-        let (machine, clock) = (FakeKernel::new(), Hand::default());
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
         let root = machine.root();
         let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         watch.tick();
@@ -306,8 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_is_applied_and_that_the_prediction_is_off() {
-        let (machine, clock) = (FakeKernel::new(), Hand::default());
+    fn a_status_shows_what_is_applied_and_a_wrong_prediction() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
         let root = machine.root();
         let prediction = Prediction { ratio: 3.0, ..Prediction::default() };
         let plan = Plan { remedy: "swap".into(), prediction: Some(prediction), ..Plan::default() };
@@ -323,12 +323,12 @@ mod tests {
         assert_eq!(shown.backend, "zram (lzo-rle)");
         let events: Vec<&str> = shown.events.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(events[0], "Adopted the applied plan; changes in force: 0.");
-        assert!(events[1].contains("predicted 3.0, is 2.0"), "{events:?}");
+        assert!(events[1].contains("is 2.0 for 20 MiB, predicted was 3.0"), "{events:?}");
     }
 
     #[test]
     fn a_machine_that_cannot_be_sampled_is_reported_once() {
-        let (machine, clock) = (FakeKernel::new(), Hand::default());
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
         let root = machine.root();
         std::fs::remove_file(machine.dir().join("proc/vmstat")).unwrap();
         let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
@@ -340,10 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_own_figures_are_there_for_whoever_draws() {
+    fn a_snapshot_has_the_machines_own_counters() {
         let machine = FakeKernel::new();
         machine.put("proc/pressure/io", "some avg10=2.50 avg60=0.00 avg300=0.00 total=7\n");
-        let (root, clock) = (machine.root(), Hand::default());
+        let (root, clock) = (machine.root(), ManualClock::default());
         let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         let seen = snapshot(&mut watch);
         assert_eq!(seen.unix_s, 1_000_000);
@@ -352,11 +352,11 @@ mod tests {
         assert_eq!(seen.machine.cpu_pressure, None);
     }
 
-    /// What `eke-io` says of the disks reaches every client, as long as it is the process that the agent started.
+    /// The state that `eke-io` published reaches every client while its process is the agent's child.
     #[test]
-    fn what_runs_beside_the_agent_is_told_on() {
+    fn the_state_of_a_child_is_passed_on() {
         let machine = FakeKernel::new();
-        let (root, clock) = (machine.root(), Hand::default());
+        let (root, clock) = (machine.root(), ManualClock::default());
         state::save(&root, state::APPLIED, &Applied::default()).unwrap();
         let io = ChildService::of("/bin/sleep".into(), vec!["1000".into()]);
         let mut governs = settings();
@@ -368,11 +368,11 @@ mod tests {
         let mut reads = eke_model::histogram::Histogram::default();
         reads.record(90_000);
         let kind = IoLatency { operation: "read".into(), all: reads, late: reads };
-        let said = IoState { pid, latencies: vec![kind], late_ms: 10_000, ..IoState::default() };
-        state::save(&root, state::IO, &said).unwrap();
+        let published = IoState { pid, latencies: vec![kind], late_ms: 10_000, ..IoState::default() };
+        state::save(&root, state::IO, &published).unwrap();
         watch.rendered = None;
-        assert_eq!(snapshot(&mut watch).io, Some(said.clone()));
-        state::save(&root, state::IO, &IoState { pid: pid + 1, ..said }).unwrap();
+        assert_eq!(snapshot(&mut watch).io, Some(published.clone()));
+        state::save(&root, state::IO, &IoState { pid: pid + 1, ..published }).unwrap();
         watch.rendered = None;
         assert_eq!(snapshot(&mut watch).io, None, "an earlier one's");
         watch.children.io.supervise(false, 0);

@@ -1,4 +1,4 @@
-//! A user who means harm: connections and requests without end. Others and root are answered, and the agent stays at rest.
+//! A hostile user: connections and requests without end. Others and root are still answered, and the agent stays idle.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use common::{Agent, Connection, Hand, STATUS, connect, connect_as};
+use common::{Agent, Connection, ManualClock, STATUS, connect, connect_as};
 use eke_agent::limits::{OF_A_USER, Rate};
 use eke_agent::socket;
 use eke_testkit::fake_kernel::FakeKernel;
@@ -21,8 +21,8 @@ use eke_testkit::wait::wait_for;
 const HOSTILE: u32 = 65_534;
 const OTHER: u32 = 12_345;
 
-/// An agent that other users can reach, by this clock; none where the test cannot become them.
-fn agent(test: &str, clock: Option<Arc<Hand>>) -> Option<Agent> {
+/// An agent that other users can reach, with this clock; `None` if the test cannot change its user.
+fn agent(test: &str, clock: Option<Arc<ManualClock>>) -> Option<Agent> {
     if !rustix::process::geteuid().is_root() {
         skip(test, "only root can become other users");
         return None;
@@ -50,7 +50,7 @@ fn a_user_who_holds_all_connections_keeps_neither_others_nor_root_from_asking() 
     agent.end();
 }
 
-/// Requests without end over all connections that one user has.
+/// Requests without end over all connections of one user.
 struct Flood(Vec<UnixStream>);
 
 impl Flood {
@@ -64,7 +64,7 @@ impl Flood {
         Self(streams)
     }
 
-    /// Answers that came since the last time.
+    /// Answers since the last call.
     fn answers(&mut self) -> u64 {
         let mut lines = 0;
         let mut piece = vec![0; 64 << 10];
@@ -81,7 +81,7 @@ impl Flood {
         lines
     }
 
-    /// That many answers come and, while root asks many times, no more.
+    /// Exactly that many answers arrive, and no more while root sends many requests.
     fn gets(&mut self, agent: &Agent, expected: u64) {
         let mut answers = 0;
         wait_for("the answers that are due", || {
@@ -97,7 +97,7 @@ impl Flood {
 
 #[test]
 fn a_user_who_asks_without_end_is_answered_at_a_rate() {
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     clock.0.store(1_000_000, Ordering::SeqCst);
     let Some(agent) = agent("a_user_who_asks_without_end", Some(Arc::clone(&clock))) else { return };
     let Rate { every_ms, burst } = OF_A_USER;
@@ -110,11 +110,11 @@ fn a_user_who_asks_without_end_is_answered_at_a_rate() {
 
 #[test]
 fn connections_that_come_too_fast_wait_and_roots_do_not() {
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     clock.0.store(1_000_000, Ordering::SeqCst);
     let Some(agent) = agent("connections_that_come_too_fast", Some(Arc::clone(&clock))) else { return };
     let waiting: Vec<UnixStream> = (0..200).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
-    // With this clock nobody more is ever taken from the socket that is everybody's.
+    // With this clock, the public socket accepts no further connection.
     assert!(connect(&of_root(&agent)).status().agent.is_some());
     let refused = connect_as(OTHER, &of_root(&agent)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
@@ -122,10 +122,10 @@ fn connections_that_come_too_fast_wait_and_roots_do_not() {
     agent.end();
 }
 
-/// The queue of the socket that is everybody's is short, and is taken in a few of the agent's windows.
+/// The queue of the public socket is short, and is accepted in a few of the agent's windows.
 #[test]
-fn whoever_comes_behind_a_flood_is_answered_a_moment_later() {
-    let clock = Arc::new(Hand::default());
+fn a_client_behind_a_flood_is_answered_soon() {
+    let clock = Arc::new(ManualClock::default());
     clock.0.store(1_000_000, Ordering::SeqCst);
     let Some(agent) = agent("whoever_comes_behind_a_flood", Some(Arc::clone(&clock))) else { return };
     let waiting: Vec<UnixStream> = (0..200).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
@@ -142,7 +142,7 @@ fn whoever_comes_behind_a_flood_is_answered_a_moment_later() {
 
 #[test]
 fn single_bytes_do_not_keep_the_agent_busy() {
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     clock.0.store(1_000_000, Ordering::SeqCst);
     let Some(agent) = agent("single_bytes", Some(Arc::clone(&clock))) else { return };
     let mut stream = connect_as(HOSTILE, &agent.socket).unwrap();

@@ -1,4 +1,5 @@
-//! Live decisions on a made-up machine: which bytes go where, in what order, and what becomes of the kernel's refusals.
+//! Live decisions on a simulated machine: which bytes are written where, in what order, and how the kernel's refusals
+//! are handled.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -26,7 +27,7 @@ use writes_back::WritesBack;
 const MIB: u64 = 1 << 20;
 const DAY: u64 = 86_400;
 
-/// A machine with a zram1 of eke's, 64 MiB, that can recompress and write back.
+/// A machine with eke's zram1 of 64 MiB, which can recompress and write back.
 fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
     let machine = FakeKernel::new();
     let spec = ZramSpec {
@@ -50,21 +51,21 @@ fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
     machine
 }
 
-/// A tick every 10 s.
+/// One tick every 10 s.
 struct Ticks {
     root: Root,
     settings: Settings,
     live: Live,
     before: Sample,
     s: u64,
-    told: Vec<String>,
+    events: Vec<String>,
 }
 
 impl Ticks {
     fn on(root: Root, toml: &str) -> Self {
         let settings = Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap();
         let before = Sampler::new(&root).full(0).unwrap();
-        Self { root, settings, live: Live::default(), before, s: 0, told: Vec::new() }
+        Self { root, settings, live: Live::default(), before, s: 0, events: Vec::new() }
     }
 
     fn tick(&mut self, ticks: u64) {
@@ -80,13 +81,13 @@ impl Ticks {
                 model: &model,
                 unix_s: 5 * DAY + self.s,
             };
-            self.told.extend(self.live.tick(&moment));
+            self.events.extend(self.live.tick(&moment));
             self.before = now;
         }
     }
 }
 
-/// What was written to zram1 since the machine was set up, and other effects, without journal and ledger.
+/// Writes to zram1 since the machine was set up, and other effects, without journal and ledger.
 fn effects(machine: &FakeKernel) -> Vec<String> {
     let log = machine.log().split_off(set_up(machine));
     log.into_iter()
@@ -150,7 +151,7 @@ fn eagain_comes_back_to_the_same_and_einval_goes_on_to_the_next() {
     assert_eq!(log.iter().filter(|l| l.contains("type=huge_idle")).count(), 1, "{log:?}");
     assert_eq!(log.iter().filter(|l| l.contains("type=idle")).count(), 1, "{log:?}");
     assert!(!log.iter().any(|l| l.ends_with("zram1/writeback")), "{log:?}");
-    assert_eq!(ticks.told, [""; 0], "what a kernel cannot is no event");
+    assert_eq!(ticks.events, [""; 0], "a missing feature of the kernel is no event");
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn grows(machine: &Arc<FakeKernel>) {
     let swaps = read::swaps(&machine.root()).unwrap();
     let second = swaps.iter().find(|a| a.path == "/dev/zram2").unwrap();
     assert_eq!(second.priority, 99);
-    assert!(ticks.told[0].starts_with("Swap on /dev/zram2 was added. The zram devices are 97 % full, but hold 62 MiB in 10 MiB (ratio 6.2)"), "{:?}", ticks.told);
+    assert!(ticks.events[0].starts_with("Swap on /dev/zram2 was added. The zram devices are 97 % full, but hold 62 MiB in 10 MiB (ratio 6.2)"), "{:?}", ticks.events);
     ticks.tick(100);
     assert_eq!(read::swaps(&machine.root()).unwrap().len(), 2, "and not a third");
     machine.add_area("/dev/zram1", 64 * 1024, 0, 100);
@@ -208,20 +209,20 @@ fn grows(machine: &Arc<FakeKernel>) {
 }
 
 #[test]
-fn a_device_that_cannot_be_added_is_said_and_not_tried_at_every_tick() {
+fn a_device_that_cannot_be_added_is_reported_and_not_tried_at_every_tick() {
     let machine = machine(62, 10);
     machine
         .set_faults(Faults { errors: vec![("zram-control/hot_add".into(), 12, 100)], ..Faults::default() });
     let mut ticks = Ticks::on(machine.root(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
     ticks.tick(59);
-    assert_eq!(ticks.told.len(), 1, "{:?}", ticks.told);
+    assert_eq!(ticks.events.len(), 1, "{:?}", ticks.events);
     assert!(
-        ticks.told[0].starts_with("No further zram device could be added: cannot get a new zram device"),
+        ticks.events[0].starts_with("No further zram device could be added: cannot get a new zram device"),
         "{:?}",
-        ticks.told
+        ticks.events
     );
     ticks.tick(60);
-    assert_eq!(ticks.told.len(), 2, "{:?}", ticks.told);
+    assert_eq!(ticks.events.len(), 2, "{:?}", ticks.events);
 }
 
 #[test]
@@ -254,7 +255,11 @@ fn a_whole_day_stays_within_its_budget() {
     ticks.tick(2_000);
     let bd_stat = machine.root().read("sys/block/zram1/bd_stat").unwrap();
     assert_eq!(bd_stat.split_whitespace().nth(2), Some("2560"), "10 MiB");
-    assert!(ticks.told.iter().any(|t| t.contains("10 MiB went to the writeback device")), "{:?}", ticks.told);
+    assert!(
+        ticks.events.iter().any(|t| t.contains("10 MiB went to the writeback device")),
+        "{:?}",
+        ticks.events
+    );
 }
 
 #[test]

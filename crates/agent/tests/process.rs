@@ -1,4 +1,4 @@
-//! The program: two at once, a signal, a crash, a new start. What is applied stays in place.
+//! The program: two at once, a signal, a crash, a restart. Applied changes stay in place.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -45,7 +45,7 @@ fn events(machine: &Arc<FakeKernel>) -> Vec<String> {
     snapshot.events.into_iter().map(|e| e.text).collect()
 }
 
-fn said(process: &mut Process) -> String {
+fn log_of(process: &mut Process) -> String {
     let mut text = String::new();
     process.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     text
@@ -59,7 +59,7 @@ fn sigterm_ends_it_with_0_and_leaves_everything_in_place() {
     assert_eq!(agent.0.wait().unwrap().code(), Some(0));
     assert!(is_as_applied(&machine));
     assert!(!machine.root().exists(socket::FILE));
-    let log = said(&mut agent);
+    let log = log_of(&mut agent);
     assert!(log.contains("everything that is applied stays in place"), "{log}");
 }
 
@@ -69,7 +69,7 @@ fn a_second_agent_names_the_first_and_exits_with_1() {
     let first = spawn(machine.dir());
     let mut second = spawn(machine.dir());
     assert_eq!(second.0.wait().unwrap().code(), Some(1));
-    let log = said(&mut second);
+    let log = log_of(&mut second);
     assert!(log.contains(&format!("an agent runs already (process {})", first.0.id())), "{log}");
     assert!(!events(&machine).is_empty(), "the first still answers");
 }
@@ -104,7 +104,7 @@ fn wrong_words_and_wrong_settings_are_2() {
     assert!(log.contains("eke.toml:2: ") && log.contains("from 10 to 90"), "{log}");
 }
 
-/// Where no service manager runs the agent its standard error is a file in memory, and nobody else rotates it.
+/// Without a service manager, the agent's standard error is a file in memory that nothing else rotates.
 #[test]
 fn an_own_log_that_is_too_long_is_emptied_and_its_end_kept() {
     let machine = FakeKernel::new();

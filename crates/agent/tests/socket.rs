@@ -1,4 +1,4 @@
-//! A whole agent and its clients: the well-behaved, the slow, the silent, the garbled, too many of them.
+//! A whole agent and its clients: well-behaved, slow, silent, malformed, too many.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use common::{Agent, Hand, RELOAD, STATUS, STOP, connect};
+use common::{Agent, ManualClock, RELOAD, STATUS, STOP, connect};
 use eke_agent::Ended;
 use eke_agent::client::PATIENCE_MS;
 use eke_agent::clients::MOST;
@@ -47,7 +47,7 @@ fn two_requests_at_once_get_two_answers() {
 }
 
 #[test]
-fn a_client_that_says_all_and_closes_its_half_gets_its_answer() {
+fn a_client_that_closes_its_sending_half_gets_its_answer() {
     let agent = Agent::start();
     let mut stream = UnixStream::connect(&agent.socket).unwrap();
     stream.write_all(format!("{STATUS}\n").as_bytes()).unwrap();
@@ -80,11 +80,11 @@ fn a_request_without_end_is_refused_and_closed() {
 
 #[test]
 fn slow_and_silent_clients_are_dropped_and_hold_nobody_up() {
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     let agent = Agent::with_clock(FakeKernel::new(), clock.clone());
     let (mut silent, mut slow) = (agent.connect(), agent.connect());
     slow.send(b"{\"ask\"");
-    // The clock stands still: whoever is answered waited for nobody's time to be up.
+    // The clock stands still, so no answer waited for another client's deadline.
     agent.connect().status();
     clock.0.fetch_add(PATIENCE_MS - 1, Ordering::SeqCst);
     agent.connect().status();
@@ -97,7 +97,7 @@ fn slow_and_silent_clients_are_dropped_and_hold_nobody_up() {
 
 #[test]
 fn a_client_that_never_reads_does_not_stall_the_others() {
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     let agent = Agent::with_clock(FakeKernel::new(), clock.clone());
     let mut deaf = UnixStream::connect(&agent.socket).unwrap();
     deaf.set_nonblocking(true).unwrap();
@@ -106,7 +106,7 @@ fn a_client_that_never_reads_does_not_stall_the_others() {
             break;
         }
     }
-    // Time enough for its user's next answers, and not for the end of the deaf client.
+    // Enough for the user's next answers, but before the deaf client's deadline.
     clock.0.fetch_add(PATIENCE_MS / 2, Ordering::SeqCst);
     agent.connect().status();
     agent.end();
@@ -149,7 +149,7 @@ fn reload_adopts_what_up_applied_and_refuses_wrong_settings() {
     agent.machine.put("etc/eke/eke.toml", "[agent]\ntick = 3\n");
     let Response::Refused { reason, needs_root: false } = agent.ask(RELOAD) else { panic!("not refused") };
     assert!(
-        reason.contains("eke.toml:2: unknown field `tick`") && reason.contains("stay as they were"),
+        reason.contains("eke.toml:2: unknown field `tick`") && reason.contains("are unchanged"),
         "{reason}"
     );
     agent.end();
@@ -165,7 +165,7 @@ fn root_may_stop_it_and_has_the_answer() {
     assert_eq!(agent.join(), Ended::ByRequest);
 }
 
-/// Not a test of its own: what the next test runs as another user.
+/// Not a test of its own: the next test runs it as another user.
 #[test]
 fn client_of_another_user() {
     let Ok(socket) = std::env::var(SOCKET_OF_CLIENT) else { return };
@@ -175,9 +175,9 @@ fn client_of_another_user() {
 }
 
 #[test]
-fn another_user_may_look_and_not_change() {
+fn another_user_may_read_and_not_change() {
     if !rustix::process::geteuid().is_root() {
-        return skip("another_user_may_look_and_not_change", "not root");
+        return skip("another_user_may_read_and_not_change", "not root");
     }
     let agent = Agent::start();
     std::fs::set_permissions(agent.machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -187,7 +187,7 @@ fn another_user_may_look_and_not_change() {
         Ok(output) => String::from_utf8(output.stdout).unwrap(),
         Err(e) => {
             return skip(
-                "another_user_may_look_and_not_change",
+                "another_user_may_read_and_not_change",
                 &format!("nobody cannot run this test program: {e}"),
             );
         }

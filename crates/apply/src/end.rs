@@ -1,4 +1,4 @@
-//! When a process ends: with another, or at a signal.
+//! Ends a process with its parent, or on a signal.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use crate::write::write_value;
 use eke_linux::root::Root;
 
-/// A stream with a byte for each of these signals that comes, to be waited for among others.
+/// A stream that becomes readable when one of these signals arrives, for a poll loop.
 ///
 /// # Errors
-/// What pipe(2), fcntl(2) or sigaction(2) answers.
+/// The answer of pipe(2), fcntl(2) or sigaction(2).
 pub fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     let (readable, written) = UnixStream::pair()?;
     for signal in signals {
@@ -18,15 +18,15 @@ pub fn signals(signals: &[i32]) -> io::Result<UnixStream> {
     Ok(readable)
 }
 
-/// From now on this process ends, by SIGTERM, when its parent does, which is the process of this number; and where memory is short it may be
-/// killed: the agent is never the OOM killer's choice, and what it starts has that from it.
+/// Makes this process get SIGTERM when its parent, process `parent`, ends. Also makes it killable when memory is short:
+/// it inherits the agent's exemption from the OOM killer.
 ///
 /// # Errors
-/// A sentence: the kernel's answer, or the parent has ended already (prctl(2), PR_SET_PDEATHSIG: that is not told any more).
+/// A sentence: the kernel's answer, or the parent has ended already (prctl(2): PR_SET_PDEATHSIG then never arrives).
 pub fn with_parent(root: &Root, parent: &str) -> Result<(), String> {
     write_value(root, "process.oom_score_adj", "", "0").map_err(|e| e.to_string())?;
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
-        .map_err(|e| format!("cannot ask to end with the agent: {e}"))?;
+        .map_err(|e| format!("cannot request a signal at the agent's end: {e}"))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
     if now.as_deref() == Some(parent) {
         Ok(())

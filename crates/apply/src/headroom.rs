@@ -1,5 +1,5 @@
-//! Is there room to swap an area off? swapoff(2) brings every page back into RAM and into the groups that own it;
-//! without room the OOM killer makes some.
+//! Checks whether there is room to swap an area off. swapoff(2) loads every page into RAM and charges the groups that
+//! own them; without room, the OOM killer kills processes.
 
 use eke_model::sample::{Memory, SwapArea};
 use eke_model::units::{Bytes, MIB};
@@ -9,19 +9,19 @@ use eke_linux::parse;
 use eke_linux::read;
 use eke_linux::root::Root;
 
-/// What stays free on the machine after a swapoff, beside 2 % of RAM.
+/// Memory that must stay free after a swapoff, in addition to 2 % of RAM.
 const MARGIN: Bytes = Bytes(8 * MIB);
 
-/// A limited group of processes with pages in swap.
+/// A memory-limited group with pages in swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct LimitedGroup {
     /// Its path below the hierarchy.
     pub name: String,
-    /// Its limit.
+    /// Its memory limit.
     pub limit: Bytes,
-    /// What of the limit is used by pages that cannot be dropped: all but inactive file pages.
+    /// The part of its usage that cannot be dropped: all but inactive file pages.
     pub used: Bytes,
-    /// What it has in swap.
+    /// Uncompressed size of its pages in swap.
     pub swapped: Bytes,
 }
 
@@ -31,13 +31,14 @@ pub fn shortage(
     areas: &[SwapArea],
     area: &SwapArea,
     held_in: Bytes,
-    groups: &[Group],
+    groups: &[LimitedGroup],
 ) -> Option<String> {
     machine_shortage(memory, areas, area, held_in)
         .or_else(|| groups.iter().find_map(|g| group_shortage(g, area)))
 }
 
-/// The pages need their full size; the pool that held them is returned as they leave it; other areas take the rest.
+/// Checks the machine: the pages need their full size; the area's own pool is freed meanwhile; other areas take pages,
+/// too.
 fn machine_shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_in: Bytes) -> Option<String> {
     let elsewhere: Bytes = areas
         .iter()
@@ -48,29 +49,29 @@ fn machine_shortage(memory: &Memory, areas: &[SwapArea], area: &SwapArea, held_i
     let room = (memory.available + elsewhere + held_in).saturating_sub(margin);
     (area.used > room).then(|| {
         format!(
-            "swapping {} off brings {} back, but only {} can be had ({} available, {} in other swap areas, {} of its pool, less {margin} to spare); close something first",
+            "swapping {} off loads {}, but there is room for only {} ({} available, {} in other swap areas, {} of its pool, minus a reserve of {margin}); close some programs first",
             area.path, area.used, room, memory.available, elsewhere, held_in
         )
     })
 }
 
-/// A group's pages must fit below its own limit: other swap areas would take them, but only after the group has
-/// been charged for them.
-fn group_shortage(group: &Group, area: &SwapArea) -> Option<String> {
+/// Checks a group: its pages must fit within its limit. Other swap areas take pages only after the group was charged
+/// for them.
+fn group_shortage(group: &LimitedGroup, area: &SwapArea) -> Option<String> {
     let back = group.swapped.min(area.used);
     let room = group.limit.saturating_sub(group.used);
     (back > room).then(|| {
         format!(
-            "swapping {} off would bring up to {back} back into the group {}, which has {room} left below its limit of {}; raise the limit or end its processes first",
+            "swapping {} off could load {back} into the group {}, which has {room} left within its limit of {}; raise the limit or end its processes first",
             area.path, group.name, group.limit
         )
     })
 }
 
-/// Reads the machine and says why `area` cannot be swapped off safely; `None` if it can.
+/// Why `area` cannot be swapped off safely now; `None` if it can.
 ///
 /// # Errors
-/// The kernel's answer where memory or groups cannot be read.
+/// The kernel's answer if memory or groups cannot be read.
 pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
     let memory = parse::meminfo::parse(&root.read("proc/meminfo")?);
     let areas = read::swaps(root)?;
@@ -79,11 +80,11 @@ pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
     Ok(shortage(&memory, &areas, area, held_in, &limited_groups(root)?))
 }
 
-/// The limited groups that have something in swap, on cgroup v1 (`sys/fs/cgroup/memory`) or v2.
+/// The limited groups with pages in swap, on cgroup v1 (`sys/fs/cgroup/memory`) or v2.
 ///
 /// # Errors
-/// The kernel's answer where a hierarchy cannot be listed.
-pub fn limited_groups(root: &Root) -> Result<Vec<Group>> {
+/// The kernel's answer if a hierarchy cannot be listed.
+pub fn limited_groups(root: &Root) -> Result<Vec<LimitedGroup>> {
     let mut groups = Vec::new();
     if root.exists("sys/fs/cgroup/memory/memory.stat") {
         collect(root, "sys/fs/cgroup/memory", "", &V1, &mut groups)?;
@@ -114,7 +115,7 @@ const V2: Names = Names {
     droppable: "inactive_file",
 };
 
-fn collect(root: &Root, top: &str, name: &str, names: &Names, out: &mut Vec<Group>) -> Result<()> {
+fn collect(root: &Root, top: &str, name: &str, names: &Names, out: &mut Vec<LimitedGroup>) -> Result<()> {
     let dir = if name.is_empty() { top.to_owned() } else { format!("{top}/{name}") };
     out.extend(group(root, &dir, name, names));
     for child in root.list(&dir)? {
@@ -126,13 +127,13 @@ fn collect(root: &Root, top: &str, name: &str, names: &Names, out: &mut Vec<Grou
     Ok(())
 }
 
-fn group(root: &Root, dir: &str, name: &str, names: &Names) -> Option<Group> {
+fn group(root: &Root, dir: &str, name: &str, names: &Names) -> Option<LimitedGroup> {
     let limit = parse::groups::limit(&root.read(format!("{dir}/{}", names.limit)).ok()?)?;
     let used: u64 = root.read(format!("{dir}/{}", names.used)).ok()?.trim().parse().ok()?;
     let stat = root.read(format!("{dir}/memory.stat")).ok()?;
     let droppable = parse::keyed::count(&stat, names.droppable).unwrap_or(0);
     let swapped = (names.swapped)(root, dir)?;
-    let group = Group {
+    let group = LimitedGroup {
         name: name.to_owned(),
         limit: Bytes(limit),
         used: Bytes(used.saturating_sub(droppable)),
@@ -167,18 +168,18 @@ mod tests {
     #[test]
     fn a_full_area_and_little_memory_is_a_shortage() {
         let why = shortage(&memory(100), &[area(200)], &area(200), Bytes::mib(60), &[]).unwrap();
-        assert!(why.contains("brings 200 MiB back"), "{why}");
+        assert!(why.contains("loads 200 MiB"), "{why}");
     }
 
     #[test]
-    fn other_areas_take_what_comes_back() {
+    fn other_areas_make_room() {
         let disk = SwapArea { path: "/dev/vda2".into(), size: Bytes::mib(512), ..SwapArea::default() };
         assert_eq!(shortage(&memory(100), &[area(200), disk], &area(200), Bytes(0), &[]), None);
     }
 
     #[test]
     fn a_group_without_room_is_a_shortage_although_the_machine_has_room() {
-        let g = Group {
+        let g = LimitedGroup {
             name: "box".into(),
             limit: Bytes::mib(160),
             used: Bytes::mib(150),

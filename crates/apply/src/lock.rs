@@ -1,4 +1,4 @@
-//! One process for a thing: a lock that dies with its process, however that dies.
+//! A lock file for one process. The lock ends with its process, in whatever way that ends.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Write};
@@ -11,17 +11,17 @@ use crate::sys;
 use eke_linux::error::Error;
 use eke_linux::root::Root;
 
-/// Held for as long as it lives.
+/// The lock; it lasts until dropped.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Why a lock is not had.
+/// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// Another has it.
-    #[error("process {pid} has it")]
+pub enum LockError {
+    /// Another process holds it.
+    #[error("process {pid} holds the lock")]
     Held {
-        /// Its process, or `unknown`.
+        /// Its pid, or `unknown`.
         pid: String,
     },
     /// The kernel's answer.
@@ -29,21 +29,22 @@ pub enum Refused {
     Kernel(#[from] Error),
 }
 
-/// Takes the lock of `path` and writes `pid` into it. The file stays when its process leaves; its directory is made, with this mode.
+/// Locks `path` and writes `pid` into it. The file stays when its process exits; its directory is created with
+/// `dir_mode`.
 ///
 /// # Errors
-/// Another process has it, whose pid is told; the kernel's answer where the file cannot be made (not root).
-pub fn take(root: &Root, path: &Path, dir_mode: u32, pid: u32) -> Result<Lock, Refused> {
+/// The pid of another process that holds the lock; the kernel's answer if the file cannot be created (not root).
+pub fn take(root: &Root, path: &Path, dir_mode: u32, pid: u32) -> Result<Lock, LockError> {
     if let Some(dir) = path.parent() {
         sys::of(root).create_dir(dir, dir_mode).map_err(|e| Error::io("make", dir, e))?;
     }
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let mut file = open.map_err(|e| Error::io("open", path, e))?;
-    // Whoever can open it can lock it, and keep every other from starting.
+    // A user who can open the file can lock it, and keep others from starting.
     let private = file.set_permissions(Permissions::from_mode(0o600));
     private.map_err(|e| Error::io("make private", path, e))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(Refused::Held { pid: written_in(&mut file) });
+        return Err(LockError::Held { pid: written_in(&mut file) });
     }
     let written = file.set_len(0).and_then(|()| writeln!(file, "{pid}"));
     written.map_err(|e| Error::io("write the process to", path, e))?;
@@ -61,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_is_told_who_the_first_is() {
+    fn the_second_process_names_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let (root, path) = (Root::at(dir.path()), dir.path().join("run/eke/x.lock"));
         let first = take(&root, &path, 0o755, 4711).unwrap();
         let refused = take(&root, &path, 0o755, 4712).unwrap_err();
-        assert!(matches!(&refused, Refused::Held { pid } if pid == "4711"), "{refused}");
+        assert!(matches!(&refused, LockError::Held { pid } if pid == "4711"), "{refused}");
         drop(first);
         take(&root, &path, 0o755, 4712).unwrap();
     }

@@ -1,7 +1,8 @@
-//! The log of a process that runs for long: lines on standard error, bounded in number, and in bytes where that is a file of eke's own.
+//! The log of a long-running process: lines on standard error with a limited rate, and a limited size if that is a file
+//! of eke's.
 //!
-//! Where a service manager runs eke it has standard error, and bounds it. Elsewhere it is a file in `/run`, which is memory, and
-//! nobody else rotates it.
+//! A service manager that runs eke takes its standard error and limits it. Otherwise it is a file in `/run`, which is
+//! memory, and nothing else rotates it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,10 +16,10 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
 
 use eke_linux::read::monotonic_ms;
 
-/// A longer file is emptied; as much of its end is kept beside it, with `.1` at its name.
+/// A longer file is emptied; the same amount of its end is kept in a second file with `.1` appended.
 pub const MOST_BYTES: u64 = 1 << 20;
 
-/// Says lines. Threads may share it.
+/// Writes lines. Threads may share it.
 #[derive(Debug)]
 pub struct Log {
     repeats: Mutex<Repeats>,
@@ -31,13 +32,14 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Has said nothing yet.
+    /// An unused log.
     pub const fn new() -> Self {
         Self { repeats: Mutex::new(Repeats::new()) }
     }
 
-    /// Says one line, unless its kind was said too often of late. What cannot be written is lost: a full disk ends nothing.
-    pub fn say(&self, line: &str) {
+    /// Writes one line, unless its kind was too frequent. A write error is ignored: a full disk must not end the
+    /// process.
+    pub fn write_line(&self, line: &str) {
         if let Some(line) = self.admit(line, monotonic_ms()) {
             let _ = shorten(io::stderr().as_fd());
             let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
@@ -49,16 +51,16 @@ impl Log {
         match self.repeats.try_lock() {
             Ok(mut repeats) => repeats.admit(&line, now_ms),
             Err(TryLockError::Poisoned(locked)) => locked.into_inner().admit(&line, now_ms),
-            // Another thread says something, or did when this process was forked from it.
+            // Another thread is writing, or was when this process was forked from it.
             Err(TryLockError::WouldBlock) => Some(line.into_owned()),
         }
     }
 }
 
-/// For whoever writes lines into a stream: each call is one.
+/// Makes it a stream in which each write is one line.
 impl Write for &Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.say(&String::from_utf8_lossy(line));
+        self.write_line(&String::from_utf8_lossy(line));
         Ok(line.len())
     }
 
@@ -67,7 +69,7 @@ impl Write for &Log {
     }
 }
 
-/// Empties the file if it is eke's own log and too long. All who write it append, so that they go on at its beginning.
+/// Empties the file if it is eke's own log and too long. All writers append, so they continue at its new start.
 fn shorten(log: impl AsFd) -> io::Result<()> {
     let stat = fstat(&log)?;
     let length = u64::try_from(stat.st_size).unwrap_or(0);
@@ -76,7 +78,7 @@ fn shorten(log: impl AsFd) -> io::Result<()> {
     }
     let path = path_of(&log)?;
     if is_own(&path) {
-        // Without room for the copy the log is shortened all the same.
+        // Without room for the copy, the log is emptied all the same.
         let _ = keep_end(&path, length);
         ftruncate(&log, 0)?;
     }
@@ -88,7 +90,7 @@ fn path_of(log: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", log.as_fd().as_raw_fd()))
 }
 
-/// `/run/eke/agent.log`, or `caches/log` in a directory of eke's; a file that a user chose is that user's to bound.
+/// `/run/eke/agent.log`, or `caches/log` in a directory of eke's. A file that a user chose is that user's to limit.
 fn is_own(path: &Path) -> bool {
     let of_eke = |dir: Option<&Path>| {
         dir.and_then(Path::file_name).and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("eke"))
@@ -117,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn lost_events_fill_no_log_and_a_name_in_it_is_harmless() {
+    fn repeated_events_do_not_fill_the_log_and_names_are_escaped() {
         let log = Log::new();
         let lost = |n: u64| log.admit(&format!("eke-prefetch: the tracer lost {n} events"), n);
         assert_eq!((0..10_000).filter_map(lost).count(), 6);
-        let said = log.admit("cannot open /tmp/\u{1b}[2J\nINFO all is well\n", 0);
-        assert_eq!(said.as_deref(), Some("cannot open /tmp/\\u001b[2J\\u000aINFO all is well"));
+        let line = log.admit("cannot open /tmp/\u{1b}[2J\nINFO all is well\n", 0);
+        assert_eq!(line.as_deref(), Some("cannot open /tmp/\\u001b[2J\\u000aINFO all is well"));
     }
 
     #[test]

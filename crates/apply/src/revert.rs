@@ -1,4 +1,4 @@
-//! Back to how it was: the journal read backwards, with the agent alive or dead.
+//! Undoes the changes in the journal, newest first, whether or not the agent runs.
 
 use eke_model::step::Step;
 use eke_model::units::{Bytes, PageSize};
@@ -18,31 +18,31 @@ use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::devices;
 
-/// What became of one change.
+/// The result of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is as it was; the sentence says what was done.
+    /// The old state is restored; the sentence says how.
     Restored(String),
-    /// There was nothing to do: it never happened or its object is gone.
+    /// There was nothing to do: the change never happened, or its object is gone.
     AsBefore,
-    /// Somebody else changed it since; it is left alone.
+    /// Somebody else changed it since, so it is left alone.
     Kept(String),
     /// It cannot be undone now, and stays in the journal.
     Blocked(String),
 }
 
-/// Undoes everything, newest first, and forgets what is undone. What is blocked or fails stays for the next time.
+/// Undoes everything, newest first. Blocked and failed changes stay in the journal for the next time.
 ///
 /// # Errors
-/// Only where the journal itself fails; a change that cannot be undone is an outcome.
+/// Only if the journal itself fails; a change that cannot be undone is an outcome.
 pub fn all(root: &Root, journal: &Journal) -> Result<Vec<(Entry, Outcome)>> {
     all_but(root, journal, |_| None)
 }
 
-/// The same without the devices for which there is a reason: those are blocked.
+/// The same, but changes with a reason in `blocked` are not undone.
 ///
 /// # Errors
-/// As of [`all`].
+/// As in [`all`].
 pub fn all_but(
     root: &Root,
     journal: &Journal,
@@ -53,7 +53,7 @@ pub fn all_but(
         let blocked = outcomes.iter().find(|(_, o)| matches!(o, Outcome::Blocked(_)));
         let outcome = match blocked {
             Some((newer, _)) if waits(&entry.intent.undo) => {
-                Outcome::Blocked(format!("waits until this is undone: {}", newer.intent.step))
+                Outcome::Blocked(format!("waits for the undo of: {}", newer.intent.step))
             }
             _ => match entry.made.as_deref().and_then(&untouchable) {
                 Some(why) => Outcome::Blocked(why),
@@ -68,7 +68,7 @@ pub fn all_but(
     Ok(outcomes)
 }
 
-/// What must wait while something newer is still there: a module that is in use, or zswap that would come back while zram
+/// Whether its undo must wait for blocked newer changes: a module in use, or zswap, which must not return while zram
 /// still holds pages.
 fn waits(undo: &Undo) -> bool {
     match undo {
@@ -78,10 +78,10 @@ fn waits(undo: &Undo) -> bool {
     }
 }
 
-/// The groups of cgroup v1 that have `value` in a setting of groups; none where no setting is inherited.
+/// The cgroup v1 groups that have `value` in an inherited setting; none if the setting is not inherited.
 ///
 /// # Errors
-/// The kernel's answer where groups cannot be listed.
+/// The kernel's answer if the groups cannot be listed.
 pub(crate) fn groups_with(root: &Root, inherited_by: Option<&str>, value: &str) -> Result<Vec<String>> {
     let Some(of_group) = inherited_by else { return Ok(Vec::new()) };
     let mut groups = read::groups_v1(root)?;
@@ -89,8 +89,8 @@ pub(crate) fn groups_with(root: &Root, inherited_by: Option<&str>, value: &str) 
     Ok(groups)
 }
 
-/// On cgroup v1 a new group takes its parent's value. A group that was made while eke's value stood there has inherited it, and goes
-/// back with it. A group that had that value before keeps it; a group that is gone needs nothing.
+/// On cgroup v1 a new group inherits its parent's value. A group created while eke's value was set has inherited it,
+/// and is restored, too. A group that had the value before keeps it; a missing group needs nothing.
 fn give_back_inherited(
     root: &Root,
     inherited_by: Option<&str>,
@@ -107,8 +107,8 @@ fn give_back_inherited(
     Ok(())
 }
 
-/// Undoes one change and writes down what became of it. Where that cannot be written (no space is left), the change is undone
-/// all the same, and whoever undoes it again finds nothing to do.
+/// Undoes one change and records the outcome. If the record cannot be written (no space left), the change is undone all
+/// the same; another undo then finds nothing to do.
 ///
 /// # Errors
 /// The kernel's answer; the change then stays in the journal.
@@ -122,7 +122,7 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Undoes one change without writing it down.
+/// Undoes one change without recording it.
 pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
         Undo::Write { knob, target, old, new, had_it, beside } => {
@@ -155,7 +155,7 @@ fn write_old(
     if !knob.codec.same(&now, new) {
         let path = path.display();
         return Ok(Outcome::Kept(format!(
-            "{path} reads {now}, but eke had set {new} (before: {old}): somebody else changed it since"
+            "{path} is {now}, but eke had set {new} (before: {old}): somebody else changed it since"
         )));
     }
     if !(old == "0" && knob.yields_at_zero) {
@@ -167,7 +167,7 @@ fn write_old(
     Ok(Outcome::Restored(format!("{} is {old} again", path.display())))
 }
 
-/// What changed with a setting goes back with it; what is not there now (another scheduler's) is no matter.
+/// Restores a setting that changed with another one. A missing one (another scheduler's) is ignored.
 fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> {
     let (knob, _) = locate(root, name, target)?;
     if was == "0" && knob.yields_at_zero {
@@ -180,7 +180,7 @@ fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> 
     }
 }
 
-/// A module that something uses by now stays: that something is not eke's.
+/// A module that something else uses by now stays loaded.
 fn unload(root: &Root, name: &str) -> Outcome {
     if !root.exists(format!("sys/module/{name}")) {
         return Outcome::AsBefore;
@@ -205,8 +205,8 @@ fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) ->
     Ok(Outcome::Restored(format!("{name} is removed")))
 }
 
-/// The device that this change made. If the crash came between `hot_add` and writing its name down, it is the one that
-/// the kernel had to give, and it is not yet set up; a device with a size is somebody else's.
+/// The device that this change added. If a crash came before its name was recorded, it is the device with the expected
+/// number, if that has no size yet; a device with a size is somebody else's.
 fn device_to_remove(
     root: &Root,
     made: Option<&str>,
@@ -220,15 +220,15 @@ fn device_to_remove(
     Ok((there && ours).then(|| name.to_owned()))
 }
 
-/// A device of eke's has the size that eke gave it (the kernel rounds up to whole pages), or none yet. One with another size
-/// took the number of one that was removed by hand.
+/// Why a device is not eke's: eke's has the size that eke set (the kernel rounds up to whole pages), or none yet. A
+/// device with another size has reused the number of one that was removed by hand.
 fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
     let Step::AddZram(spec) = step else { return None };
     let size: u64 = read_value(root, "zram.disksize", name).ok()?.parse().ok()?;
     let ours = size == 0 || size.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes();
     (!ours).then(|| {
         format!(
-            "{name} has {} now, but eke had made it with {}: it is somebody else's",
+            "{name} has {}, but eke had created it with {}: it is somebody else's",
             Bytes(size),
             spec.disksize
         )
@@ -252,7 +252,7 @@ fn on(root: &Root, path: &str, priority: Option<i16>, discard: Option<Discard>) 
     Ok(Outcome::Restored(format!("{path} is swapped on again")))
 }
 
-/// Swaps an area off if it is on and there is room for what it holds; `Some(why)` if there is not.
+/// Swaps an area off if it is on and there is room for its pages; returns the reason if there is not.
 ///
 /// # Errors
 /// The kernel's answer.

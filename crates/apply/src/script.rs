@@ -1,4 +1,4 @@
-//! What `down` would do, as a shell script. What users name (groups, files) stands in it quoted: root runs it.
+//! The undo as a shell script. Names chosen by users (groups, files) are quoted in it, because root runs it.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use crate::journal::replay::Entry;
 use crate::knob;
 use eke_linux::zram;
 
-/// The undo of everything in force, newest first.
+/// The undo of all changes in force, newest first.
 pub fn undo(entries: &[Entry]) -> String {
-    let mut out = String::from("#!/bin/sh\n# What `eke down` would do now. Run as root.\n");
+    let mut out = String::from("#!/bin/sh\n# Does what `eke down` would do now. Run it as root.\n");
     for entry in entries.iter().rev() {
         let _ = writeln!(out, "# undo of: {}", one_line(&entry.intent.step.to_string()));
         out += &lines(entry);
@@ -44,7 +44,8 @@ fn write_back(name: &str, target: &str, value: &str) -> String {
     path.map_or(String::new(), |path| format!("echo {} > {}\n", quoted(value), plain(&format!("/{path}"))))
 }
 
-/// A device that is swap refuses the reset with EBUSY, whatever path `/proc/swaps` shows for it.
+/// Removes a zram device. A device that is still swap refuses the reset with EBUSY, whatever path `/proc/swaps` shows
+/// for it.
 fn remove(name: &str) -> String {
     let number = zram::number(name).unwrap_or_default();
     let reset = format!("/sys/block/{name}/reset");
@@ -55,18 +56,18 @@ fn remove(name: &str) -> String {
     )
 }
 
-/// One word for a shell, whatever is in it.
+/// Quotes a text as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The same without quotation marks where it needs none.
+/// Quotes a path only if it needs quotes.
 fn plain(path: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(safe) { path.to_owned() } else { quoted(path) }
 }
 
-/// A comment ends with its line.
+/// A comment must end with its line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_users_name_is_never_a_command() {
+    fn names_chosen_by_users_are_never_commands() {
         let dir = tempfile::tempdir().unwrap();
         let harm = dir.path().join("harm");
         let name = format!("a'; touch {0}; '\n touch {0}\n$(touch {0})`touch {0}`", harm.display());

@@ -1,4 +1,4 @@
-//! Steps to effects, each written down before it is done.
+//! Applies steps, recording each before it happens.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::{devices, next_name};
 
-/// Where control groups are mounted, relative to the root.
+/// Mount point of control groups, relative to the root.
 const CGROUPS: &str = "sys/fs/cgroup/";
 
-/// The right to change the machine: the open journal and in whose name.
+/// The right to change the machine: the open journal, and the owner of the changes.
 #[derive(Debug)]
 pub struct Session {
     root: Root,
@@ -29,27 +29,27 @@ pub struct Session {
     journal: Journal,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Applied {
-    /// It was made, under this number of the journal.
+pub enum AppliedStep {
+    /// It was made, with this sequence number in the journal.
     Made {
-        /// The number.
+        /// The sequence number.
         seq: u64,
-        /// The device that the kernel gave, for a new zram.
+        /// The name of a new zram device.
         device: Option<String>,
     },
-    /// It was so already; nothing was changed and nothing will be undone.
+    /// The machine already had this state; nothing was changed, and nothing will be undone.
     AlreadySo,
     /// Its control group ended after the plan was made, so nothing is left to set. Groups of sessions and services end at any time.
     GroupEnded,
 }
 
 impl Session {
-    /// Opens the journal in the name of `owner` (a remedy).
+    /// Opens the journal for changes of `owner` (a remedy).
     ///
     /// # Errors
-    /// See [`Journal::open`].
+    /// As in [`Journal::open`].
     pub fn open(root: &Root, owner: &str) -> Result<Self> {
         Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::open(root)? })
     }
@@ -57,16 +57,16 @@ impl Session {
     /// The same without waiting for another eke.
     ///
     /// # Errors
-    /// See [`Journal::try_open`].
+    /// As in [`Journal::try_open`].
     pub fn try_open(root: &Root, owner: &str) -> Result<Self> {
         Ok(Self { root: root.clone(), owner: owner.to_owned(), journal: Journal::try_open(root)? })
     }
 
-    /// Applies a whole plan in order. If a step fails, those before it are undone: never half a change.
+    /// Applies a plan in order. If a step fails, the steps before it are undone.
     ///
     /// # Errors
-    /// The step that failed, and what could not be undone after that.
-    pub fn apply_plan(&mut self, plan: &Plan) -> Result<Vec<Applied>> {
+    /// The step that failed, and the steps that could not be undone after it.
+    pub fn apply_plan(&mut self, plan: &Plan) -> Result<Vec<AppliedStep>> {
         let mut applied = Vec::new();
         for planned in &plan.steps {
             match self.apply(planned) {
@@ -77,10 +77,10 @@ impl Session {
         Ok(applied)
     }
 
-    fn back_out(&mut self, planned: &PlannedStep, error: Error, applied: &[Applied]) -> Error {
+    fn back_out(&mut self, planned: &PlannedStep, error: Error, applied: &[AppliedStep]) -> Error {
         let mut left = Vec::new();
         for a in applied.iter().rev() {
-            if let Applied::Made { seq, .. } = a {
+            if let AppliedStep::Made { seq, .. } = a {
                 if let Err(e) = self.undo(*seq) {
                     left.push(e.to_string());
                 }
@@ -97,17 +97,17 @@ impl Session {
     /// Applies one step.
     ///
     /// # Errors
-    /// The kernel's answer. The step then left nothing behind, or stands in the journal for `down`.
-    pub fn apply(&mut self, planned: &PlannedStep) -> Result<Applied> {
+    /// The kernel's answer. The step then had no effect, or it is in the journal for `down`.
+    pub fn apply(&mut self, planned: &PlannedStep) -> Result<AppliedStep> {
         match self.apply_to_present(planned) {
-            Err(e) if e.is_absent() && group_ended(&self.root, &planned.step) => Ok(Applied::GroupEnded),
+            Err(e) if e.is_absent() && group_ended(&self.root, &planned.step) => Ok(AppliedStep::GroupEnded),
             applied => applied,
         }
     }
 
-    fn apply_to_present(&mut self, planned: &PlannedStep) -> Result<Applied> {
+    fn apply_to_present(&mut self, planned: &PlannedStep) -> Result<AppliedStep> {
         let Some(undo) = self.inverse(&planned.step)? else {
-            return Ok(Applied::AlreadySo);
+            return Ok(AppliedStep::AlreadySo);
         };
         let intent = Intent {
             owner: self.owner.clone(),
@@ -119,21 +119,21 @@ impl Session {
         let seq = self.journal.intend(intent)?;
         let performed = self.perform(seq, &planned.step);
         let noted = performed.and_then(|device| self.journal.note(seq, Phase::Done).map(|()| device));
-        noted.map(|device| Applied::Made { seq, device }).map_err(|e| self.clean_up(seq, e))
+        noted.map(|device| AppliedStep::Made { seq, device }).map_err(|e| self.clean_up(seq, e))
     }
 
-    /// A scratch device for a measurement: journaled like everything else, so that `down` finds it after a crash.
+    /// Adds a scratch device for a measurement. It is journaled, so `down` finds it after a crash.
     ///
     /// # Errors
-    /// The kernel's answer; nothing is left then.
+    /// The kernel's answer; no device is left then.
     pub fn scratch_zram(&mut self, spec: &ZramSpec, reason: Reason) -> Result<String> {
         match self.apply(&PlannedStep { step: Step::AddZram(spec.clone()), reason })? {
-            Applied::Made { device: Some(name), .. } => Ok(name),
+            AppliedStep::Made { device: Some(name), .. } => Ok(name),
             _ => Err(Error::Refused("the kernel gave no device".into())),
         }
     }
 
-    /// Removes a device that [`Self::scratch_zram`] made.
+    /// Removes a device of [`Self::scratch_zram`].
     ///
     /// # Errors
     /// The kernel's answer, or `Refused` for a device that is not in the journal.
@@ -142,14 +142,14 @@ impl Session {
         let entry = entries.iter().rev().find(|e| e.made.as_deref() == Some(device));
         match entry {
             Some(e) => self.undo(e.seq),
-            None => Err(Error::Refused(format!("{device} is not a device that eke made"))),
+            None => Err(Error::Refused(format!("{device} is not a device that eke created"))),
         }
     }
 
-    /// Undoes one number of the journal.
+    /// Undoes the change with this sequence number.
     ///
     /// # Errors
-    /// The kernel's answer, or `Refused` with the reason where it cannot be undone now.
+    /// The kernel's answer, or `Refused` with the reason why it cannot be undone now.
     pub fn undo(&mut self, seq: u64) -> Result<()> {
         let entries = self.journal.entries()?;
         let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return Ok(()) };
@@ -159,10 +159,10 @@ impl Session {
         }
     }
 
-    /// Undoes all that is in the journal in this name, the latest first, and closes the journal if nothing else is in it.
+    /// Undoes all changes of this owner, newest first, and closes the journal if it is then empty.
     ///
     /// # Errors
-    /// As of [`Session::undo`], at the first that cannot be undone.
+    /// As in [`Session::undo`], for the first change that cannot be undone.
     pub fn undo_own(&mut self) -> Result<()> {
         let mut entries = self.journal.entries()?;
         entries.retain(|e| e.intent.owner == self.owner);
@@ -180,7 +180,7 @@ impl Session {
         &self.journal
     }
 
-    /// What is already so has no inverse and needs none.
+    /// The inverse of a step; `None` if the machine already has that state.
     fn inverse(&self, step: &Step) -> Result<Option<Undo>> {
         match step {
             Step::Set { knob, target, value } => self.inverse_of_set(knob, target, value),
@@ -226,7 +226,7 @@ impl Session {
         Ok((!knob.codec.same(&old, value)).then_some(undo))
     }
 
-    /// What else changes with a setting, where it is there.
+    /// The settings that change with this one and exist, with their values.
     fn beside(&self, knob: &Knob, target: &str) -> Vec<(String, String)> {
         let others = knob.changes_with_it.iter();
         others
@@ -261,8 +261,8 @@ impl Session {
         Ok(device)
     }
 
-    /// A step that failed half-way, or that the journal could not take as done, is taken back. If even that fails it stays in
-    /// the journal for `down`, and the error says so.
+    /// Undoes a step that failed half-way, or that could not be recorded as done. If even that fails, the step stays in
+    /// the journal for `down`, and the error names it.
     fn clean_up(&self, seq: u64, error: Error) -> Error {
         match self.take_back(seq) {
             Ok(Outcome::Restored(_) | Outcome::AsBefore) => {
@@ -294,10 +294,10 @@ fn still_in_force(error: &Error, why: &str) -> Error {
     ))
 }
 
-/// Starts an action that leaves nothing to undo (recompress, writeback, compact) or narrows one on a device of eke's.
+/// Starts an action that needs no undo (recompress, writeback, compact), or limits one on a device of eke's.
 ///
 /// # Errors
-/// The kernel's answer; `Refused` for a knob that would have to be journaled.
+/// The kernel's answer; `Refused` for a knob that must be journaled.
 pub fn trigger(root: &Root, name: &str, target: &str, value: &str) -> Result<()> {
     match knob::find(name) {
         Some(k) if k.restore == Restore::WriteOld => {

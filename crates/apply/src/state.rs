@@ -1,4 +1,4 @@
-//! Small files that eke leaves for itself: what is applied, what was measured.
+//! Small files that eke processes leave for each other: the applied plan, the measurement.
 
 use std::io;
 use std::path::Path;
@@ -10,16 +10,16 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// The plan as applied ([`eke_model::snapshot::Applied`]): for the agent and `status`, gone with the boot.
+/// The applied plan ([`eke_model::snapshot::Applied`]), for the agent and `eke status`; ends with the boot.
 pub const APPLIED: &str = "run/eke/applied.json";
-/// What `eke-prefetch` says of itself ([`eke_model::snapshot::PrefetchState`]), gone with the boot.
+/// The state that `eke-prefetch` publishes ([`eke_model::snapshot::PrefetchState`]); ends with the boot.
 pub const PREFETCH: &str = "run/eke/prefetch.json";
-/// What `eke-io` says of itself ([`eke_model::snapshot::IoState`]), gone with the boot.
+/// The state that `eke-io` publishes ([`eke_model::snapshot::IoState`]); ends with the boot.
 pub const IO: &str = "run/eke/io.json";
-/// The figures of the last measurement, for the next boot.
+/// The last measurement, for the next boot.
 pub const MEASURED: &str = "var/lib/eke/measured.json";
 
-/// Writes `value` as JSON, readable for everybody, replaced as a whole.
+/// Writes `value` as JSON, readable by everybody; replaces the file atomically.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
@@ -33,7 +33,7 @@ pub fn save<T: Serialize>(root: &Root, relative: &str, value: &T) -> Result<()> 
     sys::of(root).replace(&path, &bytes, 0o644).map_err(io)
 }
 
-/// Makes the directory at an absolute path below the root, and those above it; one that exists is fine.
+/// Creates the directory at an absolute path below the root, and its parents; an existing one is fine.
 ///
 /// # Errors
 /// The kernel's answer.
@@ -41,15 +41,15 @@ pub fn make_dir(root: &Root, path: &Path, mode: u32) -> io::Result<()> {
     sys::of(root).create_dir(path, mode)
 }
 
-/// Reads it back; `None` if there is none or an older eke wrote it otherwise.
+/// Reads a value; `None` if there is none or its format is another eke's.
 pub fn load<T: DeserializeOwned>(root: &Root, relative: &str) -> Option<T> {
     serde_json::from_str(&root.read(relative).ok()?).ok()
 }
 
-/// Removes it.
+/// Removes the file.
 ///
 /// # Errors
-/// The kernel's answer; one that is not there is fine.
+/// The kernel's answer; a missing file is fine.
 pub fn forget(root: &Root, relative: &str) -> Result<()> {
     let path = root.path(relative);
     match sys::of(root).remove(&path) {

@@ -1,4 +1,4 @@
-//! The header that makes a device or file a swap area.
+//! The header of a swap area, and swapping on.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -7,8 +7,8 @@ use eke_linux::discard::Discard;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// The first page of a swap area: `union swap_header` of include/linux/swap.h, version 1.
-/// `size_bytes` is the area's whole size; the rest of it needs no preparation.
+/// The first page of a swap area: `union swap_header` of include/linux/swap.h, version 1. `size_bytes` is the whole
+/// size of the area; the rest of the area needs no preparation.
 pub fn header(size_bytes: u64, page_size: usize, uuid: [u8; 16]) -> Vec<u8> {
     let last_page = u32::try_from((size_bytes / page_size as u64).saturating_sub(1)).unwrap_or(u32::MAX);
     let mut page = vec![0; page_size];
@@ -20,7 +20,7 @@ pub fn header(size_bytes: u64, page_size: usize, uuid: [u8; 16]) -> Vec<u8> {
     page
 }
 
-/// Writes the header to a device or file of `size_bytes` that exists.
+/// Writes the header to an existing device or file of `size_bytes`.
 ///
 /// # Errors
 /// The kernel's answer, with the path.

@@ -1,5 +1,5 @@
-//! The few calls that change the machine, as a trait. Nobody outside this crate can make them: [`of`] and `Host` are not public, and the
-//! trait can be named only by tests that put a made-up machine behind a root (feature `testing`).
+//! The system calls that change the machine, as a trait. No other crate can make them: [`of`] and `Host` are not
+//! public, and only tests with a simulated machine behind a root (feature `testing`) can name the trait.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -14,9 +14,9 @@ use eke_linux::root::Root;
 #[cfg(feature = "testing")]
 use eke_linux::source::Source;
 
-/// What can be done to a machine. Paths are absolute.
+/// The changes that can be made to a machine. Paths are absolute.
 pub trait Sys: Send + Sync {
-    /// Writes to what exists: no create, no truncate, one `write(2)`.
+    /// Writes to an existing file: no create, no truncate, one `write(2)`.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Appends in one `write(2)`; creates the file with mode 0600.
     fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
@@ -24,29 +24,29 @@ pub trait Sys: Send + Sync {
     fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory and those above it; one that exists is fine.
+    /// Creates a directory and its parents; an existing one is fine.
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
-    /// Removes an empty directory (or a group of processes).
+    /// Removes an empty directory or cgroup.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// `swapon(2)`; `discard` asks the kernel to tell the device which pages are free.
+    /// `swapon(2)`; `discard` lets the kernel discard free pages on the device.
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()>;
     /// `swapoff(2)`. It can take minutes.
     fn swapoff(&self, path: &Path) -> io::Result<()>;
-    /// Could it be written to? A read-only mount says EROFS, to root too.
+    /// Whether it could be written to. A read-only mount answers EROFS, to root too.
     fn may_write(&self, path: &Path) -> io::Result<()> {
         Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
     }
-    /// Loads a kernel module and what it needs; `params` as on modprobe's command line.
+    /// Loads a kernel module and its dependencies; `params` as on modprobe's command line.
     fn load_module(&self, _name: &str, _params: &str) -> io::Result<()> {
         Err(not_the_machine())
     }
-    /// Unloads a kernel module that nothing uses.
+    /// Unloads an unused kernel module.
     fn unload_module(&self, _name: &str) -> io::Result<()> {
         Err(not_the_machine())
     }
 }
 
-/// The calls for this root: the machine's, or those that a test put there.
+/// The calls for this root: the machine's, or those of a test.
 pub(crate) fn of(root: &Root) -> &dyn Sys {
     match root.writer::<Arc<dyn Sys>>() {
         Some(sys) => sys.as_ref(),
@@ -55,7 +55,7 @@ pub(crate) fn of(root: &Root) -> &dyn Sys {
     }
 }
 
-/// A root over a made-up machine.
+/// A root over a simulated machine.
 #[cfg(feature = "testing")]
 pub fn simulated<M: Source + Sys + 'static>(dir: impl Into<PathBuf>, machine: Arc<M>) -> Root {
     let sys: Arc<dyn Sys> = Arc::clone(&machine) as Arc<dyn Sys>;
@@ -66,7 +66,7 @@ pub fn simulated<M: Source + Sys + 'static>(dir: impl Into<PathBuf>, machine: Ar
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Host;
 
-/// A directory that is not the running machine's root: files only.
+/// A directory that is not the running machine's root: it has only files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FilesOnly;
 
@@ -89,7 +89,7 @@ macro_rules! files {
                 return Ok(());
             }
             fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-            // Whatever the caller's umask is.
+            // Independent of the caller's umask.
             fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
         }
         fn remove_dir(&self, path: &Path) -> io::Result<()> {
@@ -139,24 +139,24 @@ fn not_the_machine() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
 }
 
-/// Dependencies, aliases, compression and signatures of modules are modprobe's business (kmod or busybox).
+/// modprobe (kmod or busybox) handles dependencies, aliases, compression and signatures of modules.
 fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     let mut command = std::process::Command::new("modprobe");
-    // A service's path may lack where modprobe is.
+    // A service's PATH may lack modprobe's directory.
     command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
     let output =
         command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("modprobe said: {}", said.trim())))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("modprobe failed: {}", message.trim())))
 }
 
 fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     match file.write(bytes)? {
         n if n == bytes.len() => Ok(()),
-        n => Err(io::Error::other(format!("only {n} of {} bytes were taken", bytes.len()))),
+        n => Err(io::Error::other(format!("the kernel took only {n} of {} bytes", bytes.len()))),
     }
 }
 
@@ -180,9 +180,9 @@ fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
-/// The same device or file by the path that process 1 has for it, where this process has mounts of its own (a unit's): what
-/// swapon(2) is given there, `/proc/swaps` shows as `/dev/zram1` for as long as the machine runs. By [`fs::metadata`] of
-/// `/proc/1/root`, which needs CAP_SYS_PTRACE and no right to enter a namespace.
+/// The path of the same device or file in process 1, if this process has mounts of its own (a systemd unit). If
+/// swapon(2) gets that path, `/proc/swaps` shows `/dev/zram1` for as long as the machine runs. Uses [`fs::metadata`] of
+/// `/proc/1/root`, which needs CAP_SYS_PTRACE but no right to enter a namespace.
 fn seen_by_init(path: &Path) -> Option<PathBuf> {
     let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     if mounts("1")? == mounts("self")? {
@@ -202,7 +202,7 @@ fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// From `linux/swap.h`: a priority is given.
+/// From `linux/swap.h`: the flags contain a priority.
 const SWAP_FLAG_PREFER: i32 = 0x8000;
 
 #[expect(unsafe_code, reason = "neither rustix nor nix has swapon(2)")]
@@ -217,8 +217,8 @@ fn swapon(path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::R
     }
 }
 
-/// swapoff(2) in a child: while it runs, the kernel makes its caller the OOM killer's first choice
-/// (`oom_flag_origin`, mm/swapfile.c), and that must not be the process that holds the journal.
+/// Calls swapoff(2) in a child: meanwhile the kernel makes the caller the OOM killer's first choice (`oom_flag_origin`,
+/// mm/swapfile.c), and that must not be the process with the open journal.
 #[expect(unsafe_code, reason = "neither rustix nor nix has swapoff(2), and fork(2) is unsafe")]
 fn swapoff_in_child(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
@@ -241,7 +241,7 @@ fn swapoff_in_child(path: &Path) -> io::Result<()> {
 #[expect(unsafe_code, reason = "a child made by fork(2) is waited for by waitpid(2)")]
 fn wait_for(child: i32) -> io::Result<()> {
     let mut status = 0;
-    // SAFETY: `status` is a valid place for the result.
+    // SAFETY: `status` is valid memory for the result.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -252,7 +252,7 @@ fn wait_for(child: i32) -> io::Result<()> {
         (true, 0) => Ok(()),
         (true, errno) => Err(io::Error::from_raw_os_error(errno)),
         (false, _) => Err(io::Error::other(
-            "the kernel killed it for want of memory; what came back is kept, try again with more free memory",
+            "the OOM killer ended it; the pages loaded so far stay in RAM, try again with more free memory",
         )),
     }
 }

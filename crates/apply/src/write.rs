@@ -1,4 +1,4 @@
-//! The one function that writes a setting.
+//! The only function that writes a setting.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// How often a busy setting is tried again: udev may hold a new device open for a moment
-/// (field reports: zram-generator #226, zram-init #62).
+/// Attempts to write a busy setting: udev may have a new device open briefly (field reports: zram-generator #226,
+/// zram-init #62).
 const BUSY_TRIES: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The knob and its absolute path for `target`.
 ///
 /// # Errors
-/// `Refused` for a name that is not in the table or a target that does not fit.
+/// `Refused` for a name that is not in the table, or for a target that does not fit.
 pub fn locate(root: &Root, name: &str, target: &str) -> Result<(&'static Knob, PathBuf)> {
     let knob = knob::find(name).ok_or_else(|| {
         Error::Refused(format!("\"{name}\" is not a setting that eke knows (docs/knobs.md has the list)"))
@@ -27,7 +27,7 @@ pub fn locate(root: &Root, name: &str, target: &str) -> Result<(&'static Knob, P
     Ok((knob, root.path(path)))
 }
 
-/// What a setting shows now, decoded by its codec.
+/// Reads a setting, decoded by its codec.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
@@ -37,7 +37,7 @@ pub fn read_value(root: &Root, name: &str, target: &str) -> Result<String> {
     Ok(knob.codec.decode(&String::from_utf8_lossy(&bytes)))
 }
 
-/// The same of the disk that `value` is about, where the setting has a line for each.
+/// The same; if the setting has lines per disk, the line of the disk in `value`.
 ///
 /// # Errors
 /// The kernel's answer, with the path.
@@ -47,11 +47,11 @@ pub fn read_for(root: &Root, name: &str, target: &str, value: &str) -> Result<St
     Ok(knob.codec.decode_for(&String::from_utf8_lossy(&bytes), value))
 }
 
-/// Writes `value` (in the knob's unit) in one `write(2)` to a setting that exists, tries again for at most a second while
-/// the kernel says EBUSY, and reads it back.
+/// Writes `value` (in the knob's unit) in one `write(2)` to an existing setting, retries for at most a second on EBUSY,
+/// and reads the setting back.
 ///
 /// # Errors
-/// The kernel's answer with path and value; `ReadBack` if it shows another value afterwards.
+/// The kernel's answer with path and value; `ReadBack` if the setting then has another value.
 pub fn write_value(root: &Root, name: &str, target: &str, value: &str) -> Result<()> {
     let (knob, path) = locate(root, name, target)?;
     write_patiently(root, &path, value)?;

@@ -1,4 +1,4 @@
-//! A zram device's life: asked for, set up, removed.
+//! Adds, configures and removes zram devices.
 
 use eke_model::step::ZramSpec;
 
@@ -11,17 +11,17 @@ use eke_linux::parse;
 use eke_linux::root::Root;
 use eke_linux::zram::number;
 
-/// Could a device that is made be removed again?
+/// Whether an added device could be removed again.
 ///
 /// # Errors
-/// The kernel's answer if not: `/sys` is read-only in a container.
+/// The kernel's answer if it could not: in a container, `/sys` is read-only.
 pub fn may_remove(root: &Root) -> Result<()> {
     let (_, path) = locate(root, "zram.hot_remove", "")?;
     sys::of(root).may_write(&path).map_err(|e| Error::io("write", &path, e))
 }
 
-/// Makes a device by reading `hot_add`: the read is the act. It is not read where the device could not be removed again:
-/// in a container with a read-only `/sys` the read works and makes a device of the host's.
+/// Adds a device by reading `hot_add`; the read itself has the effect. Refuses if the device could not be removed
+/// again: in a container with a read-only `/sys`, the read works and adds a device to the host.
 ///
 /// # Errors
 /// The kernel's answer, or `Malformed` if it is not a number.
@@ -39,11 +39,11 @@ pub fn hot_add(root: &Root) -> Result<String> {
     }
 }
 
-/// Sets up a fresh device, in the order that the kernel asks for: all else before the disksize
-/// (Documentation/admin-guide/blockdev/zram.rst), then the swap header and swapon.
+/// Configures a new device in the order that the kernel requires: the disksize last
+/// (Documentation/admin-guide/blockdev/zram.rst), then swap header and swapon.
 ///
 /// # Errors
-/// The first refusal, with path and value; an algorithm that the kernel lacks names those that it has.
+/// The first refusal, with path and value. For an unknown algorithm, it names those that the kernel offers.
 pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
     if !spec.algorithm.is_empty() {
         set_algorithm(root, name, &spec.algorithm)?;
@@ -82,10 +82,10 @@ fn swap_on(root: &Root, name: &str, spec: &ZramSpec, priority: i16) -> Result<()
     swap_area::swap_on(root, &device, Some(priority), Some(Discard::Both))
 }
 
-/// Resets and removes a device that is no longer swap.
+/// Resets and removes a device that is not swap any more.
 ///
 /// # Errors
-/// The kernel's answer; EBUSY after a bounded number of tries means that somebody holds it open.
+/// The kernel's answer; EBUSY after a bounded number of attempts means that another process has it open.
 pub fn remove(root: &Root, name: &str) -> Result<()> {
     let Some(n) = number(name) else {
         return Err(Error::Refused(format!("\"{name}\" is not a zram device")));

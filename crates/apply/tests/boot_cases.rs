@@ -1,6 +1,7 @@
-//! Whole fake roots: `cases/NN-name/root` becomes `expected` and `plan.txt`, and undone it is as before.
+//! Whole fake roots: applying to `cases/NN-name/root` gives `expected` and `plan.txt`, and undoing it restores the
+//! root.
 //!
-//! `EKE_BLESS=1 cargo test -p eke-apply --test boot_cases` writes `expected` and `plan.txt` anew.
+//! `EKE_BLESS=1 cargo test -p eke-apply --test boot_cases` rewrites `expected` and `plan.txt`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
 
 mod files_tree;
@@ -27,7 +28,7 @@ fn zswap() -> ZswapBoot {
     }
 }
 
-/// What git keeps of a mode.
+/// The permission bits that git stores.
 fn as_in_git(tree: BTreeMap<String, Node>) -> BTreeMap<String, Node> {
     let node = |node| match node {
         Node::File { text, mode } => Node::File { text, mode: if mode & 0o100 == 0 { 0o644 } else { 0o755 } },
@@ -175,7 +176,7 @@ fn other_settings_change_what_was_written_and_one_undo_takes_all() {
 }
 
 #[test]
-fn the_state_tells_whether_eke_starts_at_boot() {
+fn the_state_shows_whether_eke_starts_at_boot() {
     let (_dir, root, _) = planted(&case("24-enable-sysv-links"));
     assert!(!enable::state(&root).unwrap().enabled);
     enable::write(&root, &enable::changes(&root, "/usr/local/bin").unwrap()).unwrap();
@@ -186,13 +187,13 @@ fn the_state_tells_whether_eke_starts_at_boot() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_reason() {
+fn invalid_settings_are_refused_with_a_reason() {
     let (_dir, root, _) = planted(&case("21-enable-systemd"));
     for (dir, why) in [
         ("usr/local/bin", "absolute"),
         ("/usr/my bin", "blanks"),
         ("/home/a/.cargo/bin", "make install"),
-        ("/opt/eke", "eke is not there"),
+        ("/opt/eke", "eke is missing"),
     ] {
         let error = enable::changes(&root, dir).unwrap_err().to_string();
         assert!(error.contains(dir) && error.contains(why), "{error}");

@@ -1,11 +1,11 @@
-//! The direction of the house: what reads the machine never writes, and nothing but this crate opens a file below /proc, /sys, /dev or
-//! /etc for writing.
+//! Who may write: readers of the machine never write, and only this crate opens files below /proc, /sys, /dev or /etc
+//! for writing.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a source opens a file for writing, or changes one.
+/// Code that opens a file for writing, or changes one.
 const WRITES: &[&str] = &[
     ".write(true)",
     ".append(true)",
@@ -21,20 +21,20 @@ const WRITES: &[&str] = &[
     "libc::swapo",
 ];
 
-/// How a source names what belongs to the machine.
+/// Code that names a file of the machine.
 const MACHINE: &[&str] = &["\"proc/", "\"/proc", "\"sys/", "\"/sys", "\"dev/", "\"/dev", "\"etc/", "\"/etc"];
 
-/// Sources of the product that open files for writing and name a file of the machine, each with why that is right.
+/// Sources of the product that write files and name a file of the machine, with the reason.
 const ALLOWED: &[(&str, &str)] = &[
     (
         "agent/src/pressure.rs",
         "a PSI trigger is a file of /proc/pressure opened for writing; it ends with the process",
     ),
-    ("cache-mounts/src/dir.rs", "writes in a directory of the user's own and reads /proc/self/mountinfo"),
-    ("cache-serve/src/device.rs", "/dev/fuse is how the kernel talks to a FUSE server"),
-    ("cache-serve/src/main.rs", "/dev/null stands in for closed standard streams"),
+    ("cache-mounts/src/dir.rs", "writes only in the user's own directory, and reads /proc/self/mountinfo"),
+    ("cache-serve/src/device.rs", "/dev/fuse is the kernel's interface to a FUSE server"),
+    ("cache-serve/src/main.rs", "/dev/null replaces closed standard streams"),
     ("cli/src/verbs/link/caller.rs", "asks the user on /dev/tty"),
-    ("swap/src/measure/zram.rs", "measures on a scratch zram device that apply made and the journal knows"),
+    ("swap/src/measure/zram.rs", "measures on a scratch zram device that apply added and journaled"),
 ];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -49,7 +49,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Without comments, and without the tests at the end.
+/// The code without comments, and without the tests at the end.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -92,7 +92,7 @@ fn only_apply_writes_to_the_machine() {
     writers.sort_unstable();
     let mut allowed: Vec<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
     allowed.sort_unstable();
-    assert_eq!(writers, allowed, "write through eke-apply, or say in this list why not");
+    assert_eq!(writers, allowed, "write through eke-apply, or add the reason to this list");
 }
 
 #[test]

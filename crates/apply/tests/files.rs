@@ -1,5 +1,5 @@
-//! The lasting journal's promise: whatever is changed, wherever it is cut off, `revert` brings every byte back,
-//! and what somebody else changed since is left alone.
+//! The promise of the journal of files: wherever a change is interrupted, `revert` restores every byte, and leaves
+//! alone what somebody else changed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
 
 mod files_tree;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use eke_apply::files::{self, Applied, Change, Content, Effect, Outcome, Reverted};
+use eke_apply::files::{self, AppliedFile, Change, Content, Effect, Outcome, Reverted};
 use eke_apply::testing::{FilesOnly, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
@@ -20,7 +20,7 @@ use eke_linux::source::{Files, Source};
 use files_tree::{Node, plant, put, tree};
 use proptest::prelude::*;
 
-/// A machine that dies at an effect, half done, and answers nothing after it.
+/// A machine that dies during an effect and then answers nothing.
 struct Crashing {
     left: AtomicUsize,
 }
@@ -105,7 +105,7 @@ fn start() -> BTreeMap<String, Node> {
     .into()
 }
 
-/// In memory where that can be had: the journal waits for the disk at every record.
+/// On tmpfs if possible, because the journal syncs every record.
 fn planted() -> (tempfile::TempDir, Root) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     plant(dir.path(), &start());
@@ -157,7 +157,7 @@ fn what_is_applied_is_there_listed_and_undone() {
 }
 
 #[test]
-fn a_text_goes_through_links_and_stays_below_the_root() {
+fn a_text_follows_links_and_stays_below_the_root() {
     let (dir, root) = planted();
     let changes = [
         Change::text("/etc/out", "x"),
@@ -165,7 +165,7 @@ fn a_text_goes_through_links_and_stays_below_the_root() {
         Change::text("etc/../../../etc/link", "z"),
     ];
     let places: Vec<String> =
-        files::apply(&root, "o", &changes, "r").unwrap().into_iter().map(|a: Applied| a.path).collect();
+        files::apply(&root, "o", &changes, "r").unwrap().into_iter().map(|a: AppliedFile| a.path).collect();
     assert_eq!(places, ["etc/script", "etc/dir/conf", "etc/a"]);
     assert_eq!(files::read(&root, "etc/link").unwrap().as_deref(), Some("z"));
     files::revert(&root, "o").unwrap();
@@ -211,9 +211,9 @@ fn refusals_come_before_any_change() {
     for (path, sentence) in [
         ("etc/latin", "not UTF-8"),
         ("etc/dir", "not a regular file"),
-        ("etc/circle", "in a circle"),
+        ("etc/circle", "form a cycle"),
         ("../..", "root directory"),
-        ("etc/empty", "changed already by eke's \"other\" (for theirs)"),
+        ("etc/empty", "already changed by eke's \"other\" (for theirs)"),
     ] {
         let changes = [Change::text("etc/a", "eke"), Change::text(path, "eke")];
         let error = files::apply(&root, "o", &changes, "r").unwrap_err().to_string();
@@ -224,7 +224,7 @@ fn refusals_come_before_any_change() {
 }
 
 #[test]
-fn a_change_that_fails_takes_those_before_it_along() {
+fn a_failing_change_undoes_those_before_it() {
     let (dir, root) = planted();
     let changes = [Change::text("etc/a", "eke"), Change::text("etc/script/below", "eke")];
     let error = files::apply(&root, "o", &changes, "r").unwrap_err().to_string();
@@ -236,7 +236,7 @@ fn a_change_that_fails_takes_those_before_it_along() {
 }
 
 #[test]
-fn a_broken_journal_undoes_nothing_and_says_where() {
+fn a_broken_journal_undoes_nothing_and_names_the_line() {
     let (_dir, root) = planted();
     put(&root.path(JOURNAL), "what?\n", 0o600);
     let error = files::revert(&root, "o").unwrap_err().to_string();

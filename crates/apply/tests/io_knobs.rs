@@ -1,15 +1,15 @@
-//! Settings of disks and writeback on a fake root: each comes back, with what changes beside it.
+//! Settings of disks and writeback on a fake root: each is restored together with the settings that change with it.
 
 use eke_apply::journal;
 use eke_apply::journal::Journal;
 use eke_apply::revert;
-use eke_apply::session::{Applied, Session};
+use eke_apply::session::{AppliedStep, Session};
 use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 #[expect(clippy::unwrap_used, reason = "test code")]
-fn set(root: &Root, knob: &str, target: &str, value: &str) -> Applied {
+fn set(root: &Root, knob: &str, target: &str, value: &str) -> AppliedStep {
     let step = PlannedStep { step: Step::set_at(knob, target, value), reason: Reason::new("a test") };
     Session::open(root, "io").unwrap().apply(&step).unwrap()
 }
@@ -32,13 +32,13 @@ fn bytes_and_ratio_come_back_as_a_pair() {
     machine.put("proc/sys/vm/dirty_bytes", "0\n");
     machine.put("proc/sys/vm/dirty_ratio", "20\n");
     set(&root, "vm.dirty_bytes", "", "16777216");
-    // what the kernel does by itself
+    // as the kernel does
     machine.put("proc/sys/vm/dirty_ratio", "0\n");
     let text = eke_apply::script::undo(&journal::entries(&root).unwrap());
     assert!(text.contains("echo '20' > /proc/sys/vm/dirty_ratio") && !text.contains("'0'"), "{text}");
     assert!(matches!(&down(&root)[..], [revert::Outcome::Restored(_)]));
     assert_eq!(now(&root, "proc/sys/vm/dirty_ratio"), "20");
-    // the ratio's write has set it to 0: a zero is never written, the kernel refuses it
+    // writing the ratio has set it to 0; eke never writes a zero, because the kernel refuses it
     assert_eq!(now(&root, "proc/sys/vm/dirty_bytes"), "16777216");
 }
 

@@ -1,11 +1,11 @@
-//! The journal's promise, on a fake machine: whatever is done, wherever it is cut off, `down` brings everything back.
+//! The promise of the journal, on a fake machine: wherever a change is interrupted, `down` restores everything.
 
 #![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
 use eke_apply::journal::{self, Journal};
 use eke_apply::revert::{self, Outcome};
 use eke_apply::script;
-use eke_apply::session::{Applied, Session};
+use eke_apply::session::{AppliedStep, Session};
 use eke_linux::discard::Discard;
 use eke_linux::{Error, read};
 use eke_model::step::{Plan, Reason, Step, ZramSpec};
@@ -79,7 +79,7 @@ fn down_restores_and_a_second_down_has_nothing_to_do() {
 }
 
 #[test]
-fn swap_is_known_although_the_mounts_that_it_was_made_in_are_gone() {
+fn swap_is_identified_although_its_mounts_are_gone() {
     let machine = FakeKernel::new();
     machine.add_area("/dev/vda2", 500_000, 0, 7);
     machine.detach_mounts();
@@ -123,7 +123,7 @@ fn a_second_up_changes_nothing() {
     let knobs = plan([Step::set("vm.swappiness", 180)]);
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&knobs).unwrap();
     let again = Session::open(&machine.root(), "swap").unwrap().apply_plan(&knobs).unwrap();
-    assert_eq!(again, [Applied::AlreadySo]);
+    assert_eq!(again, [AppliedStep::AlreadySo]);
     assert_eq!(journal::entries(&machine.root()).unwrap().len(), 1);
 }
 
@@ -134,7 +134,7 @@ fn what_somebody_else_changed_since_is_left_alone_and_reported() {
     machine.put("proc/sys/vm/swappiness", "77\n");
     let outcomes = down(&machine);
     assert!(
-        matches!(&outcomes[1], Outcome::Kept(why) if why.contains("reads 77, but eke had set 180")),
+        matches!(&outcomes[1], Outcome::Kept(why) if why.contains("is 77, but eke had set 180")),
         "{outcomes:?}"
     );
     assert_eq!(machine.tree()["proc/sys/vm/swappiness"].as_deref(), Some(b"77\n".as_slice()));
@@ -142,7 +142,7 @@ fn what_somebody_else_changed_since_is_left_alone_and_reported() {
 }
 
 #[test]
-fn a_busy_device_is_tried_again_and_then_named() {
+fn a_busy_device_is_retried_and_then_named() {
     for path in ["disksize", "dev/zram1"] {
         let machine = FakeKernel::new();
         machine.set_faults(Faults { errors: vec![(path.into(), 16, 3)], ..Faults::default() });
@@ -180,7 +180,7 @@ fn a_step_that_fails_undoes_the_ones_before() {
 }
 
 #[test]
-fn a_full_disk_below_the_journal_changes_nothing() {
+fn a_full_disk_with_the_journal_changes_nothing() {
     let machine = FakeKernel::new();
     let before = machine.tree();
     let changes = [Step::set("vm.page-cluster", 0), Step::set("zswap.enabled", "Y"), zram(100, Some(100))];
@@ -199,7 +199,7 @@ fn a_full_disk_below_the_journal_changes_nothing() {
     }
 }
 
-/// The records of the usual plan: an intent and what became of it for each step, and the device's name.
+/// The records of the usual plan: intent and outcome of each step, and the device's name.
 const RECORDS: usize = 9;
 
 #[test]
@@ -222,10 +222,10 @@ fn what_the_journal_cannot_take_is_undone() {
 }
 
 #[test]
-fn a_step_that_can_be_neither_noted_nor_undone_is_said_to_be_in_force() {
+fn a_step_that_can_be_neither_recorded_nor_undone_is_reported() {
     let machine = FakeKernel::new();
     let mut session = Session::open(&machine.root(), "swap").unwrap();
-    // Done cannot be noted, and whether there is room to swap it off again cannot be known.
+    // `done` cannot be recorded, and without meminfo the room for a swapoff is unknown.
     let swap = plan([Step::SwapOn { path: "/dev/zram0".into(), priority: None }]);
     std::fs::remove_file(machine.dir().join("proc/meminfo")).unwrap();
     machine.set_faults(Faults { full: Some((1, 1)), ..Faults::default() });
@@ -237,7 +237,7 @@ fn a_step_that_can_be_neither_noted_nor_undone_is_said_to_be_in_force() {
 }
 
 #[test]
-fn a_record_after_a_torn_one_is_not_lost_with_it() {
+fn a_record_after_a_partial_one_is_not_lost() {
     for taken in 0..RECORDS {
         let machine = FakeKernel::new();
         let before = machine.tree();
@@ -276,7 +276,9 @@ fn swapoff_without_room_is_blocked_and_stays_in_the_journal() {
     let machine = FakeKernel::new();
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(900, Some(5))])).unwrap();
     machine.add_area("/dev/zram1", 921_600, 900_000, 5);
-    assert!(matches!(&down(&machine)[..], [Outcome::Blocked(why)] if why.contains("close something first")));
+    assert!(
+        matches!(&down(&machine)[..], [Outcome::Blocked(why)] if why.contains("close some programs first"))
+    );
     machine.add_area("/dev/zram1", 921_600, 10_000, 5);
     assert!(matches!(&down(&machine)[..], [Outcome::Restored(_)]));
 }
@@ -346,17 +348,17 @@ fn swapoff_without_room_in_a_group_is_blocked() {
 }
 
 #[test]
-fn a_group_that_ended_since_the_plan_is_passed_over() {
+fn a_group_that_ended_after_the_plan_is_skipped() {
     let machine = FakeKernel::new();
     machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
     let before = machine.tree();
     let steps =
         plan([Step::set_at("memory.swappiness", "ended", 180), Step::set_at("memory.swappiness", "a", 180)]);
     let applied = Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
-    assert!(matches!(applied[..], [Applied::GroupEnded, Applied::Made { .. }]), "{applied:?}");
+    assert!(matches!(applied[..], [AppliedStep::GroupEnded, AppliedStep::Made { .. }]), "{applied:?}");
     down(&machine);
     assert_eq!(machine.tree(), before);
-    // a setting that the kernel lacks in a group that is there is an error as before
+    // A setting that an existing group lacks is still an error.
     machine.put("sys/fs/cgroup/memory/b/tasks", "");
     let lacking = plan([Step::set_at("memory.swappiness", "b", 180)]);
     assert!(Session::open(&machine.root(), "swap").unwrap().apply_plan(&lacking).is_err());
@@ -416,8 +418,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Any steps, the process dead after any effect (a write, an append, a read of `hot_add`), half a record in the journal or not, once or
-    /// twice in a row: then `down`, and the machine is as before to the byte.
+    /// Any steps; the process dies after any effect (a write, an append, a read of `hot_add`), with or without a
+    /// partial record in the journal, once or twice in a row. Then `down` restores the machine to the byte.
     #[test]
     fn down_brings_everything_back(
         steps in prop::collection::vec(any_step(), 0..8),

@@ -1,4 +1,4 @@
-//! Swap areas of a process with mounts of its own, on the real kernel.
+//! Swap areas of a process with its own mounts, on the real kernel.
 
 #![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
@@ -21,12 +21,12 @@ fn helper_swaps_on() {
     }
 }
 
-/// A scratch device that goes with its owner.
+/// A scratch device that is removed with its owner.
 struct Scratch(Session, String);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It swaps off what is on.
+        // This also swaps the area off.
         let _ = self.0.remove_scratch(&self.1);
     }
 }
@@ -46,13 +46,13 @@ fn scratch() -> Scratch {
     Scratch(session, device)
 }
 
-/// Runs the helper with mounts of its own; process 1 is a shell whose mounts it can see, or the machine's.
+/// Runs the helper with its own mounts; process 1 is a shell whose mounts it can see, or the machine's.
 fn swap_on(device: &str, own_process_1: bool) {
     let exe = std::env::current_exe().unwrap();
     let helper = format!("unshare -m --propagation private {} --exact helper_swaps_on", exe.display());
     let mut command = if own_process_1 {
         let mut unshare = Command::new("unshare");
-        // Two commands: a shell would replace itself with the only one.
+        // Two commands, because a shell replaces itself by a single one.
         unshare.args(["-p", "--fork", "--mount-proc", "sh", "-c", &format!("{helper}; exit $?")]);
         unshare
     } else {
@@ -65,7 +65,7 @@ fn swap_on(device: &str, own_process_1: bool) {
 }
 
 #[test]
-fn an_area_is_known_by_its_device_wherever_it_was_swapped_on() {
+fn an_area_is_identified_by_its_device_wherever_it_was_swapped_on() {
     let why = lacking(&["/sys/class/zram-control"]).or_else(|| no_program(&["unshare", "sh"]));
     if let Some(why) = why {
         return skip("an_area_is_known_by_its_device_wherever_it_was_swapped_on", &why);
@@ -86,7 +86,7 @@ fn an_area_is_known_by_its_device_wherever_it_was_swapped_on() {
     }
 }
 
-/// `/proc/swaps` of everybody shows the path of process 1, where swapping on may use it.
+/// `/proc/swaps` shows everybody the path in process 1, if swapon may use that path.
 #[test]
 fn others_see_the_device_below_dev_where_process_1_can_be_seen() {
     let why = lacking(&["/sys/class/zram-control"]).or_else(|| no_program(&["unshare", "sh"]));

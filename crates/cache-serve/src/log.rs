@@ -7,5 +7,5 @@ static LOG: Log = Log::new();
 
 /// Says one line. What cannot be said is lost: a full disk must not end a mount.
 pub fn say(what: &str) {
-    LOG.say(&format!("eke-cache[{}]: {what}", std::process::id()));
+    LOG.write_line(&format!("eke-cache[{}]: {what}", std::process::id()));
 }

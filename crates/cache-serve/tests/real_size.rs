@@ -27,7 +27,7 @@ fn a_store_gives_memory_to_its_group_and_takes_it_again() {
     if let Ok(role) = std::env::var(ROLE) {
         return if role == "stressor" { stressor() } else { store() };
     }
-    let place = cgroup::Place::find(&Root::host());
+    let place = cgroup::GroupParent::find(&Root::host());
     if let Some(why) = lacking(&[]).or_else(|| place.as_ref().err().map(ToString::to_string)) {
         return skip(NAME, &why);
     }
@@ -43,7 +43,7 @@ fn a_store_gives_memory_to_its_group_and_takes_it_again() {
     let low = store.wait("gives memory back", |held| held < STORE.0 - 12 * MIB);
     drop(stressor);
     store.wait("takes memory again", |held| held > low + 8 * MIB);
-    assert_eq!(group.figures().unwrap().oom_kills, 0);
+    assert_eq!(group.stats().unwrap().oom_kills, 0);
     drop(store);
     group.remove().unwrap();
 }

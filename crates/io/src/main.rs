@@ -142,7 +142,7 @@ fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
 /// A reader that went away is no reason to end.
 fn say(log: &Log, said: Said) {
     if let Said::Trouble { what } = &said {
-        log.say(&format!("eke-io: {what}"));
+        log.write_line(&format!("eke-io: {what}"));
     }
     if let Ok(line) = serde_json::to_string(&said) {
         let _ = writeln!(std::io::stdout(), "{}", harmless(&line));

@@ -1,5 +1,6 @@
-//! Which block device a swap area is. The path in `/proc/swaps` does not say: the kernel prints it relative to the mount that
-//! swapon(2) was called in, and once that mount namespace is gone `/dev/zram1` reads `/zram1` (d_path() in fs/d_path.c).
+//! Finds the block device of each swap area. The path in `/proc/swaps` is not enough: the kernel prints it relative to
+//! the mount in which swapon(2) was called, and once that mount namespace is gone, `/dev/zram1` reads `/zram1`
+//! (d_path() in fs/d_path.c).
 
 use std::path::Path;
 
@@ -10,18 +11,18 @@ use crate::root::Root;
 
 /// What d_path() appends to the path of a removed file.
 const DELETED: &str = " (deleted)";
-/// What `/proc/swaps` calls an area on a block device.
+/// How `/proc/swaps` names the kind of an area on a block device.
 const PARTITION: &str = "partition";
-/// The largest page: a swap file is one page larger than its area.
+/// The largest page size of Linux: a swap file is one page larger than its area.
 const LARGEST_PAGE: u64 = 1 << 16;
 
-/// The areas, each with its device. An area that is known only by its device gets the path `/dev/NAME`, which works here.
+/// Returns the areas with their devices. An area known only by its device gets the path `/dev/NAME`, which works here.
 pub fn identified(root: &Root, areas: Vec<SwapArea>) -> Vec<SwapArea> {
     let at = |path: &str| root.block_device(path);
     identify(areas, at, |name| capacity(root, name))
 }
 
-/// The area on the device or file at `path`.
+/// Returns the area on the device or file at `path`.
 pub fn find(root: &Root, areas: Vec<SwapArea>, path: &str) -> Option<SwapArea> {
     let device = root.block_device(path);
     let is_it = |area: &SwapArea| match &device {
@@ -35,7 +36,8 @@ pub fn find(root: &Root, areas: Vec<SwapArea>, path: &str) -> Option<SwapArea> {
     known.and_then(|n| areas.into_iter().nth(n))
 }
 
-/// A swap file whose path `/proc/swaps` shows without the mount's: it ends alike and has the size. `None` if two do.
+/// Finds a swap file whose path `/proc/swaps` shows without its mount: the end of the path and the size must match.
+/// `None` if two areas do.
 fn file_below(areas: &[SwapArea], path: &Path, length: Bytes) -> Option<usize> {
     let is_it = |area: &SwapArea| {
         let fits = area.size <= length && length.0 - area.size.0 <= LARGEST_PAGE;
@@ -45,7 +47,7 @@ fn file_below(areas: &[SwapArea], path: &Path, length: Bytes) -> Option<usize> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The size of a device, if there is one of this name.
+/// What `/sys/block` knows about the size of a device.
 enum Capacity {
     NoDevice,
     Unknown,
@@ -69,8 +71,8 @@ fn capacity(root: &Root, name: &str) -> Capacity {
     sectors.map_or(Capacity::Unknown, |n| Capacity::Known(Bytes(n.saturating_mul(512))))
 }
 
-/// The device at the path where there is one, else the device of that name which no other area is on. Files have no device,
-/// whatever their name.
+/// The device at the path if there is one, else the unused device of the same name. A file never has a device, whatever
+/// its name.
 fn identify(
     mut areas: Vec<SwapArea>,
     at: impl Fn(&str) -> Option<String>,
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_area_whose_mount_is_gone_is_known_by_its_device() {
+    fn an_area_whose_mount_is_gone_is_identified_by_its_device() {
         let shown = ["/zram1", "/mnt/zram1", "/dev/zram1", "/zram1 (deleted)"];
         for path in shown {
             assert_eq!(devices(vec![area(path, PARTITION, 63)]), [known("/dev/zram1", "zram1")], "{path}");

@@ -1,5 +1,5 @@
-//! Whether a swap area tells its device which pages are free. The kernel takes that at swapon(2) and shows it nowhere.
-//! So eke reads what swapped it on: `/etc/fstab` and the units of systemd.
+//! Finds out whether a swap area was swapped on with discard. The kernel takes that flag at swapon(2) and shows it
+//! nowhere, so eke reads the configuration that swapped the area on: `/etc/fstab` and systemd's units.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::root::Root;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discard {
-    /// The whole area when it is swapped on, and pages as they become free.
+    /// Discard the whole area at swapon, and pages as they become free.
     Both,
-    /// The whole area, once.
+    /// Discard the whole area once, at swapon.
     Once,
-    /// Pages as they become free.
+    /// Discard pages as they become free.
     Pages,
 }
 
 impl Discard {
-    /// For swapon(2), by linux/swap.h.
+    /// The flags for swapon(2), from linux/swap.h.
     pub fn flags(self) -> i32 {
         const DISCARD: i32 = 0x10000;
         const ONCE: i32 = 0x20000;
@@ -30,7 +30,7 @@ impl Discard {
         }
     }
 
-    /// For swapon(8).
+    /// The option for swapon(8).
     pub fn option(self) -> &'static str {
         match self {
             Self::Both => "--discard",
@@ -39,7 +39,7 @@ impl Discard {
         }
     }
 
-    /// Among the options of a line of fstab(5) or a unit: `defaults,discard=once,pri=5`.
+    /// The discard option among those of a line of fstab(5) or a unit: `defaults,discard=once,pri=5`.
     fn among(options: &str) -> Option<Self> {
         options.split(',').find_map(|word| match word.trim() {
             "discard" => Some(Self::Both),
@@ -50,7 +50,7 @@ impl Discard {
     }
 }
 
-/// Where units are, the first that has one counts (systemd.unit(5)).
+/// Directories of units; the first one with the unit wins (systemd.unit(5)).
 const UNITS: [&str; 7] = [
     "etc/systemd/system",
     "run/systemd/system",
@@ -61,7 +61,7 @@ const UNITS: [&str; 7] = [
     "run/systemd/generator.late",
 ];
 
-/// The discard option with which the area at `path` is swapped on at boot; `None` also where nothing says how.
+/// The discard option that swaps on the area at `path` at boot; `None` without one, and if no file configures the area.
 pub fn of(root: &Root, path: &str) -> Option<Discard> {
     let same = |source: &str| {
         let named = by_name(source);
@@ -88,7 +88,7 @@ fn in_fstab(text: &str, same: impl Fn(&str) -> bool) -> Option<Discard> {
         .find_map(|f| Discard::among(f.get(3)?))
 }
 
-/// What stands for a device in fstab(5), as a path.
+/// The path for a device name of fstab(5), such as `UUID=...`.
 fn by_name(source: &str) -> String {
     match source.split_once('=') {
         Some((tag @ ("UUID" | "LABEL" | "PARTUUID" | "PARTLABEL"), value)) => {
@@ -98,7 +98,7 @@ fn by_name(source: &str) -> String {
     }
 }
 
-/// `dev-zram0.swap` of `/dev/zram0` (systemd-escape(1)).
+/// The systemd unit of a path: `dev-zram0.swap` for `/dev/zram0` (systemd-escape(1)).
 fn unit_name(path: &str) -> String {
     let escaped = path.trim_matches('/').bytes().map(|b| match b {
         b'/' => "-".to_owned(),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_fstab_and_a_unit_say_how_an_area_is_swapped_on() {
+    fn the_discard_option_is_read_from_fstab_and_units() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         assert_eq!(of(&root, "/dev/zram0"), None);

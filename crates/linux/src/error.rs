@@ -1,43 +1,43 @@
-//! What went wrong: the operation, the path, the value, the kernel's answer, and what to do.
+//! Errors: the operation, the path, the value, the kernel's answer, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure at the border to the kernel.
+/// A failure of the kernel's interface.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The kernel refused a call.
     #[error("cannot {operation} {}{}: {source}{}", path.display(), shown(value), hint(source, operation))]
     Io {
-        /// A verb: read, write, swap on.
+        /// A verb: `read`, `write`, `swap on`.
         operation: &'static str,
-        /// On what.
+        /// The file or device.
         path: PathBuf,
-        /// With what value.
+        /// The value, if one was written.
         value: Option<String>,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A setting was accepted and then read differently.
+    /// A setting accepted a value, but reads differently.
     #[error("wrote \"{wrote}\" to {}, but it reads \"{found}\": this kernel does not take that value", path.display())]
     ReadBack {
         /// The setting.
         path: PathBuf,
         /// What was written.
         wrote: String,
-        /// What is there.
+        /// What it reads now.
         found: String,
     },
-    /// A kernel file does not read as documented.
+    /// A kernel file has an unexpected format.
     #[error("{}: {message}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What was expected and what is there.
+        /// What was expected, and what was found.
         message: String,
     },
-    /// eke itself refuses: the step would do harm or cannot be undone.
+    /// eke refuses the step: it would do harm or could not be undone.
     #[error("{0}")]
     Refused(String),
 }
@@ -58,17 +58,17 @@ fn hint(source: &io::Error, operation: &str) -> &'static str {
 }
 
 impl Error {
-    /// An `Io` without value.
+    /// An `Io` error without a value.
     pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { operation, path: path.to_owned(), value: None, source }
     }
 
-    /// Does the thing not exist here, as opposed to a failure?
+    /// Whether the file or device does not exist here, as opposed to another failure.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Would root have been allowed to?
+    /// Whether root would have been permitted.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }

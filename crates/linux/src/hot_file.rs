@@ -1,4 +1,4 @@
-//! A file that is read again and again: kept open, read into one buffer.
+//! A file that is read repeatedly: it stays open, and one buffer serves all reads.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const ROOM: usize = 16 << 10;
-/// No file of the kernel that is read here comes near it.
+/// Far above the size of any kernel file that eke reads this way.
 const MOST: usize = 1 << 20;
 
-/// One file of `/proc` or `/sys`, which the kernel writes anew for each reading from its start.
+/// A file of `/proc` or `/sys`. The kernel generates its text anew for each read from offset 0.
 #[derive(Debug)]
 pub struct HotFile {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub struct HotFile {
 }
 
 impl HotFile {
-    /// Opens it.
+    /// Opens the file.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -27,7 +27,7 @@ impl HotFile {
         Ok(Self { path: path.to_owned(), file: File::open(path)?, buffer: vec![0; ROOM] })
     }
 
-    /// For a file of one short line.
+    /// Opens a file of one short line.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -35,12 +35,12 @@ impl HotFile {
         Ok(Self { path: path.to_owned(), file: File::open(path)?, buffer: vec![0; 1024] })
     }
 
-    /// Which file.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All of it.
+    /// Reads the whole file.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -60,7 +60,7 @@ impl HotFile {
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
-    /// Its start, as much as one read gives: enough for a file of one line.
+    /// Reads the start of the file with one call, which is enough for a file of one line.
     ///
     /// # Errors
     /// The kernel's answer.

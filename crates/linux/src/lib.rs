@@ -1,14 +1,15 @@
-//! What the kernel tells: parsers of its text, and readers of `/proc` and `/sys`. Nothing here writes.
+//! Reads the kernel: parsers of its text, and readers of `/proc` and `/sys`. Nothing here writes.
 //!
 //! # Layout
-//! - [`root`]: [`root::Root`], the directory that everything is relative to; [`source`]: the few calls that read it, as a trait
+//! - [`root`]: [`root::Root`], the directory that all paths are relative to; [`source`]: the trait of the calls that
+//!   read
 //! - [`parse`]: text to data, one file for each kernel file
-//! - [`sampler`]: a [`eke_model::sample::Sample`] from the machine, for every program; [`hot_file`]: a file that stays open for that
+//! - [`sampler`]: reads a [`eke_model::sample::Sample`], for every program; [`hot_file`]: its open files
 //! - [`read`]: single facts of the machine: swap areas, processes, groups, the battery
-//! - [`areas`], [`zram`], [`discard`]: which device a swap area is, the zram devices, with which discard option an area is swapped on
-//! - [`page_cache`]: which pages of a file are in memory, and which are dirty
-//! - [`programs`]: what holds the memory, by program
-//! - [`cgroup`]: which version of groups the machine has, and whose a group of eke's is
+//! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
+//! - [`page_cache`]: which pages of a file are resident, and which are dirty
+//! - [`programs`]: memory use by program
+//! - [`cgroup`]: the machine's cgroup version, and the owner of a group of eke's
 //! - [`settings`]: the user's configuration files
 
 pub mod areas;

@@ -1,47 +1,47 @@
-//! What the page cache has of a file: cachestat(2), Linux 6.5.
+//! The page cache state of a file: cachestat(2), Linux 6.5.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// `__NR_cachestat`, the same on all architectures that came after the common table (arch/*/tools/syscall.tbl); libc has it only
-/// for some.
+/// `__NR_cachestat`, the same on all architectures that use the common table (arch/*/tools/syscall.tbl). libc defines
+/// it for only some of them.
 const CACHESTAT: libc::c_long = 451;
 
-/// struct cachestat_range, include/uapi/linux/mman.h.
+/// struct cachestat_range of include/uapi/linux/mman.h.
 #[repr(C)]
 struct Range {
     off: u64,
     len: u64,
 }
 
-/// struct cachestat, ibidem: counts in pages of the machine.
+/// struct cachestat of the same file; counts are in the machine's pages.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageCounts {
-    /// In memory, also while they are being read, and those that could not be read.
+    /// Resident pages, including those under read and those whose read failed.
     pub cached: u64,
-    /// Changed, and not yet being written back.
+    /// Dirty pages that are not under writeback.
     pub dirty: u64,
-    /// Being written back.
+    /// Pages under writeback.
     pub writeback: u64,
-    /// Dropped since they were read.
+    /// Pages that were evicted.
     pub evicted: u64,
-    /// Dropped so lately that they would still be there with a little more memory.
+    /// Pages evicted so recently that a little more memory would have kept them.
     pub recently_evicted: u64,
 }
 
-/// The pages of a range of a file, both in bytes.
+/// Counts the pages of a range of a file; `offset` and `bytes` are in bytes.
 ///
 /// # Errors
-/// The kernel's answer: ENOSYS from an older one, EOPNOTSUPP for hugetlbfs, EPERM if this user may not write the file and does not own
-/// it (Linux 6.14).
+/// The kernel's answer: ENOSYS before Linux 6.5, EOPNOTSUPP for hugetlbfs, EPERM if the caller neither owns nor may
+/// write the file (Linux 6.14).
 pub fn counts(file: impl AsFd, offset: u64, bytes: u64) -> io::Result<PageCounts> {
     let range = Range { off: offset, len: bytes };
     let mut counts = PageCounts::default();
     let fd = file.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "cachestat(2) has no safe wrapper")]
-    // SAFETY: the descriptor is open while it is borrowed; the kernel reads one range and writes one set of counts, whose layouts
-    // are its own.
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel reads one range and writes one set of counts,
+    // both with its own layout.
     let answer = unsafe { libc::syscall(CACHESTAT, fd, &raw const range, &raw mut counts, 0) };
     if answer == 0 { Ok(counts) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,4 +1,4 @@
-//! What holds the memory, by program.
+//! Memory use by program.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::root::Root;
 /// All processes of one program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Program {
-    /// The name of its file, or of its thread for the kernel's.
+    /// The name of its executable, or of the thread for a kernel thread.
     pub name: String,
-    /// How many processes.
+    /// Number of processes.
     pub processes: usize,
     /// Its proportional share of RAM (`Pss`, Linux 2.6.25).
     pub pss: Bytes,
     /// Its proportional share of swap (`SwapPss`, Linux 4.3).
     pub swap_pss: Bytes,
-    /// What ending it returns at once: its private pages (`Private_*`).
+    /// Memory that returns at once when it ends: its private pages (`Private_*`).
     pub private: Bytes,
 }
 
-/// Every program whose processes can be read (all for root, one's own otherwise), the largest first, and how many
-/// processes could not be read.
+/// All programs whose processes are readable (root reads all, others their own), the largest first, and the number of
+/// unreadable processes.
 pub fn programs(root: &Root) -> (Vec<Program>, usize) {
     let mut by_name: BTreeMap<String, Program> = BTreeMap::new();
     let mut unreadable = 0;
     for pid in read::pids(root) {
-        // Linux 4.14; kernel threads read as empty
+        // Linux 4.14; empty for kernel threads
         match root.read(format!("proc/{pid}/smaps_rollup")) {
             Ok(text) if text.is_empty() => {}
             Ok(text) => add(by_name.entry(name(root, pid)).or_default(), &text),

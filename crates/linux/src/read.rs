@@ -10,28 +10,28 @@ use crate::parse;
 use crate::root::Root;
 use crate::zram;
 
-/// What `bd_stat` counts in: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).
+/// The unit of `bd_stat`: 4 KiB, whatever the page size (Documentation/admin-guide/blockdev/zram.rst).
 const WRITTEN_BACK_UNIT: PageSize = PageSize::SMALLEST;
 
-/// Milliseconds of the monotonic clock.
+/// The monotonic clock in milliseconds.
 pub fn monotonic_ms() -> u64 {
     let t = clock_gettime(ClockId::Monotonic);
     u64::try_from(t.tv_sec).unwrap_or(0) * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
-/// The swap areas, each with its device.
+/// The swap areas with their devices.
 ///
 /// # Errors
-/// The kernel's answer, unless there is no `/proc/swaps` at all (a kernel without swap): then none.
+/// The kernel's answer. A missing `/proc/swaps` (a kernel without swap) is no error: there are no areas.
 pub fn swaps(root: &Root) -> Result<Vec<SwapArea>> {
     let text = root.read_if_there("proc/swaps")?.unwrap_or_default();
     Ok(areas::identified(root, parse::swaps::parse(&text)))
 }
 
-/// The swap area on the device or file at `path`; `None` if that is not swap.
+/// The swap area on the device or file at `path`, if any.
 ///
 /// # Errors
-/// As of [`swaps`].
+/// As in [`swaps`].
 pub fn swap_at(root: &Root, path: &str) -> Result<Option<SwapArea>> {
     Ok(areas::find(root, swaps(root)?, path))
 }
@@ -45,7 +45,7 @@ pub fn zram_stats(root: &Root) -> Result<Vec<ZramStat>> {
     Ok(all.filter(|z| z.disksize.0 > 0).collect())
 }
 
-/// One device's figures; `None` if it is gone.
+/// Counters of one device; `None` if it is gone.
 pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     let file = |f: &str| root.read(format!("sys/block/{name}/{f}")).ok();
     let mut stat = parse::zram::mm_stat(name, &file("mm_stat")?);
@@ -56,14 +56,14 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     Some(stat)
 }
 
-/// The pids of `kswapd0`, `kswapd1`, ...: one for each memory node.
+/// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
 pub fn kswapd_pids(root: &Root) -> Vec<u32> {
     let is_kswapd =
         |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
     pids(root).into_iter().filter(is_kswapd).collect()
 }
 
-/// All processes, by number.
+/// The pids of all processes, in order.
 pub fn pids(root: &Root) -> Vec<u32> {
     let mut pids: Vec<u32> =
         root.list("proc").unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect();
@@ -71,10 +71,10 @@ pub fn pids(root: &Root) -> Vec<u32> {
     pids
 }
 
-/// Every memory group of cgroup v1 below the root one, by its path in the hierarchy; none on cgroup v2.
+/// The paths of all memory groups of cgroup v1 except the root; none on cgroup v2.
 ///
 /// # Errors
-/// The kernel's answer where a group cannot be listed.
+/// The kernel's answer if a group cannot be listed.
 pub fn groups_v1(root: &Root) -> Result<Vec<String>> {
     let mut groups = Vec::new();
     collect_groups(root, "", &mut groups)?;
@@ -93,8 +93,8 @@ fn collect_groups(root: &Root, above: &str, groups: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// Is the machine's own battery its supply? A mouse's battery (`scope` is `Device`) does not count. `None` where no supply says
-/// anything.
+/// Whether the machine runs on its own battery. A peripheral's battery (`scope` is `Device`) does not count. `None` if
+/// no supply shows its state.
 pub fn on_battery(root: &Root) -> Option<bool> {
     const DIR: &str = "sys/class/power_supply";
     let text = |supply: &str, file: &str| {

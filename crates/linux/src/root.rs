@@ -1,4 +1,4 @@
-//! The directory that every path is relative to, and the machine behind it.
+//! The directory that all paths are relative to, and the machine behind it.
 
 use std::any::Any;
 use std::fmt;
@@ -12,9 +12,9 @@ use eke_model::units::PageSize;
 use crate::error::{Error, Result};
 use crate::source::{Files, Host, Source};
 
-/// Where eke keeps the state that dies with the boot.
+/// Directory of state that ends with the boot.
 pub const RUN_DIR: &str = "run/eke";
-/// Where eke keeps what outlives the boot.
+/// Directory of state that outlives the boot.
 pub const STATE_DIR: &str = "var/lib/eke";
 
 /// A root directory. Cheap to clone.
@@ -37,8 +37,8 @@ impl Root {
         Self { dir: "/".into(), source: Arc::new(Host), writer: None }
     }
 
-    /// A directory that looks like a root (a chroot, an image, a test): files can be read and written, swap cannot be
-    /// turned on or off. `/` is the running machine.
+    /// A directory that looks like a root (a chroot, an image, a test). Its files can be read and written; swap cannot
+    /// be turned on or off. `/` is the running machine.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
         if dir == Path::new("/") {
@@ -47,8 +47,8 @@ impl Root {
         Self { dir, source: Arc::new(Files), writer: None }
     }
 
-    /// A directory with its own idea of a machine, for tests: `source` answers what is read, and `writer` is whatever the crate that
-    /// writes wants to find again ([`Root::writer`]).
+    /// A directory with a simulated machine, for tests. `source` answers reads. `writer` is any value that the writing
+    /// crate gets back from [`Root::writer`].
     pub fn simulated(
         dir: impl Into<PathBuf>,
         source: Arc<dyn Source>,
@@ -57,12 +57,12 @@ impl Root {
         Self { dir: dir.into(), source, writer: Some(writer) }
     }
 
-    /// Is it the running machine's `/`?
+    /// Whether it is the running machine's `/`.
     pub fn is_host(&self) -> bool {
         self.dir == Path::new("/")
     }
 
-    /// What [`Root::simulated`] was given, if it is a `T`.
+    /// The writer given to [`Root::simulated`], if it is a `T`.
     pub fn writer<T: Any>(&self) -> Option<&T> {
         self.writer.as_ref()?.downcast_ref()
     }
@@ -72,7 +72,7 @@ impl Root {
         self.source.block_device(&self.path(relative))
     }
 
-    /// The absolute path of `relative`. A leading slash is dropped: `Path::join` would throw the root away.
+    /// The absolute path of `relative`. Drops a leading slash, because `Path::join` would then replace the root.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         let normal = relative
             .as_ref()
@@ -81,28 +81,28 @@ impl Root {
         self.dir.join(normal.collect::<PathBuf>())
     }
 
-    /// A file's bytes.
+    /// Reads a file's bytes.
     pub fn read_bytes(&self, relative: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = self.path(relative);
         self.source.read(&path).map_err(|e| Error::io("read", &path, e))
     }
 
-    /// The bytes of a file at an absolute path below this root ([`Root::path`]), with the kernel's own answer.
+    /// Reads the file at an absolute path below this root ([`Root::path`]).
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's answer, unchanged.
     pub fn read_at(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.source.read(path)
     }
 
-    /// A file's text; bytes that are not UTF-8 become U+FFFD.
+    /// Reads a file's text; bytes that are not UTF-8 become U+FFFD.
     pub fn read(&self, relative: impl AsRef<Path>) -> Result<String> {
         self.read_bytes(relative).map(|b| {
             String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
         })
     }
 
-    /// A file's text, `None` where there is no such file.
+    /// Reads a file's text; `None` if there is no such file.
     pub fn read_if_there(&self, relative: impl AsRef<Path>) -> Result<Option<String>> {
         match self.read(relative) {
             Ok(text) => Ok(Some(text)),
@@ -111,7 +111,7 @@ impl Root {
         }
     }
 
-    /// The names in a directory, sorted; none where there is no such directory.
+    /// The sorted names in a directory; empty if there is no such directory.
     pub fn list(&self, relative: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = self.path(relative);
         match self.source.list(&path) {
@@ -121,17 +121,17 @@ impl Root {
         }
     }
 
-    /// Is there such a file or directory?
+    /// Whether the file or directory exists.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
     }
 
-    /// The size of the machine's pages.
+    /// The machine's page size.
     pub fn page_size(&self) -> PageSize {
         self.source.page_size()
     }
 
-    /// Waits, by the machine's clock.
+    /// Sleeps, on the machine's clock.
     pub fn sleep(&self, time: Duration) {
         self.source.sleep(time);
     }

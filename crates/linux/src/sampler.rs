@@ -1,7 +1,7 @@
-//! The one sampler: a [`Sample`] from the machine, for the agent, `eke status` and recordings.
+//! The sampler: reads a [`Sample`] from the machine, for the agent, `eke status` and recordings.
 //!
-//! On the running machine each file stays open, which makes reading it cheap enough for recordings (`docs/recording.md` has the cost).
-//! Below any other root files may be replaced, so they are opened each time.
+//! On the running machine each file stays open, which makes a sample cheap enough for recordings (`docs/recording.md`
+//! has the cost). Below any other root the files may be replaced, so each sample opens them.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::parse;
 use crate::read;
 use crate::root::Root;
 
-/// A file of the kernel that is read again and again.
+/// A kernel file that is read repeatedly.
 #[derive(Debug)]
 struct Text {
     path: String,
@@ -55,14 +55,14 @@ pub struct Sampler {
     stat: Text,
     swaps: Text,
     pressure: [Text; 3],
-    /// What each swap device on zram holds, by its name.
+    /// `mm_stat` of each swap device on zram, by the device's name.
     zram: Vec<(String, Text)>,
     /// The kernel's reclaim threads.
     kswapd: Vec<Text>,
 }
 
 impl Sampler {
-    /// Has read nothing but which threads reclaim memory.
+    /// A sampler that has only found the reclaim threads.
     pub fn new(root: &Root) -> Self {
         let kswapd = read::kswapd_pids(root).into_iter().map(|pid| Text::new(format!("proc/{pid}/stat")));
         Self {
@@ -77,21 +77,22 @@ impl Sampler {
         }
     }
 
-    /// Everything that a tick needs, at `time_ms` of the caller's clock.
+    /// Reads all counters; `time_ms` is the caller's clock.
     ///
     /// # Errors
-    /// Only where `/proc/meminfo` or `/proc/vmstat` cannot be read, or zram devices cannot be listed. What a kernel lacks is absent
-    /// from the sample.
+    /// If `/proc/meminfo` or `/proc/vmstat` cannot be read, or the zram devices cannot be listed. Counters that the
+    /// kernel lacks are absent from the sample.
     pub fn full(&mut self, time_ms: u64) -> Result<Sample> {
         let mut sample = self.without_zram(time_ms)?;
         sample.zram = read::zram_stats(&self.root)?;
         Ok(sample)
     }
 
-    /// The same for many readings a second: of zram only what the devices in swap hold, not their size or algorithm.
+    /// Reads a subset, for many samples a second: without size and algorithm of zram devices, and without devices that
+    /// are not swap.
     ///
     /// # Errors
-    /// Only where `/proc/meminfo` or `/proc/vmstat` cannot be read.
+    /// If `/proc/meminfo` or `/proc/vmstat` cannot be read.
     pub fn brief(&mut self, time_ms: u64) -> Result<Sample> {
         let mut sample = self.without_zram(time_ms)?;
         sample.zram = self.held_by_zram(&sample.swaps);

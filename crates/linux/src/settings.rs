@@ -8,7 +8,7 @@ use crate::root::Root;
 const MAIN: &str = "etc/eke/eke.toml";
 const DROP_INS: &str = "etc/eke/eke.toml.d";
 
-/// Why there are no settings.
+/// Why the settings cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// A file cannot be read.
@@ -19,11 +19,11 @@ pub enum SettingsError {
     Wrong(#[from] ConfigError),
 }
 
-/// The shipped defaults, then `/etc/eke/eke.toml` and `/etc/eke/eke.toml.d/*.toml` in the order of their names; files
-/// that do not exist are fine. `instead` names one file that is read in their place and must exist.
+/// The shipped defaults, then `/etc/eke/eke.toml`, then `/etc/eke/eke.toml.d/*.toml` in the order of their names.
+/// Missing files are fine. `instead` names one file that replaces them all and must exist.
 ///
 /// # Errors
-/// A file that cannot be read, or the first wrong key or value with its file and line.
+/// An unreadable file, or the first wrong key or value with its file and line.
 pub fn load(root: &Root, instead: Option<&str>) -> Result<Settings, SettingsError> {
     let texts = match instead {
         Some(path) => vec![(path.to_owned(), root.read(path)?)],

@@ -1,4 +1,4 @@
-//! The few calls that read the machine, as a trait: everything above can be tested without one.
+//! The calls that read the machine, as a trait, so that everything above can be tested without a machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use eke_model::units::PageSize;
 
-/// What answers reads. Paths are absolute.
+/// Answers reads. Paths are absolute.
 pub trait Source: Send + Sync {
-    /// The whole content of a file.
+    /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes).map(|_| bytes)
@@ -27,11 +27,11 @@ pub trait Source: Send + Sync {
     fn block_device(&self, _path: &Path) -> Option<String> {
         None
     }
-    /// The size of its pages.
+    /// The page size.
     fn page_size(&self) -> PageSize {
         PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::SMALLEST)
     }
-    /// Waits.
+    /// Sleeps.
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
@@ -41,7 +41,7 @@ pub trait Source: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Host;
 
-/// A directory that is not the running machine's root: files only.
+/// A directory that is not the running machine's root: it has only files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Files;
 

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::parse::zram::bracketed;
 use crate::root::Root;
 
-/// The zram devices that exist, by number.
+/// The existing zram devices, by number.
 ///
 /// # Errors
 /// The kernel's answer when `/sys/block` cannot be listed.
@@ -15,19 +15,19 @@ pub fn devices(root: &Root) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// 3 of `zram3`.
+/// The number of a device: 3 for `zram3`.
 pub fn number(name: &str) -> Option<u32> {
     name.strip_prefix("zram")?.parse().ok()
 }
 
-/// The name that `hot_add` will give next: the lowest free number (`idr_alloc` in zram_drv.c).
+/// The name of the next device from `hot_add`: the lowest free number (`idr_alloc` in zram_drv.c).
 pub fn next_name(existing: &[String]) -> String {
     let free = (0..).find(|n| !existing.iter().any(|e| number(e) == Some(*n))).unwrap_or(u32::MAX);
     format!("zram{free}")
 }
 
-/// The algorithm that this kernel gives a device by itself: what one shows that is not set up, since a reset brings it back
-/// (zram_reset_device in zram_drv.c). `None` where every device is in use.
+/// The kernel's default algorithm. A device that is not set up shows it, because a reset restores it (zram_reset_device
+/// in zram_drv.c). `None` if every device is in use.
 pub fn default_algorithm(root: &Root) -> Option<String> {
     let unused =
         |name: &String| root.read(format!("sys/block/{name}/disksize")).is_ok_and(|s| s.trim() == "0");

@@ -1,6 +1,6 @@
 //! Settings: shipped defaults, then the user's files, key by key.
 //!
-//! Texts come in, with the names they are to be called by in errors; which files there are is the caller's business.
+//! The caller finds and reads the files; this module gets each text with a name for its errors.
 
 use std::marker::PhantomData;
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer, de};
 /// The shipped defaults, commented: also the reference of all keys.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
-/// A text of settings and what to call it.
+/// The text of one settings file, and the name that errors give it.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// The file's path, or whatever tells the user where to look.
+    /// The file's path, or another name by which the user finds it.
     pub name: &'a str,
     /// Its content.
     pub text: &'a str,
 }
 
-/// A wrong key or value: `eke.toml:3: ...` with what would be right.
+/// A wrong key or value, with its line and what is valid: `eke.toml:3: ...`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}:{line}: {message}")]
 pub struct ConfigError {
@@ -26,7 +26,7 @@ pub struct ConfigError {
     pub name: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there, and the valid ones.
+    /// What is wrong there, and which keys or values are valid.
     pub message: String,
 }
 
@@ -35,7 +35,7 @@ pub struct ConfigError {
 pub struct Settings {
     /// Compressed swap.
     pub swap: SwapSettings,
-    /// What is read before it is asked for.
+    /// Reading files ahead of launches.
     pub prefetch: PrefetchSettings,
     /// Latency of disks.
     pub io: IoSettings,
@@ -47,7 +47,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
-    /// By the kind of swap disk.
+    /// Depends on the kind of swap disk.
     #[default]
     Auto,
     /// A compressed block device in RAM.
@@ -56,7 +56,7 @@ pub enum BackendChoice {
     Zswap,
 }
 
-/// What to do with compressed swap that is there already.
+/// What to do with compressed swap that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExistingChoice {
@@ -88,31 +88,31 @@ macro_rules! settings {
 }
 
 settings! {
-    /// `[swap]`; `default.toml` says what each key means.
+    /// `[swap]`; `default.toml` documents each key.
     SwapSettings / PartialSwap {
         /// Which back end.
         backend: BackendChoice => BackendChoice,
-        /// `auto` or a name of the kernel's.
+        /// `auto`, or the kernel's name of an algorithm.
         algorithm: String => String,
-        /// Percent of RAM that the pool may take.
+        /// The largest share of RAM for the pool, in percent.
         pool_percent: u32 => Within<10, 90>,
-        /// Budget for a page's way back, 99 of 100, in microseconds.
+        /// Latency budget: the 99th percentile of a page's load, in microseconds.
         load_p99_us: u32 => Within<1, 100_000>,
-        /// The traffic that the CPU budget is about, pages a second each way.
+        /// Traffic for the CPU budget: pages per second, in and as many out.
         pages_per_second: u32 => Within<1, 1_000_000>,
-        /// Percent of all CPUs at that traffic.
+        /// CPU budget: share of all CPUs at that traffic, in percent.
         cpu_percent: u32 => Within<1, 100>,
-        /// Compressed swap of others.
+        /// What to do with compressed swap that something else set up.
         existing: ExistingChoice => ExistingChoice,
-        /// May a second device be added.
+        /// Whether the agent may add another zram device.
         grow: bool => bool,
-        /// May pages be recompressed.
+        /// Whether the agent may recompress pages.
         recompress: bool => bool,
-        /// A block device for writeback, or empty.
+        /// A block device for writeback; empty if none.
         writeback_device: String => String,
-        /// Its wear budget in MiB a day.
+        /// The wear budget of that device, in MiB per day.
         writeback_mib_per_day: u32 => Within<0, 1_048_576>,
-        /// Maintain on battery, too.
+        /// Whether maintenance runs on battery.
         on_battery: bool => bool,
     }
 }
@@ -120,15 +120,15 @@ settings! {
 settings! {
     /// `[prefetch]`.
     PrefetchSettings / PartialPrefetch {
-        /// Learn, predict and read before at all.
+        /// Whether to learn, predict and read at all.
         enabled: bool => bool,
-        /// Read before a program starts, by prediction.
+        /// Read files ahead of predicted launches.
         ahead: bool => bool,
-        /// Read what is missing at the moment of a start.
+        /// Read missing files at the moment of a launch.
         at_exec: bool => bool,
-        /// Percent of the available memory that may be filled ahead.
+        /// The largest share of available memory to fill ahead, in percent.
         memory_percent: u32 => Within<1, 90>,
-        /// Read ahead on battery, too.
+        /// Whether to read ahead on battery.
         on_battery: bool => bool,
     }
 }
@@ -136,9 +136,9 @@ settings! {
 settings! {
     /// `[io]`.
     IoSettings / PartialIo {
-        /// Hold writers back when reads starve.
+        /// Throttle writers while reads starve.
         govern: bool => bool,
-        /// Milliseconds within which reads should be answered; 0: by the kind of disk.
+        /// Target latency of reads in milliseconds; 0 selects it by the kind of disk.
         read_target_ms: u32 => Within<0, 60_000>,
     }
 }
@@ -160,7 +160,7 @@ struct Partial {
     agent: PartialAgent,
 }
 
-/// An integer between both ends, refused with them in the message.
+/// An integer from `LOW` to `HIGH`; the error message names both.
 #[derive(Debug)]
 struct Within<const LOW: u32, const HIGH: u32>(u32);
 

@@ -1,21 +1,22 @@
-//! Latencies as a histogram in powers of two: what is counted in the kernel, and what can be said from it. Pure.
+//! Latency histograms with buckets of powers of two, and what can be computed from them. Pure.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many buckets there are: bucket `i` is from `2^i` to `2^(i+1)` ns, the last one also takes what is longer (9 minutes and more).
+/// Number of buckets. Bucket `i` counts `2^i` to `2^(i+1)` ns; the last one also counts all longer times (9 minutes and
+/// more).
 pub const BUCKETS: usize = 40;
 
-/// Latencies of one class. Count, sum and the sum of squares are exact beside the buckets: from buckets alone a standard deviation would be
-/// off by up to the bucket's width.
+/// Latencies of one class. Count, sum and sum of squares are exact: from buckets alone, a standard deviation could be
+/// off by a bucket's width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Histogram {
-    /// How many there are.
+    /// Number of latencies.
     pub count: u64,
     /// Their sum, in nanoseconds.
     pub sum_ns: u64,
     /// The sum of their squares, in square microseconds; 0 where only averages are known.
     pub squares_us: u64,
-    /// How many there are in each bucket; all 0 where only averages are known.
+    /// Number of latencies in each bucket; all 0 where only averages are known.
     pub buckets: [u64; BUCKETS],
 }
 
@@ -36,7 +37,7 @@ pub fn begins_ns(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// From buckets alone: the sums are those of the buckets' middles.
+    /// A histogram from bucket counts. Each latency counts as the middle of its bucket.
     pub fn of_buckets(buckets: [u64; BUCKETS]) -> Self {
         let mut all = Self { buckets, ..Self::default() };
         for (i, count) in buckets.into_iter().enumerate() {
@@ -50,12 +51,12 @@ impl Histogram {
         all
     }
 
-    /// From a count and a sum: an average is all that can be said.
+    /// A histogram from a count and a sum, which give only an average.
     pub fn of_average(count: u64, sum_ns: u64) -> Self {
         Self { count, sum_ns, ..Self::default() }
     }
 
-    /// Counts one.
+    /// Adds one latency.
     pub fn record(&mut self, ns: u64) {
         let us = ns / 1_000;
         self.count = self.count.saturating_add(1);
@@ -65,7 +66,7 @@ impl Histogram {
         *bucket = bucket.saturating_add(1);
     }
 
-    /// Adds what another one counted.
+    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -75,7 +76,7 @@ impl Histogram {
         }
     }
 
-    /// What came since `before`, an earlier state of the same counters.
+    /// The latencies since `before`, an earlier state of the same counters.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut buckets = self.buckets;
@@ -90,12 +91,12 @@ impl Histogram {
         }
     }
 
-    /// Is there nothing in it?
+    /// Whether it has no latencies.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Is it more than an average?
+    /// Whether it has more than an average.
     pub fn has_buckets(&self) -> bool {
         self.buckets.iter().any(|count| *count > 0)
     }
@@ -105,15 +106,16 @@ impl Histogram {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
 
-    /// The standard deviation in nanoseconds, from the exact squares (of whole microseconds); `None` where only averages are known.
+    /// The standard deviation in nanoseconds, from the exact squares of whole microseconds. `None` where only averages
+    /// are known.
     pub fn deviation_ns(&self) -> Option<f64> {
         let mean_us = self.mean_ns().filter(|_| self.has_buckets())? / 1e3;
         let variance = self.squares_us as f64 / self.count as f64 - mean_us * mean_us;
         Some(variance.max(0.0).sqrt() * 1e3)
     }
 
-    /// The latency below which the share `q` (0 to 1) is, in nanoseconds: evenly spread within its bucket. It is off by less than the
-    /// bucket is wide. `None` of nothing, or where only averages are known.
+    /// The quantile `q` (0 to 1) in nanoseconds, interpolated linearly within its bucket: the error is less than the
+    /// bucket's width. `None` if the histogram is empty or only averages are known.
     pub fn quantile_ns(&self, q: f64) -> Option<f64> {
         let in_buckets = sum(&self.buckets);
         let rank = q.clamp(0.0, 1.0) * in_buckets as f64;
@@ -130,7 +132,7 @@ impl Histogram {
         last
     }
 
-    /// The share (0 to 1) that took longer than `limit_ns`: evenly spread within the bucket of the limit. `None` as of
+    /// The share (0 to 1) of latencies over `limit_ns`, interpolated linearly within its bucket. `None` as in
     /// [`Histogram::quantile_ns`].
     pub fn share_over(&self, limit_ns: u64) -> Option<f64> {
         let in_buckets = sum(&self.buckets);
@@ -141,7 +143,7 @@ impl Histogram {
         (in_buckets > 0).then(|| (above as f64 + partly) / in_buckets as f64)
     }
 
-    /// The buckets from the first to the last that has something, each with where it begins in nanoseconds.
+    /// The buckets from the first to the last nonempty one: start in nanoseconds, count.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = self.buckets.iter().position(|count| *count > 0).unwrap_or(BUCKETS);
         let last = self.buckets.iter().rposition(|count| *count > 0).map_or(first, |last| last + 1);
@@ -149,23 +151,23 @@ impl Histogram {
     }
 }
 
-/// All in these buckets. They may come from another process, and be anything.
+/// The sum of bucket counts; saturates, because they may come from another process.
 pub fn sum(buckets: &[u64]) -> u64 {
     buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-/// What stands in JSON: only the buckets that have something.
+/// The JSON form: nonempty buckets only.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Histogram"))]
 struct Sparse {
-    /// How many latencies there are.
+    /// Number of latencies.
     count: u64,
     /// Their sum, in nanoseconds.
     sum_ns: u64,
     /// The sum of their squares, in square microseconds; 0 where only averages are known.
     squares_us: u64,
-    /// Buckets that have something: where it begins in nanoseconds (it ends at twice that), and how many are in it.
+    /// Nonempty buckets: start in nanoseconds (the end is twice that), and count.
     buckets: Vec<(u64, u64)>,
 }
 

@@ -5,23 +5,23 @@ use serde::{Deserialize, Serialize};
 use crate::sample::{Sample, SwapArea};
 use crate::units::Bytes;
 
-/// What the counters mean.
+/// Rates and shares, computed from two samples.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Model {
     /// RAM.
     pub ram: Bytes,
-    /// What programs can still have.
+    /// Memory that new programs can get without swapping.
     pub available: Bytes,
-    /// What is held compressed in RAM, uncompressed size, same-filled pages included.
+    /// Uncompressed size of what is compressed in RAM, same-filled pages included.
     pub held: Bytes,
-    /// What holding it takes: zram's allocator and zswap's pool.
+    /// RAM that the compressed pages take: zram's allocator and zswap's pool.
     pub pool: Bytes,
     /// `held` - `pool`.
     pub saved: Bytes,
     /// `held` / `pool`; `None` while less than 1 MiB is held.
     pub effective_ratio: Option<f64>,
-    /// Share of the held pages that did not compress, 0..=1; `None` where the kernel does not count them.
+    /// Share of the compressed pages that did not compress, 0..=1; `None` where the kernel does not count them.
     pub incompressible_share: Option<f64>,
     /// Pages swapped in per second (zswap's own loads included).
     pub pages_in_per_s: f64,
@@ -29,21 +29,21 @@ pub struct Model {
     pub pages_out_per_s: f64,
     /// Major faults per second.
     pub major_faults_per_s: f64,
-    /// Time in which some task waited for memory, share of the interval 0..=1.
+    /// Share of the interval in which at least one task waited for memory, 0..=1.
     pub waiting_share: Option<f64>,
     /// kswapd's CPU time as a share of one CPU.
     pub kswapd_cpu_share: f64,
-    /// The machine's idle CPU, share of all CPUs 0..=1.
+    /// Idle share of all CPUs, 0..=1.
     pub idle_cpu_share: f64,
-    /// Processes killed for want of memory since boot.
+    /// Processes that the out-of-memory killer ended since boot.
     pub oom_kills: u64,
-    /// Length of the interval the rates are about; 0 for the first sample.
+    /// Length of the interval in seconds; 0 for the first sample.
     pub interval_s: f64,
 }
 
 impl Model {
-    /// The model at `now`. Without a previous sample the rates are 0. Counters that went backwards
-    /// (a device was reset in between) give 0, not nonsense.
+    /// The model at `now`. Without a previous sample all rates are 0. A counter that went backwards gives 0: its device
+    /// was reset in between.
     pub fn new(now: &Sample, before: Option<&Sample>) -> Self {
         let before = before.unwrap_or(now);
         let interval_s = now.time_ms.saturating_sub(before.time_ms) as f64 / 1e3;
@@ -56,7 +56,7 @@ impl Model {
             held,
             pool,
             saved: held.saturating_sub(pool),
-            effective_ratio: (pool.0 > 0 && held >= WORTH_A_RATIO).then(|| held.0 as f64 / pool.0 as f64),
+            effective_ratio: (pool.0 > 0 && held >= LEAST_FOR_A_RATIO).then(|| held.0 as f64 / pool.0 as f64),
             incompressible_share: incompressible_share(now),
             pages_in_per_s: rate(pages_in(now), pages_in(before)),
             pages_out_per_s: rate(pages_out(now), pages_out(before)),
@@ -91,8 +91,8 @@ fn zram_swaps(sample: &Sample) -> impl Iterator<Item = &crate::sample::ZramStat>
     sample.zram.iter().filter(move |z| names.contains(&z.name.as_str()))
 }
 
-/// Below this, the swap header and the allocator's first pages would be all that a ratio is about.
-const WORTH_A_RATIO: Bytes = Bytes(1 << 20);
+/// Below 1 MiB, the swap header and the allocator's first pages dominate the ratio.
+const LEAST_FOR_A_RATIO: Bytes = Bytes(1 << 20);
 
 fn held(sample: &Sample) -> Bytes {
     let zram: Bytes =

@@ -1,17 +1,17 @@
-//! How often a log has lines of one kind: what happens a thousand times a minute must not fill it.
+//! Limits how often a log gets lines of one kind, so that a frequent event does not fill it.
 
-/// Lines of one kind in [`WINDOW_MS`].
+/// Most lines of one kind in [`WINDOW_MS`].
 pub const OF_A_KIND: u32 = 6;
-/// Lines of all kinds in [`WINDOW_MS`].
+/// Most lines of all kinds in [`WINDOW_MS`].
 pub const OF_ALL: u32 = 60;
-/// A minute.
+/// One minute.
 pub const WINDOW_MS: u64 = 60_000;
-/// Kinds that are told apart; of more, the one that began first is forgotten.
+/// Most kinds to distinguish. Beyond that, the kind with the oldest window is forgotten.
 const KINDS: usize = 32;
-/// So many characters of a line say its kind.
+/// A line's first 64 characters, without their numbers, are its kind.
 const KEY: usize = 64;
 
-/// What was logged of late, by kind.
+/// Lines logged in the current windows, by kind.
 #[derive(Debug, Default)]
 pub struct Repeats {
     kinds: Vec<(String, Window)>,
@@ -37,12 +37,13 @@ impl Window {
 }
 
 impl Repeats {
-    /// Nothing was logged yet.
+    /// An empty record.
     pub const fn new() -> Self {
         Self { kinds: Vec::new(), all: Window::NEW }
     }
 
-    /// The line to log at `now_ms`, any steady clock's, with how many before it were left out. `None`: it is left out.
+    /// The line to log at `now_ms` on any monotonic clock, with the number of lines left out before it. `None` leaves
+    /// this line out.
     pub fn admit(&mut self, line: &str, now_ms: u64) -> Option<String> {
         let all_have_room = self.all.has_room(OF_ALL, now_ms);
         let kind = self.kind(line);

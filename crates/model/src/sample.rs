@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Everything a tick reads. What a kernel does not have is `None`.
+/// All that one tick reads. A counter that the kernel lacks is `None`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sample {
-    /// Monotonic time of the reading.
+    /// Monotonic time of the sample.
     pub time_ms: u64,
-    /// Size of the kernel's pages, which the counters below count: 4 KiB, on some arm64 kernels 16 or 64; 0 stands for 4 KiB.
+    /// Page size of the kernel: 4 KiB, on some arm64 kernels 16 or 64. The counters below count such pages. 0 stands
+    /// for 4 KiB.
     pub page_bytes: u64,
     /// `/proc/meminfo`.
     pub memory: Memory,
@@ -27,7 +28,7 @@ pub struct Sample {
     /// `/proc/pressure/cpu`, likewise.
     #[serde(default)]
     pub cpu_pressure: Option<Pressure>,
-    /// CPU time of kswapd and the agent themselves, and of the machine, in clock ticks.
+    /// CPU time of kswapd and of the machine, in clock ticks.
     pub cpu: CpuTicks,
 }
 
@@ -39,7 +40,7 @@ pub struct Memory {
     pub total: Bytes,
     /// Free RAM.
     pub free: Bytes,
-    /// The kernel's estimate of what new programs can have without swapping (Linux 3.14).
+    /// The kernel's estimate of what new programs can get without swapping (Linux 3.14).
     pub available: Bytes,
     /// Anonymous pages in RAM.
     pub anonymous: Bytes,
@@ -50,11 +51,11 @@ pub struct Memory {
     pub shared: Bytes,
     /// Size of all swap areas.
     pub swap_total: Bytes,
-    /// What of them is unused.
+    /// Its unused part.
     pub swap_free: Bytes,
-    /// What zswap's pool takes (Linux 5.19).
+    /// RAM that zswap's pool takes (Linux 5.19).
     pub zswap_pool: Option<Bytes>,
-    /// The pages that zswap holds, uncompressed size (Linux 5.19).
+    /// Uncompressed size of the pages in zswap (Linux 5.19).
     pub zswap_stored: Option<Bytes>,
 }
 
@@ -66,21 +67,21 @@ pub struct VmCounters {
     pub pswpin: u64,
     /// Pages swapped out.
     pub pswpout: u64,
-    /// Pages that came back from zswap (Linux 5.10 or so; absent is 0).
+    /// Pages loaded from zswap (Linux 5.10 or so; 0 if absent).
     pub zswpin: u64,
-    /// Pages that went to zswap.
+    /// Pages stored in zswap.
     pub zswpout: u64,
-    /// Pages that zswap wrote on to its disk (Linux 6.8).
+    /// Pages that zswap wrote to its disk (Linux 6.8).
     pub zswpwb: u64,
     /// Major page faults.
     pub pgmajfault: u64,
-    /// Anonymous pages that came back soon after they were evicted (Linux 5.9).
+    /// Anonymous pages that were refaulted soon after eviction (Linux 5.9).
     pub refault_anon: u64,
-    /// File pages that came back soon after they were evicted.
+    /// File pages that were refaulted soon after eviction.
     pub refault_file: u64,
     /// Anonymous pages taken by reclaim (Linux 5.10).
     pub pgsteal_anon: u64,
-    /// Processes that the kernel killed for want of memory (Linux 4.13).
+    /// Processes that the out-of-memory killer ended (Linux 4.13).
     pub oom_kill: u64,
 }
 
@@ -90,29 +91,29 @@ pub struct VmCounters {
 pub struct SwapArea {
     /// The device or file, with the kernel's `\040` escapes decoded.
     pub path: String,
-    /// The kernel's name of the block device that it is (`zram1`, `vda2`); none for a file, and where it is not known. It
-    /// identifies the area: the kernel prints the path relative to a mount, which may be gone.
+    /// The kernel's name of its block device (`zram1`, `vda2`); `None` for a file, or if unknown. It identifies the
+    /// area: the kernel prints the path relative to a mount, which may be gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// `partition` or `file`.
     pub kind: String,
     /// Its size.
     pub size: Bytes,
-    /// What of it is used.
+    /// Its used part.
     pub used: Bytes,
     /// Its priority; the highest is filled first.
     pub priority: i32,
 }
 
 impl SwapArea {
-    /// The name of the zram device that it is, if it is one.
+    /// Its name if it is a zram device.
     pub fn zram_name(&self) -> Option<&str> {
         let number = |name: &&str| name.strip_prefix("zram").is_some_and(|n| n.parse::<u32>().is_ok());
         self.device.as_deref().filter(number)
     }
 }
 
-/// `mm_stat` and its neighbours of one zram device (Linux 4.1).
+/// `mm_stat` and related attributes of one zram device (Linux 4.1).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZramStat {
@@ -122,39 +123,39 @@ pub struct ZramStat {
     pub disksize: Bytes,
     /// The algorithm in use.
     pub algorithm: String,
-    /// The pages stored, uncompressed. Same-filled pages and those on the backing device are in it (`pages_stored` in
-    /// zram_drv.c counts both).
+    /// Uncompressed size of the stored pages. Includes same-filled pages and those on the backing device
+    /// (`pages_stored` in zram_drv.c counts both).
     pub orig_data: Bytes,
-    /// What they are after compression.
+    /// Their compressed size.
     pub compr_data: Bytes,
-    /// What the allocator takes for them.
+    /// RAM that the allocator takes for them.
     pub mem_used: Bytes,
-    /// The most it ever took.
+    /// The maximum of `mem_used`.
     pub mem_used_max: Bytes,
-    /// Pages of one repeated word, held without memory.
+    /// Pages that repeat one word and take no memory.
     pub same_pages: u64,
-    /// Pages that did not compress and are held whole.
+    /// Pages that did not compress and are stored whole.
     pub huge_pages: u64,
-    /// What of them is on the backing device (`bd_stat`, Linux 4.14, in units of 4 KiB), where there is one.
+    /// The part on the backing device (`bd_stat`, Linux 4.14, in units of 4 KiB), if there is one.
     pub written_back: Option<Bytes>,
 }
 
-/// One resource's pressure-stall information: shares in percent, totals in microseconds.
+/// Pressure-stall information of one resource: shares in percent, totals in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pressure {
-    /// Some task waited: share of the last 10 s.
+    /// Share of the last 10 s in which some task waited.
     pub some_avg10: f64,
-    /// Some task waited: share of the last 60 s.
+    /// Share of the last 60 s in which some task waited.
     pub some_avg60: f64,
-    /// Some task waited: since boot.
+    /// Time in which some task waited, since boot.
     pub some_total_us: u64,
-    /// All tasks waited: share of the last 10 s. Of the CPU of the whole machine it is undefined and 0 (Linux 5.13).
+    /// Share of the last 10 s in which all tasks waited. Undefined and 0 for the machine's CPU (Linux 5.13).
     pub full_avg10: f64,
-    /// All tasks waited: share of the last 60 s.
+    /// Share of the last 60 s in which all tasks waited.
     #[serde(default)]
     pub full_avg60: f64,
-    /// All tasks waited: since boot.
+    /// Time in which all tasks waited, since boot.
     pub full_total_us: u64,
 }
 
@@ -163,8 +164,8 @@ pub struct Pressure {
 pub struct CpuTicks {
     /// All CPUs, all states (`/proc/stat`).
     pub total: u64,
-    /// What of that was idle or waiting for I/O.
+    /// Idle, or waiting for I/O.
     pub idle: u64,
-    /// kswapd's share: reclaim, and with it most compression.
+    /// kswapd: reclaim, which includes most compression.
     pub kswapd: u64,
 }

@@ -1,4 +1,4 @@
-//! What `status` shows, and the messages on the agent's socket: one JSON object a line each way.
+//! What `eke status` shows, and the messages on the agent's socket: one JSON object per line in each direction.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use crate::sample::{Memory, Pressure, Sample, VmCounters};
 use crate::step::{Plan, Prediction};
 use crate::units::{Bytes, Nanos};
 
-/// A request of a client.
+/// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Request {
-    /// The state now; anybody may ask.
+    /// Send the current state; open to everybody.
     Status,
-    /// Leave, and leave everything that is applied in place; root only.
+    /// Exit, and leave everything applied in place; root only.
     Stop,
-    /// Read the plan again (`eke up` changed it); root only.
+    /// Read the plan again, because `eke up` changed it; root only.
     Reload,
 }
 
@@ -28,11 +28,11 @@ pub enum Response {
     Status(Box<Snapshot>),
     /// To `Stop` and `Reload`.
     Done,
-    /// Not permitted, or not understood; the sentence says which and what would be.
+    /// Not permitted or not understood; the sentence says why and names valid requests.
     Refused {
-        /// For the user.
+        /// The sentence for the user.
         reason: String,
-        /// True if root would not have been refused.
+        /// Whether root would be permitted.
         needs_root: bool,
     },
 }
@@ -41,7 +41,7 @@ pub enum Response {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentState {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Seconds since it started.
     pub up_s: u64,
@@ -51,53 +51,53 @@ pub struct AgentState {
     pub cpu_ms: u64,
 }
 
-/// What `eke-prefetch` did. Numbers only: which programs a user starts is nobody else's business.
+/// What `eke-prefetch` did. It has numbers only: users must not see which programs others start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PrefetchState {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Seconds since it started.
     pub up_s: u64,
-    /// How launches are seen, and why not better.
+    /// How it observes launches, and why by no better source.
     pub source: String,
-    /// Why it reads nothing ahead now; none: it may.
+    /// Why it reads nothing ahead now; `None` if it may.
     pub off: Option<String>,
-    /// Programs of which it is known what they read.
+    /// Programs with learned page sets.
     pub programs: u64,
-    /// Launches seen since it started.
+    /// Launches observed since it started.
     pub launches: u64,
-    /// Of these, those that were learned from.
+    /// Launches that it learned from.
     pub learned: u64,
-    /// Launches of programs that had been read in before.
+    /// Launches of programs that it had read ahead.
     pub predicted: u64,
-    /// Bytes read ahead by prediction.
+    /// Bytes read ahead of predicted launches.
     pub ahead: Bytes,
-    /// Of these, those that a launch used within the time for which they were read.
+    /// The part of those that a launch used in time.
     pub used: Bytes,
-    /// Bytes read at the moment of a start.
+    /// Bytes read at the moment of a launch.
     pub at_exec: Bytes,
 }
 
-/// The machine's own figures, as the kernel gives them: what the rates and shares in the model are made of, for whoever draws or counts.
+/// The kernel's own counters, from which the model computes its rates and shares. Plots and exporters use them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Machine {
-    /// How RAM is split.
+    /// How RAM is divided.
     pub memory: Memory,
     /// Counters since boot.
     pub vm: VmCounters,
-    /// How tasks waited for memory; `None` where the kernel does not count it.
+    /// Stalls on memory; `None` where the kernel does not count them.
     pub memory_pressure: Option<Pressure>,
-    /// How tasks waited for reads and writes.
+    /// Stalls on reads and writes.
     pub io_pressure: Option<Pressure>,
-    /// How tasks waited for a CPU.
+    /// Stalls on CPUs.
     pub cpu_pressure: Option<Pressure>,
-    /// Size of the pages that `vm` counts.
+    /// Size in bytes of the pages that `vm` counts.
     pub page_bytes: u64,
-    /// What zram wrote on to backing devices and still has there; `None` where none has one.
+    /// Bytes that zram has on its backing devices; `None` without a backing device.
     pub written_back: Option<Bytes>,
 }
 
@@ -116,95 +116,95 @@ impl From<&Sample> for Machine {
     }
 }
 
-/// What `eke-io` does to keep reads alive under writers.
+/// What `eke-io` does to keep reads fast beside writers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IoState {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Seconds since it started.
     pub up_s: u64,
     /// How latencies are measured: `bpf` or `stat`.
     pub source: String,
-    /// Changes that it made since it started.
+    /// Changes made since it started.
     pub changes: u64,
-    /// The last of them, with its reason.
+    /// The last change, with its reason.
     pub last: Option<String>,
-    /// Half of the reads of all disks that somebody waited for, of late, took at most this.
+    /// Median of recent synchronous reads of all disks.
     pub reads_p50: Option<Nanos>,
-    /// And 99 of 100 this.
+    /// Their 99th percentile.
     pub reads_p99: Option<Nanos>,
-    /// Disks that it governs.
+    /// The disks that it governs.
     pub disks: Vec<IoDisk>,
-    /// How long requests of all disks but those in memory took, by kind; kinds that had none since it began are absent.
+    /// Request latencies of all disks but those in memory, by kind; only kinds that occurred.
     pub latencies: Vec<IoLatency>,
-    /// How many milliseconds `late` of [`IoLatency`] is about.
+    /// The time span of `late` in [`IoLatency`], in milliseconds.
     pub late_ms: u64,
 }
 
-/// How long requests of one kind took, from the making of each to its completion.
+/// Latencies of one kind of request, from its creation to its completion.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IoLatency {
-    /// `read` (readahead is among them), `write` (so is writeback), `discard` or `flush`.
+    /// `read` (includes readahead), `write` (includes writeback), `discard` or `flush`.
     pub operation: String,
-    /// Since `eke-io` began. Its buckets are empty where only averages are known (`source` is `stat`).
+    /// Since `eke-io` started. Buckets are empty where only averages are known (`source` is `stat`).
     pub all: Histogram,
-    /// Of late: see `late_ms`.
+    /// The last `late_ms` milliseconds.
     pub late: Histogram,
 }
 
-/// A disk that is governed.
+/// A governed disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IoDisk {
     /// The kernel's name.
     pub name: String,
-    /// Reads should be answered within this time.
+    /// Target latency of reads.
     pub target: Nanos,
-    /// The settings that differ from what they were, with what that was.
+    /// Settings that were changed, with their original values.
     pub changed: Vec<String>,
-    /// It gave up, and tries again in so many seconds.
+    /// Seconds until the next attempt, after it gave up.
     pub rests_s: Option<u64>,
 }
 
-/// What is so now, for every client alike. It holds nothing of any user's.
+/// The current state, the same for every client. It contains nothing private to a user.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
-    /// The agent, `None` where a client read the machine itself because none runs.
+    /// The agent; `None` if none runs and the client read the machine itself.
     pub agent: Option<AgentState>,
-    /// Is a plan of eke's applied.
+    /// Whether a plan of eke's is applied.
     pub applied: bool,
     /// The compressed swap in use: `zram (zstd)`, `zswap (lzo)` or `none`.
     pub backend: String,
-    /// What the applied plan said would happen.
+    /// What the applied plan predicted.
     pub prediction: Option<Prediction>,
-    /// When this is of, in seconds since 1970; 0 from an agent that does not say.
+    /// Time of the snapshot in seconds since 1970; 0 from an agent that does not send it.
     #[serde(default)]
     pub unix_s: u64,
-    /// What happens.
+    /// Rates and shares.
     pub model: Model,
-    /// The figures behind it.
+    /// The counters behind them.
     #[serde(default)]
     pub machine: Machine,
-    /// What is learned of launches and read before them; `None` where nothing does that.
+    /// Learning and prefetching of launches; `None` where nothing does that.
     #[serde(default)]
     pub prefetch: Option<PrefetchState>,
-    /// What holds writers back when reads starve; `None` where nothing does that.
+    /// Throttling of writers; `None` where nothing does that.
     #[serde(default)]
     pub io: Option<IoState>,
-    /// What the agent did or noticed, newest last, at most [`EVENTS_KEPT`].
+    /// What the agent did or noticed, oldest first, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
 }
 
-/// How many events a snapshot carries.
+/// Most events in a snapshot.
 pub const EVENTS_KEPT: usize = 20;
 
-/// One thing that the agent did or noticed.
+/// An action or observation of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
@@ -214,29 +214,29 @@ pub struct Event {
     pub text: String,
 }
 
-/// What `eke up` leaves for the agent and for `status`: the plan as applied.
+/// What `eke up` leaves for the agent and for `eke status`: the plan as applied.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Applied {
     /// Seconds since 1970.
     pub unix_s: u64,
-    /// The plans.
+    /// The applied plans.
     pub plans: Vec<Plan>,
-    /// What was said for this once and binds the agent, too.
+    /// Limits from the command line; they bind the agent, too.
     pub bounds: Bounds,
 }
 
-/// What `eke up` was told on its command line beyond the configuration.
+/// Limits given to `eke up` on its command line, beyond the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Bounds {
     /// The pool's largest share of RAM in percent.
     pub pool_percent: Option<u32>,
-    /// A size was given: no further device may be added.
+    /// Whether a size was given; then the agent adds no device.
     pub fixed_size: bool,
-    /// Hold writers back when reads starve, whatever the configuration says.
+    /// Throttle writers while reads starve, whatever the configuration says.
     pub govern_io: bool,
 }
 
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_agent_says_less() {
+    fn an_older_agent_sends_less() {
         let mut old = serde_json::to_value(Snapshot::default()).unwrap();
         for later in ["unix_s", "machine", "prefetch"] {
             old.as_object_mut().unwrap().remove(later).unwrap();
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn an_older_governor_says_less() {
+    fn an_older_governor_sends_less() {
         let io: IoState = serde_json::from_str(r#"{"pid":7,"source":"bpf","reads_p99":4000}"#).unwrap();
         assert_eq!((io.pid, io.reads_p99, io.late_ms), (7, Some(Nanos(4_000)), 0));
         assert!(io.latencies.is_empty());
     }
 
     #[test]
-    fn the_machines_figures_are_those_of_the_sample() {
+    fn the_machines_counters_are_those_of_the_sample() {
         let some = |some_avg10| Some(Pressure { some_avg10, ..Pressure::default() });
         let back =
             |mib| crate::sample::ZramStat { written_back: Some(Bytes::mib(mib)), ..Default::default() };

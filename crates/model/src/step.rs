@@ -1,4 +1,4 @@
-//! What eke would change, and why: data that can be printed, applied, journaled and undone.
+//! Changes of the machine and their reasons, as data that can be printed, applied, journaled and undone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,49 +7,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Why a step is in the plan: a sentence, and the figures behind it by name and unit.
+/// Why a step is in the plan: a sentence, and its numbers by name and unit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
-    /// One sentence for the user, with its figures in it.
+    /// One sentence for the user, with its numbers in it.
     pub text: String,
-    /// The same figures for programs; the unit is in the name (`load_p99_ns`).
+    /// The same numbers for programs; the name contains the unit (`load_p99_ns`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub figures: BTreeMap<String, f64>,
+    pub numbers: BTreeMap<String, f64>,
 }
 
 impl Reason {
-    /// A reason without figures.
+    /// A reason without numbers.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), figures: BTreeMap::new() }
+        Self { text: text.into(), numbers: BTreeMap::new() }
     }
 
-    /// The same reason with one more figure; its unit belongs into `name`.
+    /// Adds a number; `name` must contain its unit.
     #[must_use]
     pub fn with(mut self, name: &str, value: f64) -> Self {
-        self.figures.insert(name.to_owned(), value);
+        self.numbers.insert(name.to_owned(), value);
         self
     }
 }
 
-/// A zram device to be made. Everything but `swap_priority` must be set before the disksize.
+/// A zram device to create. All but `swap_priority` must be set before the disksize.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZramSpec {
-    /// A name from the device's `comp_algorithm`; empty leaves the kernel's default.
+    /// A name from the device's `comp_algorithm`; empty keeps the kernel's default.
     pub algorithm: String,
-    /// For `algorithm_params` (Linux 6.12), for example `level=3`.
+    /// The value of `algorithm_params` (Linux 6.12), for example `level=3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// A second algorithm for `recomp_algorithm` (Linux 6.2).
+    /// The second algorithm, for `recomp_algorithm` (Linux 6.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompress_with: Option<String>,
-    /// A block device for `backing_dev` (Linux 4.14).
+    /// The block device for `backing_dev` (Linux 4.14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_dev: Option<String>,
     /// The declared size.
     pub disksize: Bytes,
-    /// Swap on it with this priority; `None` for a scratch device.
+    /// Priority of the swap area on it; `None` for a scratch device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_priority: Option<i16>,
 }
@@ -65,17 +65,17 @@ impl ZramSpec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "do")]
 pub enum Step {
-    /// Write `value` to a knob of the table; `target` fills the pattern of its path (a device, a group).
+    /// Write `value` to a knob of the table; `target` (a device, a group) replaces the `*` in its path.
     Set {
         /// The knob's name in `docs/knobs.md`.
         knob: String,
-        /// What fills the `*` of its path; empty where there is none.
+        /// Replaces the `*` in the knob's path; empty if the path has none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
         /// The value in the knob's unit.
         value: String,
     },
-    /// Load a kernel module that is not loaded (`zram` is one on most distributions).
+    /// Load a kernel module (most distributions build `zram` as one).
     LoadModule {
         /// Its name.
         name: String,
@@ -83,16 +83,16 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         params: String,
     },
-    /// Ask for a new zram device (`hot_add`), set it up, and swap on it if the spec says so.
+    /// Add a zram device (`hot_add`), set it up, and swap on it if the spec has a priority.
     AddZram(ZramSpec),
-    /// Swap on an area that exists.
+    /// Swap on an existing area.
     SwapOn {
         /// The device or file.
         path: String,
         /// Its priority; `None` lets the kernel choose.
         priority: Option<i16>,
     },
-    /// Swap off an area; the kernel brings its pages back first.
+    /// Swap off an area; the kernel loads its pages first.
     SwapOff {
         /// The device or file.
         path: String,
@@ -100,12 +100,12 @@ pub enum Step {
 }
 
 impl Step {
-    /// A `Set` for a knob without target.
+    /// A `Set` of a knob without target.
     pub fn set(knob: &str, value: impl fmt::Display) -> Self {
         Self::Set { knob: knob.to_owned(), target: String::new(), value: value.to_string() }
     }
 
-    /// A `Set` for a knob of `target`.
+    /// A `Set` of a knob at `target`.
     pub fn set_at(knob: &str, target: &str, value: impl fmt::Display) -> Self {
         Self::Set { knob: knob.to_owned(), target: target.to_owned(), value: value.to_string() }
     }
@@ -140,19 +140,19 @@ pub struct PlannedStep {
     pub reason: Reason,
 }
 
-/// What a plan says will happen; checked against what does.
+/// What a plan predicts. The agent compares it with the machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prediction {
-    /// Bytes held per byte of pool.
+    /// Uncompressed bytes per byte of pool.
     pub ratio: f64,
-    /// How many times its RAM the machine will hold.
+    /// How many times its RAM the machine can hold.
     pub holds_times_ram: f64,
-    /// A page comes back in this time: median.
+    /// Median time to load a page.
     pub load_p50_ns: u64,
-    /// A page comes back in this time: 99 of 100.
+    /// 99th percentile of the time to load a page.
     pub load_p99_ns: u64,
-    /// Share of pages that do not compress, 0..=1.
+    /// Share of the pages that do not compress, 0..=1.
     pub incompressible_share: f64,
 }
 
@@ -160,13 +160,13 @@ pub struct Prediction {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// The remedy that made it.
+    /// The remedy that made the plan.
     pub remedy: String,
     /// What to do, in order.
     pub steps: Vec<PlannedStep>,
-    /// What it should bring; `None` where it changes nothing that is measured.
+    /// The predicted effect; `None` if the plan changes nothing that is measured.
     pub prediction: Option<Prediction>,
-    /// What the user should know or do that eke does not do.
+    /// What the user should know, or do because eke does not.
     pub advice: Vec<Reason>,
 }
 

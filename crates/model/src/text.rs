@@ -1,17 +1,18 @@
-//! Foreign text for a terminal or a log: names of processes and files, labels of disks, what another machine says.
+//! Makes foreign text safe for a terminal or a log: names of processes and files, labels of disks, output of other
+//! machines.
 //!
-//! A terminal obeys control characters, wherever they come from, and shows text in another order where a character says so. All
-//! that is printed for people goes through [`harmless`]; what must not begin a line of its own, through [`one_line`]. Escapes are JSON's,
-//! so that a JSON document stays one.
+//! A terminal obeys control characters wherever they come from, and some characters reverse the order of the text.
+//! Everything printed for people goes through [`harmless`]; text that must not start a new line goes through
+//! [`one_line`]. The escapes are those of JSON, so a JSON document stays valid.
 
 use std::borrow::Cow;
 
-/// The text with every character escaped (`\u001b`) that a terminal would obey; the ends of its lines and tabs stay.
+/// Escapes (`\u001b`) every character that a terminal would obey, except line ends and tabs.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && c != '\t' && is_obeyed(c))
 }
 
-/// The same for a name, which has no lines.
+/// Escapes line ends and tabs, too: for names.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }
@@ -30,7 +31,7 @@ fn escaped(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if is_bad(c) {
-            // All of them have at most four hexadecimal digits.
+            // Four digits are enough: all these characters are in the first plane.
             safe.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             safe.push(c);

@@ -1,4 +1,4 @@
-//! Bytes, shares and times: newtypes, and the one place where they become text.
+//! Bytes, times and the page size as types, and their text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,43 +58,44 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The size of the machine's pages, in which the kernel counts: 4, 16 or 64 KiB, as it was built.
+/// Page size of the machine, the unit of many kernel counters: 4, 16 or 64 KiB, depending on the kernel's
+/// configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageSize(u64);
 
 impl PageSize {
-    /// The smallest that Linux has.
+    /// The smallest page size of Linux.
     pub const SMALLEST: Self = Self(4 << 10);
-    /// The largest that eke expects (arm64, powerpc64).
+    /// The largest page size that eke expects (arm64, powerpc64).
     pub const LARGEST: Self = Self(64 << 10);
 
-    /// Of so many bytes; `None` if Linux has no such pages.
+    /// A page size in bytes; `None` if Linux has no such pages.
     pub const fn new(bytes: u64) -> Option<Self> {
         if bytes.is_power_of_two() && bytes >= Self::SMALLEST.0 { Some(Self(bytes)) } else { None }
     }
 
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
-    /// Bytes of so many pages.
+    /// Size of `pages` pages.
     pub const fn of(self, pages: u64) -> Bytes {
         Bytes(pages.saturating_mul(self.0))
     }
 
-    /// The begin of the page that this byte is in.
+    /// Start of the page that contains `byte`.
     pub const fn begin(self, byte: u64) -> u64 {
         byte & !(self.0 - 1)
     }
 
-    /// Pages that have a byte of those from `first` on, before `end`.
+    /// Number of pages with at least one byte of `first..end`.
     pub const fn touched(self, first: u64, end: u64) -> u64 {
         if first >= end { 0 } else { end.div_ceil(self.0) - first / self.0 }
     }
 }
 
-/// Why a text is not a size.
+/// A text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a size: give a number with K, M, G or T (powers of 1024), for example 124M")]
 pub struct BadSize {
@@ -123,7 +124,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// A time in nanoseconds. Prints with three significant figures (`2.13 µs`, `15.9 ms`).
+/// A time in nanoseconds. Prints with three significant digits (`2.13 µs`, `15.9 ms`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nanos_print_three_figures() {
+    fn nanos_print_three_digits() {
         let shown: Vec<String> =
             [740, 2_134, 15_936, 246_784, 9_000_000].map(|n| Nanos(n).to_string()).into();
         assert_eq!(shown, ["740 ns", "2.13 µs", "15.9 µs", "247 µs", "9.00 ms"]);

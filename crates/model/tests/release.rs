@@ -1,4 +1,4 @@
-//! How releases are built, as far as safety hangs on it.
+//! Build settings of releases that safety depends on.
 
 use toml::Value;
 

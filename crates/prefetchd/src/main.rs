@@ -122,7 +122,7 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
 /// A reader that went away is no reason to end.
 fn notify(log: &Log, notice: Notice) {
     if let Notice::Trouble { what } = &notice {
-        log.say(&format!("eke-prefetch: {what}"));
+        log.write_line(&format!("eke-prefetch: {what}"));
     }
     if let Ok(line) = serde_json::to_string(&notice) {
         let _ = writeln!(std::io::stdout(), "{}", harmless(&line));

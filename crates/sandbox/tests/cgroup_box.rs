@@ -18,7 +18,7 @@ use eke_testkit::wait::RaiseOnDrop;
 const ZRAM: &str = "/sys/class/zram-control/hot_add";
 
 fn no_groups() -> Option<String> {
-    let place = cgroup::Place::find(&Root::host());
+    let place = cgroup::GroupParent::find(&Root::host());
     lacking(&[]).or_else(|| place.err().map(|e| e.to_string()))
 }
 

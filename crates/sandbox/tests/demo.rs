@@ -34,7 +34,7 @@ impl Arrange for ByHand {
 
 #[test]
 fn the_demo_shows_a_kill_and_a_finish_and_leaves_nothing() {
-    let place = cgroup::Place::find(&Root::host()).err().map(|e| e.to_string());
+    let place = cgroup::GroupParent::find(&Root::host()).err().map(|e| e.to_string());
     if let Some(why) = lacking(&["/sys/class/zram-control/hot_add"]).or(place) {
         return skip("the_demo_shows_a_kill_and_a_finish_and_leaves_nothing", &why);
     }

@@ -23,7 +23,7 @@ fn a_box_swaps_to_it_and_its_pages_are_whole() {
             "it can wedge the machine; EKE_SWAP_ON_SLOW_DISK=1 runs it",
         );
     }
-    let groups = cgroup::Place::find(&Root::host()).err().map(|e| e.to_string());
+    let groups = cgroup::GroupParent::find(&Root::host()).err().map(|e| e.to_string());
     let missing = lacking(&["/dev/fuse", "/dev/loop-control"]).or_else(|| no_program(&["losetup", "mkswap"]));
     if let Some(why) = missing.or(groups) {
         return skip("a_box_swaps_to_it_and_its_pages_are_whole", &why);

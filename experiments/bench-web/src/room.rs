@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_apply::cgroup::{Group, Place};
+use eke_apply::cgroup::{Group, GroupParent};
 use eke_bench_core::fault::on;
 use eke_linux::Root;
 use eke_linux::parse::keyed::count;
@@ -67,7 +67,7 @@ impl Room {
     /// # Errors
     /// No groups on this machine, or the kernel's refusal.
     pub fn make(root: &Root, memory: Bytes) -> Result<Self> {
-        let group = Group::make(root, &Place::find(root)?, LABEL)?;
+        let group = Group::make(root, &GroupParent::find(root)?, LABEL)?;
         group.limit(memory)?;
         group.forbid_swap(memory)?;
         let guard = Guard::start(root, &group)?;
@@ -134,7 +134,7 @@ impl Room {
     /// # Errors
     /// The kernel's answer.
     pub fn memory(&self) -> Result<Memory> {
-        let figures = self.group.figures()?;
+        let figures = self.group.stats()?;
         let stat = self.root.read(format!("{}/memory.stat", self.group.dir()))?;
         let of = |v1, v2| Bytes(count(&stat, v1).or_else(|| count(&stat, v2)).unwrap_or(0));
         Ok(Memory {
@@ -146,7 +146,7 @@ impl Room {
 
     /// How many of its processes the kernel killed for want of memory.
     pub fn oom_kills(&self) -> u64 {
-        self.group.figures().map_or(0, |figures| figures.oom_kills)
+        self.group.stats().map_or(0, |figures| figures.oom_kills)
     }
 
     /// The CPU time of what is in it.

@@ -1,8 +1,8 @@
-//! How fast the store is on the caller's files: `cargo run --release -p eke-cache-replay --example store -- FILE...`
+//! Measures the store on the caller's files: `cargo run --release -p eke-cache-replay --example store -- FILE...`
 //!
-//! By CPU time, so that a busy machine shows the same: blocks and bytes per second of one CPU for hits (LZ4, then zstd), misses and
-//! insertions, by threads, beside memcpy and LZ4 alone on the same blocks in the same run; and how long a shrink takes. Hit rates by
-//! policy: `eke bench trace`.
+//! It measures CPU time, so a busy machine gives the same results: blocks and bytes per second of one CPU for hits
+//! (LZ4, then zstd), misses and insertions, by number of threads. memcpy and LZ4 alone run on the same blocks for
+//! comparison. It also measures how long a shrink takes. `eke bench trace` has hit rates by policy.
 
 use std::time::Instant;
 
@@ -27,13 +27,13 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// This thread's CPU time, seconds.
+/// This thread's CPU time in seconds.
 fn cpu_s() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Runs `work` for each of `count` blocks and prints blocks per second and bytes moved.
+/// Runs `work` for `count` blocks and prints blocks per second and bytes moved.
 fn timed(what: &str, count: usize, bytes: usize, work: impl FnOnce() -> Fallible<()>) -> Fallible<()> {
     let start = cpu_s();
     work()?;
@@ -126,7 +126,7 @@ fn show(store: &Store) {
     );
 }
 
-/// Every block `ROUNDS` times for each thread, in an order by chance; misses (what does not compress) count for nothing.
+/// Reads every block `ROUNDS` times per thread, in random order; misses (incompressible blocks) do not count.
 fn hits(store: &Store, blocks: &[&[u8]], threads: usize, form: &str) -> Fallible<()> {
     let (hits, bytes, s) = std::thread::scope(|scope| {
         let readers: Vec<_> =
@@ -158,8 +158,8 @@ fn read(store: &Store, count: usize, seed: u64) -> (usize, usize, f64) {
     (sum.0, sum.1, cpu_s() - start)
 }
 
-/// Makes the limit a little smaller, so that the policy moves blocks that were asked for to where they stay; compresses those again.
-fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
+/// Lowers the limit a little, so that the policy promotes requested blocks; recompresses those.
+fn recompress(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
     store.resize(Bytes(store.stats().held.0 * 95 / 100));
     let (mut worker, start, mut tried) = (store.worker(0)?, cpu_s(), 0);
     store.begin_round();
@@ -171,6 +171,6 @@ fn make_dense(store: &Store, blocks: &[&[u8]]) -> Fallible<()> {
         }
     }
     let s = cpu_s() - start;
-    println!("made denser: {tried} of {} blocks, {:.0} blocks/s", blocks.len(), tried as f64 / s);
+    println!("recompressed: {tried} of {} blocks, {:.0} blocks/s", blocks.len(), tried as f64 / s);
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Requests by law instead of by recording. All of them are the same for the same seed.
+//! Synthetic requests. The same seed gives the same requests.
 
 use eke_statistics::Random;
 
 use crate::Request;
 
-/// The next number of a stream whose state the caller keeps.
+/// The next number of a stream; the caller keeps its state.
 pub fn next_random(state: &mut u64) -> u64 {
     eke_statistics::random::next(state)
 }
 
-/// What a key weighs: the same each time, a quarter to three quarters of 64 KiB.
+/// The weight of a key: always the same, a quarter to three quarters of 64 KiB.
 fn weight(key: u64) -> u32 {
     16384 + Random::new(key).below(32768) as u32
 }
@@ -18,16 +18,16 @@ fn request(key: u64) -> Request {
     Request { key, weight: weight(key) }
 }
 
-/// Requests for `0..keys` where key k is asked for in proportion to 1 / (k + 1)^alpha; without end.
+/// Endless requests for `0..keys`. The probability of key k is proportional to 1 / (k + 1)^alpha.
 #[derive(Debug, Clone)]
 pub struct Zipf {
-    /// The share of requests for this key and those before it.
+    /// Cumulative probability of the keys up to this one.
     upto: Vec<f64>,
     random: Random,
 }
 
 impl Zipf {
-    /// `alpha` 0 is uniform; web servers see 0.6 to 1.0.
+    /// `alpha` 0 is uniform; web servers have 0.6 to 1.0.
     pub fn new(keys: u64, alpha: f64, seed: u64) -> Self {
         let mut total = 0.0;
         let sums = (0..keys).map(|key| {
@@ -50,7 +50,7 @@ impl Iterator for Zipf {
     }
 }
 
-/// `count` keys from `first` on, once each: a backup, a grep.
+/// `count` keys from `first` on, once each, like a backup or a grep.
 pub fn scan(first: u64, count: u64) -> impl Iterator<Item = Request> {
     (first..first + count).map(request)
 }
@@ -60,15 +60,15 @@ pub fn loops(first: u64, keys: u64, rounds: usize) -> impl Iterator<Item = Reque
     (0..rounds).flat_map(move |_| scan(first, keys))
 }
 
-/// Of each `every` requests one comes from `other`, until one of the two ends.
+/// Takes one of every `every` requests from `other`, until one of the two ends.
 pub fn mixed(
     mut main: impl Iterator<Item = Request>,
     mut other: impl Iterator<Item = Request>,
     every: usize,
 ) -> impl Iterator<Item = Request> {
-    let mut turn = 0;
+    let mut count = 0;
     std::iter::from_fn(move || {
-        turn += 1;
-        if turn % every == 0 { other.next() } else { main.next() }
+        count += 1;
+        if count % every == 0 { other.next() } else { main.next() }
     })
 }

@@ -1,10 +1,10 @@
-//! Traces of requests, and how eviction policies do on them.
+//! Replays traces of requests through eviction policies.
 //!
 //! # Layout
 //! - [`generate`]: requests by Zipf's law, scans, loops, and mixes of them
 //! - [`parse`](mod@parse): recorded traces from text
-//! - [`policy`]: what a replay asks of a policy; S3-FIFO is the store's own, [`Lru`] and [`Sieve`] are the comparison
-//! - [`replay`](mod@replay): a policy and a capacity to hit rates, without any bytes
+//! - [`policy`]: the interface of a policy; S3-FIFO is the store's own, [`Lru`] and [`Sieve`] are for comparison
+//! - [`replay`](mod@replay): the hit rates of a policy with a capacity, without any data
 
 pub mod generate;
 mod lru;

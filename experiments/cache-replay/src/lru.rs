@@ -8,7 +8,7 @@ use eke_model::units::Bytes;
 use crate::Policy;
 use crate::order::Order;
 
-/// LRU: every request moves the block to the newest end. One scan empties it.
+/// LRU: every request moves the block to the newest end. One scan evicts everything.
 #[derive(Debug, Default)]
 pub struct Lru {
     order: Order,

@@ -1,11 +1,11 @@
-//! Slots in the order of their arrival.
+//! Slots in order of arrival.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
 use eke_cache_store::policy::Slot;
 
-/// A queue from old to new that also removes from its middle.
+/// A queue from old to new, with removal from its middle.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     slots: BTreeMap<u64, Slot>,
@@ -13,7 +13,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Appends a slot; its arrival's number.
+    /// Appends a slot; returns its arrival number.
     pub fn push(&mut self, slot: Slot) -> u64 {
         self.arrivals += 1;
         self.slots.insert(self.arrivals, slot);
@@ -24,7 +24,7 @@ impl Order {
         self.slots.remove(&arrival)
     }
 
-    /// The oldest within these arrivals.
+    /// The oldest slot within these arrivals.
     pub fn oldest(&self, within: impl RangeBounds<u64>) -> Option<(u64, Slot)> {
         self.slots.range(within).next().map(|(arrival, slot)| (*arrival, *slot))
     }

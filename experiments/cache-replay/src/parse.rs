@@ -1,4 +1,4 @@
-//! Recorded traces: a line for each request, its key and what it weighs in bytes, both as numbers.
+//! Recorded traces: one line per request, with its key and its weight in bytes, both numbers.
 
 use crate::Request;
 
@@ -10,10 +10,10 @@ pub struct BadLine {
     text: String,
 }
 
-/// The requests of a trace; empty lines and those that begin with # are not meant.
+/// The requests of a trace. Skips empty lines and lines that begin with #.
 ///
 /// # Errors
-/// At the first line that is not a request.
+/// The first line that is not a request.
 pub fn parse(text: &str) -> Result<Vec<Request>, BadLine> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     let meant = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -1,25 +1,25 @@
-//! What a replay asks of an eviction policy.
+//! The interface of an eviction policy for a replay.
 
 use std::collections::TryReserveError;
 
 use eke_cache_store::policy::{S3Fifo, Slot};
 use eke_model::units::Bytes;
 
-/// An order of eviction over slots, the numbers of the blocks in the cache.
+/// An eviction order over slots, which are the numbers of cached blocks.
 pub trait Policy: Default {
     /// Makes room for slots below `slots`.
     ///
     /// # Errors
-    /// There is no memory.
+    /// Out of memory.
     fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError>;
 
-    /// The most that the admitted blocks weigh together.
+    /// Sets the maximum total weight of the admitted blocks.
     fn set_capacity(&mut self, capacity: Bytes);
 
-    /// Admits a block. By the hash of its key a policy can recognise it later.
+    /// Admits a block. The hash of its key lets a policy recognize it later.
     fn admit(&mut self, slot: Slot, hash: u64, weight: u32);
 
-    /// The block was requested.
+    /// Notes that the block was requested.
     fn touch(&mut self, slot: Slot);
 
     /// Removes the next victim; `None` if the cache is empty.

@@ -1,4 +1,4 @@
-//! A policy at work on a trace.
+//! Replays a trace through a policy.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use eke_model::units::Bytes;
 
 use crate::{Policy, Request};
 
-/// What a replay came to.
+/// The counts of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Requests.
     pub requests: u64,
-    /// Requests for what was held.
+    /// Requests for cached blocks.
     pub hits: u64,
-    /// What the requests weighed together.
+    /// Total weight of the requests.
     pub bytes: u64,
-    /// What the hits weighed together.
+    /// Total weight of the hits.
     pub hit_bytes: u64,
 }
 
 impl Rates {
-    /// Hits by requests, 0 to 1.
+    /// Hits divided by requests, 0 to 1.
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.requests.max(1) as f64
     }
 
-    /// Bytes of hits by bytes asked for, 0 to 1.
+    /// Hit bytes divided by requested bytes, 0 to 1.
     pub fn byte_hit_rate(&self) -> f64 {
         self.hit_bytes as f64 / self.bytes.max(1) as f64
     }
@@ -38,12 +38,12 @@ struct Cache<P> {
     capacity: u64,
     held: u64,
     slots: HashMap<u64, Slot>,
-    /// By slot: what is in it.
+    /// The block in each slot.
     contents: Vec<Request>,
     free: Vec<Slot>,
 }
 
-/// Runs a policy with a capacity over a trace. Every miss is admitted; what weighs more than the capacity never is.
+/// Replays a trace with a capacity. Every miss is admitted, unless it weighs more than the capacity.
 pub fn replay<P: Policy>(capacity: Bytes, trace: impl IntoIterator<Item = Request>) -> Rates {
     let mut policy = P::default();
     policy.set_capacity(capacity);

@@ -1,5 +1,5 @@
-//! SIEVE: one queue and a hand that walks from old to new, sparing what was requested since it last came by (Zhang, Yang, Yue,
-//! Vigfusson, Rashmi: *SIEVE is simpler than LRU*, NSDI '24).
+//! SIEVE: a queue, and a hand that moves from old to new and spares blocks requested since its last visit (Zhang, Yang,
+//! Yue, Vigfusson, Rashmi: *SIEVE is simpler than LRU*, NSDI '24).
 
 use std::collections::TryReserveError;
 
@@ -9,13 +9,13 @@ use eke_model::units::Bytes;
 use crate::Policy;
 use crate::order::Order;
 
-/// SIEVE. Blocks that are spared stay where they are, which is what tells it from CLOCK.
+/// SIEVE. Unlike in CLOCK, spared blocks stay in place.
 #[derive(Debug, Default)]
 pub struct Sieve {
     order: Order,
-    /// By slot: requested since the hand came by?
+    /// By slot: whether it was requested since the hand's last visit.
     visited: Vec<bool>,
-    /// The arrival where the hand goes on; `None`: at the oldest.
+    /// The arrival at which the hand continues; `None`: at the oldest.
     hand: Option<u64>,
 }
 

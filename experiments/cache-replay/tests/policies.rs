@@ -1,4 +1,4 @@
-//! What each policy does on requests by law.
+//! Each policy on synthetic requests.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -6,7 +6,7 @@ use eke_cache_replay::{Lru, Policy, Request, Sieve, Zipf, loops, mixed, replay, 
 use eke_cache_store::S3Fifo;
 use eke_model::units::Bytes;
 
-/// Of 20,000 keys of 32 KiB each, a tenth.
+/// A tenth of 20,000 keys of 32 KiB each.
 const CAPACITY: Bytes = Bytes(20_000 * 32_768 / 10);
 const KEYS: u64 = 20_000;
 
@@ -27,7 +27,7 @@ fn nobody_beats_perfect_knowledge_and_all_beat_chance() {
             rate::<Sieve>(zipf(alpha).take(200_000)),
             rate::<Lru>(zipf(alpha).take(200_000)),
         ];
-        // The most asked for tenth, always held: what no policy can do better by much on independent requests.
+        // Caching the most requested tenth is nearly optimal for independent requests.
         let share = |keys: u64| (1..=keys).map(|k| (k as f64).powf(-alpha)).sum::<f64>();
         let best = share(KEYS / 10) / share(KEYS);
         assert!(rates.iter().all(|&rate| rate > 0.1 && rate < best + 0.01), "{alpha}: {rates:?} {best}");
@@ -36,13 +36,13 @@ fn nobody_beats_perfect_knowledge_and_all_beat_chance() {
     }
 }
 
-/// What is asked for by Zipf's law, and beside it, one request in two, keys that never come again.
+/// Requests by Zipf's law, alternating with keys that never repeat.
 fn disturbed(alpha: f64) -> impl Iterator<Item = Request> {
     mixed(zipf(alpha).take(200_000), scan(1 << 32, 200_000), 2)
 }
 
 #[test]
-fn a_scan_beside_costs_s3_fifo_little_and_lru_much() {
+fn a_concurrent_scan_costs_s3_fifo_little_and_lru_much() {
     let kept = |with: f64, without: f64| 2.0 * with / without;
     let s3 = kept(rate::<S3Fifo>(disturbed(0.8)), rate::<S3Fifo>(zipf(0.8).take(200_000)));
     let lru = kept(rate::<Lru>(disturbed(0.8)), rate::<Lru>(zipf(0.8).take(200_000)));
@@ -50,7 +50,7 @@ fn a_scan_beside_costs_s3_fifo_little_and_lru_much() {
     assert!(s3 > lru + 0.1, "LRU keeps {lru}, S3-FIFO {s3}");
 }
 
-/// Hits in a small hot set, after a scan of ten times the capacity ran over it.
+/// Hits in a small hot set, after a scan of ten times the capacity.
 fn hits_after_scan<P: Policy>() -> f64 {
     let hot = || loops(0, 500, 3);
     let before = replay::<P>(CAPACITY, hot()).hits;
@@ -80,7 +80,7 @@ fn small_blocks_count_for_less() {
 }
 
 #[test]
-fn what_is_heavier_than_the_cache_is_never_held() {
+fn a_block_larger_than_the_cache_is_never_cached() {
     let trace = vec![Request { key: 1, weight: 2000 }; 5];
     assert_eq!(replay::<S3Fifo>(Bytes(1000), trace).hits, 0);
 }

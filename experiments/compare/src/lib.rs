@@ -1,7 +1,7 @@
-//! Two revisions, measured in turn: what changed, and what is noise.
+//! Compares two revisions that were measured alternately: changes, and noise.
 //!
-//! - [`report`]: the part of a report that a comparison needs
-//! - [`rows`]: runs of the base and of the new revision to one row for each figure. Pure
+//! - [`report`]: the parts of a report that a comparison needs
+//! - [`rows`]: compares the runs of both revisions, one row per metric. Pure
 //! - [`table`]: the rows as text
 
 pub mod report;

@@ -1,4 +1,4 @@
-//! `eke-compare --base A.json... --new B.json...`: what `make compare` calls.
+//! `eke-compare --base A.json... --new B.json...`, called by `make compare`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use clap::Parser;
 use eke_compare::report::Report;
 use eke_compare::{rows, table};
 
-/// Compares the reports of one experiment by two revisions, row by row.
+/// Compare the reports of one experiment by two revisions, row by row.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Reports of the base, at least two for the noise to be known.
+    /// Reports of the base revision; at least two are needed to know the noise.
     #[arg(long, num_args = 1.., required = true)]
     base: Vec<PathBuf>,
     /// Reports of the new revision.
@@ -29,5 +29,5 @@ fn main() -> anyhow::Result<()> {
 
 fn report(file: &Path) -> anyhow::Result<Report> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no report of `eke bench`", file.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} is not a report of `eke bench`", file.display()))
 }

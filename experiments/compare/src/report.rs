@@ -1,4 +1,4 @@
-//! The part of a report (`docs/schemas.json`) that a comparison needs.
+//! The parts of a report (`docs/schemas.json`) that a comparison needs.
 
 use std::collections::BTreeMap;
 
@@ -8,54 +8,54 @@ use serde_json::Value;
 /// One run of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Report {
-    /// Its name.
+    /// The experiment's name.
     pub experiment: String,
-    /// Which direction is good, for each metric.
+    /// The good direction of each metric.
     #[serde(default)]
     pub metrics: Vec<Metric>,
-    /// Its figures.
+    /// Its results.
     pub rows: Vec<Row>,
 }
 
-/// What is measured.
+/// A metric.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Metric {
-    /// As in the rows.
+    /// Its name in the rows.
     pub name: String,
-    /// Which direction is good.
+    /// Its good direction.
     pub better: Better,
 }
 
-/// Which direction is good.
+/// The good direction of a metric.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// Small figures.
+    /// Less is better.
     #[default]
     Less,
-    /// Large figures.
+    /// More is better.
     More,
 }
 
-/// One figure of one variant.
+/// The result of one metric for one variant.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Row {
-    /// What was varied.
+    /// The variant.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     #[serde(default)]
     pub params: BTreeMap<String, Value>,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// In what.
+    /// Its unit.
     #[serde(default)]
     pub unit: String,
-    /// The middle one of the samples.
+    /// The median of the samples.
     pub median: f64,
 }
 
 impl Row {
-    /// What makes it the same figure in two runs.
+    /// Identifies the same result in two runs.
     pub fn key(&self) -> String {
         let params: String = self.params.iter().map(|(name, value)| format!(", {name} {value}")).collect();
         format!("{}, {}{params}", self.metric, self.variant)

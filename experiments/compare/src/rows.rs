@@ -1,4 +1,4 @@
-//! Runs of two revisions to one row for each figure.
+//! Compares the runs of two revisions, one row per metric.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +6,48 @@ use eke_statistics::median;
 
 use crate::report::{Better, Report, Row};
 
-/// One figure by both revisions.
+/// One metric in both revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// Metric, variant and conditions.
     pub name: String,
-    /// Of the figures.
+    /// Its unit.
     pub unit: String,
     /// The median of the base's runs.
     pub base: f64,
     /// The median of the new revision's runs.
     pub new: f64,
-    /// How far two runs of one revision are apart: the larger by the smaller, less one. `None` with one run each.
+    /// Relative spread of the runs of one revision (largest by smallest, less one), the larger of both. `None` with one
+    /// run each.
     pub noise: Option<f64>,
-    /// What that amounts to.
+    /// The conclusion.
     pub change: Change,
 }
 
 impl Compared {
-    /// New by base.
+    /// New divided by base.
     pub fn ratio(&self) -> f64 {
         self.new / self.base
     }
 }
 
-/// What a difference amounts to.
+/// The conclusion from a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// No larger than the noise, or the noise is unknown.
     None,
     /// Clearly in the good direction.
     Better,
-    /// Clearly in the bad one.
+    /// Clearly in the bad direction.
     Worse,
 }
 
-/// Rows that both revisions have, in the base's order, and the names of those that only one has.
+/// The comparison of two revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
-    /// Figures of both.
+    /// Rows that both revisions have, in the base's order.
     pub rows: Vec<Compared>,
-    /// Figures that some runs lack.
+    /// Names of rows that some runs lack.
     pub missing: Vec<String>,
 }
 
@@ -56,7 +57,7 @@ pub struct Comparison {
 /// No run on one side, or runs of different experiments.
 pub fn compare(base: &[Report], new: &[Report]) -> Result<Comparison, String> {
     let (Some(first), false) = (base.first(), new.is_empty()) else {
-        return Err("compare needs a report of the base and one of the new revision at least".into());
+        return Err("compare needs at least one report of the base and one of the new revision".into());
     };
     if let Some(other) = base.iter().chain(new).find(|run| run.experiment != first.experiment) {
         let (one, two) = (&first.experiment, &other.experiment);
@@ -66,7 +67,7 @@ pub fn compare(base: &[Report], new: &[Report]) -> Result<Comparison, String> {
     let (base, new) = (Runs::of(base), Runs::of(new));
     let only_new = new.names.iter().filter(|name| !base.names.contains(name));
     for (name, unit) in base.names.iter().chain(only_new) {
-        match (base.figures(&name.key), new.figures(&name.key)) {
+        match (base.values(&name.key), new.values(&name.key)) {
             (Some(base), Some(new)) => {
                 comparison.rows.push(row(name, unit, (&base, &new), better(first, &name.metric)));
             }
@@ -76,7 +77,7 @@ pub fn compare(base: &[Report], new: &[Report]) -> Result<Comparison, String> {
     Ok(comparison)
 }
 
-/// A figure's name and what it is about.
+/// A row's display name and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     key: String,
@@ -105,9 +106,9 @@ impl Runs {
         self.medians.entry(key).or_default().push(row.median);
     }
 
-    /// A figure of every run; `None` if one lacks it.
-    fn figures(&self, key: &str) -> Option<Vec<f64>> {
-        self.medians.get(key).filter(|figures| figures.len() == self.count).cloned()
+    /// The values of a row in every run; `None` if a run lacks it.
+    fn values(&self, key: &str) -> Option<Vec<f64>> {
+        self.medians.get(key).filter(|values| values.len() == self.count).cloned()
     }
 }
 
@@ -116,7 +117,7 @@ fn better(report: &Report, metric: &str) -> Better {
 }
 
 fn row(name: &Name, unit: &str, (base, new): (&[f64], &[f64]), better: Better) -> Compared {
-    let middle = |figures: &[f64]| median(figures).unwrap_or(f64::NAN);
+    let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
     let noise = [spread(base), spread(new)].into_iter().flatten().reduce(f64::max);
     Compared {
         name: name.key.clone(),
@@ -128,22 +129,22 @@ fn row(name: &Name, unit: &str, (base, new): (&[f64], &[f64]), better: Better) -
     }
 }
 
-/// The largest by the smallest, less one; `None` of one run, or where that is no number.
-fn spread(figures: &[f64]) -> Option<f64> {
-    let (low, high) = (least(figures), most(figures));
+/// The largest by the smallest, less one; `None` for a single run, or if that is no number.
+fn spread(values: &[f64]) -> Option<f64> {
+    let (low, high) = (least(values), most(values));
     let spread = if high == low { 0.0 } else { high / low - 1.0 };
-    (figures.len() > 1 && spread.is_finite() && spread >= 0.0).then_some(spread)
+    (values.len() > 1 && spread.is_finite() && spread >= 0.0).then_some(spread)
 }
 
-fn least(figures: &[f64]) -> f64 {
-    figures.iter().copied().fold(f64::INFINITY, f64::min)
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn most(figures: &[f64]) -> f64 {
-    figures.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Clear if all runs of one revision are beyond all of the other, by more than runs of the same revision differ.
+/// Clear if all runs of one revision are beyond all runs of the other by more than the noise.
 fn change(base: &[f64], new: &[f64], noise: Option<f64>, better: Better) -> Change {
     let Some(noise) = noise else { return Change::None };
     let is_more = least(new) > most(base) * (1.0 + noise);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_of_one_revision_differ_by_is_no_change() {
+    fn a_difference_within_the_noise_is_no_change() {
         assert_eq!(one(&[100.0, 120.0], &[125.0, 130.0]).change, Change::None, "within the base's noise");
         assert_eq!(one(&[100.0, 101.0], &[90.0, 110.0]).change, Change::None, "on both sides");
         assert_eq!(one(&[100.0, 100.0], &[100.0, 100.0]).noise, Some(0.0));
@@ -201,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn less_is_better_where_the_report_says_nothing_else() {
+    fn less_is_better_by_default() {
         let mut sides = [runs(&[10.0, 10.1]), runs(&[5.0, 5.1])];
         sides.iter_mut().flatten().for_each(|run| run.metrics.clear());
         assert_eq!(compare(&sides[0], &sides[1]).unwrap().rows[0].change, Change::Better);
     }
 
     #[test]
-    fn a_figure_that_one_run_lacks_is_named_and_not_compared() {
+    fn a_row_that_one_run_lacks_is_named_and_not_compared() {
         let mut new = runs(&[1.0, 2.0]);
         new[1].rows[0].variant = "other".into();
         let comparison = compare(&runs(&[1.0, 2.0]), &new).unwrap();
@@ -222,6 +223,6 @@ mod tests {
         other[0].experiment = "store".into();
         let error = compare(&runs(&[1.0]), &other).unwrap_err();
         assert_eq!(error, "the reports are of different experiments: reads and store");
-        assert!(compare(&[], &runs(&[1.0])).unwrap_err().contains("a report of the base"));
+        assert!(compare(&[], &runs(&[1.0])).unwrap_err().contains("one report of the base"));
     }
 }

@@ -6,7 +6,7 @@ use crate::rows::{Change, Compared, Comparison};
 
 const HEAD: [&str; 5] = ["base", "new", "ratio", "noise", "change"];
 
-/// A line for each figure, then what could not be compared.
+/// One line per row, then the rows that could not be compared.
 pub fn text(comparison: &Comparison) -> String {
     let width = comparison.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
@@ -28,17 +28,17 @@ fn cells(row: &Compared) -> String {
         Change::Better => "better",
         Change::Worse => "worse",
     };
-    let figure = |figure: f64| format!("{} {}", short(figure), row.unit);
-    format!("{:>12}  {:>12}  {:>6.3}  {noise:>7}  {change}", figure(row.base), figure(row.new), row.ratio())
+    let value = |value: f64| format!("{} {}", short(value), row.unit);
+    format!("{:>12}  {:>12}  {:>6.3}  {noise:>7}  {change}", value(row.base), value(row.new), row.ratio())
 }
 
-/// Three digits, or all before the point.
-fn short(figure: f64) -> String {
-    match figure.abs() {
-        large if large >= 100.0 => format!("{figure:.0}"),
-        middle if middle >= 10.0 => format!("{figure:.1}"),
-        middle if middle >= 1.0 => format!("{figure:.2}"),
-        _ => format!("{figure:.4}"),
+/// Three digits, or all digits before the point.
+fn short(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        middle if middle >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_figure_is_a_line_with_its_noise() {
+    fn each_row_is_a_line_with_its_noise() {
         let row = |name: &str, new, noise, change| Compared {
             name: name.into(),
             unit: "MB/s".into(),

@@ -1,10 +1,10 @@
-//! What is read and written is read as the same again.
+//! Checks that a written value is read back unchanged.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Through JSON, one line. Fractions may differ in their last digit: serde_json reads them so.
+/// Writes and reads one line of JSON. Fractions may differ in their last digit: serde_json rounds them.
 pub fn comes_back<T: Serialize + DeserializeOwned>(value: &T) {
     let text = serde_json::to_string(value).expect("numbers and names");
     assert!(!text.contains('\n'), "one line");

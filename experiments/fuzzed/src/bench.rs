@@ -1,4 +1,4 @@
-//! Results of experiments, documents, programs and what helpers of experiments say.
+//! Experiments: results, documents, programs, and output of helpers.
 
 use eke_bench_cache::trace;
 use eke_bench_core::process;
@@ -14,7 +14,7 @@ use eke_results::report::saved;
 use crate::again::comes_back;
 use crate::input::{Input, text, two};
 
-/// `eke bench show FILE`: a table and a page, in which no name is markup.
+/// `eke bench show FILE`: makes a table and a page, in which no name becomes markup.
 pub fn bench_report(data: &[u8]) {
     let Ok(report) = saved::parse(&text(data)) else { return };
     comes_back(&report);
@@ -24,14 +24,14 @@ pub fn bench_report(data: &[u8]) {
     assert!(page.len() < (64 << 20), "a page of {} bytes", page.len());
 }
 
-/// Programs: which loader they name.
+/// Programs: their dynamic linker.
 pub fn elf(data: &[u8]) {
     let _ = start::of(data);
     let (found, _) = start::libraries(&text(data));
     assert!(found.iter().all(|path| path.is_absolute()));
 }
 
-/// PDFs: how many pages.
+/// PDFs: their number of pages.
 pub fn pdf(data: &[u8]) {
     let bytes = [b"%PDF-1.7\n", data].concat();
     if let Ok(pages) = pages::count(bytes) {
@@ -39,7 +39,7 @@ pub fn pdf(data: &[u8]) {
     }
 }
 
-/// What a browser asks of the local server, what a server answers, and what a browser says over its pipe.
+/// Requests of a browser to the local server, answers of a server, and a browser's messages over its pipe.
 pub fn http_requests(data: &[u8]) {
     if let server::Request::Get(url) = server::parse_request(data) {
         let _ = server::find(&url, &["page".to_owned()]);
@@ -63,7 +63,7 @@ pub fn http_requests(data: &[u8]) {
     assert!(count <= data.len());
 }
 
-/// Traces, and what other programs of experiments print.
+/// Traces, and the output of other programs in experiments.
 pub fn bench_texts(data: &[u8]) {
     let (first, second) = two(data);
     let _ = eke_cache_replay::parse(&first);

@@ -1,4 +1,4 @@
-//! Files of boot loaders and init systems: edited, and put back.
+//! Files of boot loaders and init systems: edits and their undo.
 
 use eke_apply::boot::enable::rc_local;
 use eke_apply::boot::{entries, extlinux, grub, initramfs, words};
@@ -33,7 +33,7 @@ fn edited(which: u8, text: &str) -> Result<String> {
     }
 }
 
-/// What is neither a space, a quotation mark nor a part of a word of ours. For the kernel a single one is no quotation mark.
+/// Removes spaces, quotation marks and our words. For the kernel, a single quote is not a quotation mark.
 fn others(which: u8, text: &str) -> String {
     let is_shell = matches!(which % 10, 0 | 8);
     let is_ours = |word: &&str| {
@@ -51,14 +51,14 @@ fn is_subsequence(part: &str, of: &str) -> bool {
     part.chars().all(|c| of.any(|other| other == c))
 }
 
-/// An edit changes nothing of others', and twice is once.
+/// An edit changes only our words, and a second edit changes nothing.
 pub fn boot_files(data: &[u8]) {
     let mut input = Input(data);
     let which = input.u8();
     let before = text(input.0);
     let Ok(after) = edited(which, &before) else { return };
     assert_eq!(edited(which, &after).ok().as_ref(), Some(&after), "twice is not once");
-    // a block of ours may be replaced
+    // A block of ours may be replaced.
     let is_block = which % 10 == 9 && before.contains("# eke begin");
     assert!(
         is_block || is_subsequence(&others(which, &before), &others(which, &after)),
@@ -69,7 +69,7 @@ pub fn boot_files(data: &[u8]) {
     }
 }
 
-/// What is written into a file is taken out again, byte by byte; what others wrote since stays.
+/// The undo restores a file byte for byte, and leaves alone what others changed meanwhile.
 pub fn boot_undo(data: &[u8]) {
     let mut input = Input(data);
     let (which, is_changed) = (input.u8(), input.u8() == 1);

@@ -1,8 +1,8 @@
-//! Numbers, texts and files from bytes.
+//! Decodes numbers, texts and files from bytes.
 
 use std::borrow::Cow;
 
-/// What is left of the bytes. What goes beyond their end is zero or empty.
+/// The remaining bytes. Beyond their end, numbers are zero and texts are empty.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -18,7 +18,7 @@ impl<'a> Input<'a> {
         (0..8).fold(0, |all, n| all | u64::from(self.u8()) << (8 * n))
     }
 
-    /// Often small, often at an end, sometimes anything.
+    /// Often small, often a limit, sometimes any number.
     pub fn i64(&mut self) -> i64 {
         match self.u8() {
             0 => i64::MIN,
@@ -34,7 +34,7 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// As many bytes as the first two say.
+    /// A piece with a length prefix of two bytes.
     pub fn piece(&mut self) -> &'a [u8] {
         let count = usize::from(self.u16());
         self.bytes(count)
@@ -50,14 +50,14 @@ pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Two texts, parted at the first 0.
+/// Two texts, separated by the first 0.
 pub fn two(bytes: &[u8]) -> (Cow<'_, str>, Cow<'_, str>) {
     let at = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     (text(&bytes[..at]), text(bytes.get(at + 1..).unwrap_or_default()))
 }
 
-/// A good file with some bytes changed: each change is where (two bytes) and what (a length, then the bytes); the first byte says
-/// how many pages of the file are left, if it is odd. So that what is behind magic numbers and checks is reached.
+/// A valid file with some bytes changed, to reach the code behind magic numbers and checksums. Each change has an
+/// offset (two bytes), a length and data. If the first byte is odd, it gives the number of pages to keep.
 pub fn patched(good: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut changes = Input(changes);
     let mut file = good.to_vec();

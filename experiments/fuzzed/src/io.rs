@@ -1,4 +1,4 @@
-//! Latencies: from files, from `zpool iostat`, from another process.
+//! Latencies from files, from `zpool iostat`, and from another process.
 
 use eke_io::figures::{Reading, Window};
 use eke_io::sense::{devices, stat, zpool as pools};
@@ -27,7 +27,7 @@ fn ask(histogram: &eke_io::Histogram) {
     comes_back(histogram);
 }
 
-/// `/sys/block/*/stat` at two times, a window of another process, and files about programs.
+/// `/sys/block/*/stat` at two times, a window of another process, and files about processes.
 pub fn io_latencies(data: &[u8]) {
     let text = text(data);
     let mut counted = text.split("--\n").filter_map(stat::parse);

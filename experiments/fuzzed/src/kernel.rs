@@ -12,7 +12,7 @@ use eke_model::step::Step;
 use crate::input::{Input, text, two};
 use crate::scratch;
 
-/// Small files of `/proc` and `/sys`: any text for any of them.
+/// Small files of `/proc` and `/sys`: any text for each.
 pub fn kernel_texts(data: &[u8]) {
     let (text, key) = two(data);
     let memory = parse::meminfo::parse(&text);
@@ -43,20 +43,20 @@ pub fn kernel_texts(data: &[u8]) {
     }
 }
 
-/// Without empty parts.
+/// The path without empty components.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Lists of mounts, in which paths are any bytes.
+/// Lists of mounts; paths may be any bytes.
 pub fn mountinfo(data: &[u8]) {
     let mounts = parse::mountinfo::parse(data);
     for mount in &mounts {
         let found = parse::mountinfo::mount_of(&mount.place, &mounts);
-        // the kernel writes no place with two slashes or one at its end
-        let is_the_kernels =
+        // The kernel writes no mount point with a double or trailing slash.
+        let is_normalized =
             mount.place.starts_with("/") && mount.place.as_os_str() == plain(&mount.place).as_os_str();
-        assert!(found.is_some() || !is_the_kernels, "{mount:?} has no mount");
+        assert!(found.is_some() || !is_normalized, "{mount:?} has no mount");
         let _ = (parse::file_system::nature(&mount.kind), mount.has_option("rw"));
     }
     let ours = eke_cache_mounts::mounts::parse(data);
@@ -71,7 +71,7 @@ pub fn mountinfo(data: &[u8]) {
     }
 }
 
-/// The journal of this boot: read as `down` and `status` read it.
+/// The journal of this boot, as `eke down` and `eke status` read it.
 pub fn journal(data: &[u8]) {
     let dir = scratch::empty("journal");
     let (run, kernel) = (dir.join("run/eke"), dir.join("proc/sys/kernel/random"));
@@ -88,7 +88,7 @@ pub fn journal(data: &[u8]) {
         }
     }
     let Ok(entries) = entries else { return };
-    // what is appended after half a record is read again, and what was in force still is
+    // A record after a partial one is read again, and changes in force still are.
     if let Ok(mut journal) = journal::Journal::try_open(&root) {
         let intent = journal::record::Intent {
             owner: "fuzz".into(),
@@ -114,7 +114,7 @@ pub fn files_journal(data: &[u8]) {
     }
 }
 
-/// `eke.toml`, several laid over each other.
+/// Several `eke.toml` files, overlaid.
 pub fn config(data: &[u8]) {
     let mut input = Input(data);
     let first = input.piece();

@@ -1,12 +1,12 @@
-//! What parses foreign bytes, each with what must hold for any of them. Test code, in two uses:
+//! Parsers of foreign bytes, with assertions that hold for any input. Test code, used twice:
 //!
-//! - `fuzz/` links it to libFuzzer, which looks for bytes for which something does not hold (`make fuzz`);
-//! - `tests/kept.rs` calls it with the bytes that are kept in `fuzz/seeds` and `fuzz/found`, on any toolchain (`make test`).
+//! - `fuzz/` links it with libFuzzer, which searches for input that breaks an assertion (`make fuzz`);
+//! - `tests/kept.rs` runs it on the files in `fuzz/seeds` and `fuzz/found`, with any toolchain (`make test`).
 //!
-//! Besides the assertions here, nothing may panic, overflow an integer, take more than a few seconds or 1 GiB of memory.
+//! No input may cause a panic or an integer overflow, take more than a few seconds, or use more than 1 GiB of memory.
 //!
 //! # Layout
-//! - [`input`]: numbers, texts and files from the bytes; [`scratch`]: files in memory; [`again`]: what is written is read
+//! - [`input`]: numbers, texts and files from the bytes; [`scratch`]: files in memory; [`again`]: round trips
 //! - the rest: one file for each crate whose parsers are called
 #![allow(clippy::expect_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
@@ -27,18 +27,18 @@ mod requests;
 mod scratch;
 mod swap;
 
-/// One thing that parses.
+/// One fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of its directories of bytes.
+    /// Its name, which is also that of its input directories.
     pub name: &'static str,
-    /// Calls it. Panics if something does not hold.
+    /// Runs it. Panics if an assertion fails.
     pub run: fn(&[u8]),
 }
 
 macro_rules! targets {
     ($($module:ident: $($name:ident)*;)*) => {
-        /// All of them.
+        /// All targets.
         pub const TARGETS: &[Target] = &[$($(Target { name: stringify!($name), run: $module::$name },)*)*];
     };
 }

@@ -1,4 +1,4 @@
-//! What ssh and the far end say, and configuration files for both.
+//! Output of ssh and of the far end, and configuration files for both.
 
 use eke_link::parse::{
     config, facts, handshake, ltsp as ltsp_conf, refusal, sample, ssh_config as config_file, traffic,
@@ -8,7 +8,7 @@ use eke_link::write::{Setting, diff, host_block, ltsp_section};
 
 use crate::input::{Input, text};
 
-/// `ssh -vv`, `-G`, `-Q`, and what `ends.sh` prints on the far end.
+/// `ssh -vv`, `-G`, `-Q`, and the output of `ends.sh` on the far end.
 pub fn ssh_output(data: &[u8]) {
     let text = text(data);
     let found = handshake::handshake(&text);
@@ -45,7 +45,7 @@ fn with_setting<T>(which: u8, act: impl FnOnce(&Setting<'_>) -> T) -> T {
     act(&Setting { ciphers: &ciphers, macs, compression, about: "fast\nenough" })
 }
 
-/// `ssh_config`: read, and a host's block written into it.
+/// `ssh_config`: parses it, and writes a host's block into it.
 pub fn ssh_config(data: &[u8]) {
     let mut input = Input(data);
     let which = input.u8();
@@ -68,7 +68,7 @@ pub fn ssh_config(data: &[u8]) {
 
 const MAC: &str = "52:54:00:aa:bb:cc";
 
-/// `ltsp.conf`: read, and options written into a client's section.
+/// `ltsp.conf`: parses it, and writes options into a client's section.
 pub fn ltsp(data: &[u8]) {
     let mut input = Input(data);
     let which = input.u8();

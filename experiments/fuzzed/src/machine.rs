@@ -1,8 +1,8 @@
-//! A machine in a directory, with one of its files foreign: every reader of `/proc` and `/sys` that takes a root.
+//! A machine in a directory with one foreign file: runs every reader of `/proc` and `/sys` that takes a root.
 
 use std::path::Path;
 
-use eke_apply::cgroup::Place;
+use eke_apply::cgroup::GroupParent;
 use eke_apply::headroom;
 use eke_cache_mounts::{Device, Mount, holders::holders};
 use eke_linux::sampler::Sampler;
@@ -13,7 +13,7 @@ use eke_testkit::fake_kernel::FakeKernel;
 
 use crate::input::Input;
 
-/// Files that are read, beside those that every such machine has.
+/// Readable files, in addition to those that every such machine has.
 const FILES: [(&str, &str); 30] = [
     ("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 500000 kB\nMemAvailable: 600000 kB\nZswap: 5 kB\n"),
     ("proc/vmstat", "pswpin 1\npswpout 2\nzswpin 3\nzswpout 4\npgmajfault 5\n"),
@@ -53,7 +53,7 @@ const FILES: [(&str, &str); 30] = [
     ("sys/devices/system/cpu/online", "0-3\n"),
 ];
 
-/// The first byte says which file has the rest of the bytes for its text; the second how many others are missing.
+/// The first byte selects the file that contains the remaining bytes; the second is the number of missing files.
 pub fn machine(data: &[u8]) {
     let machine = FakeKernel::new();
     let mut input = Input(data);
@@ -82,14 +82,14 @@ fn kernel(root: &Root) {
     let samples = (sampler.full(1000), sampler.full(2000));
     if let (Ok(before), Ok(now)) = samples {
         let model = Model::new(&now, Some(&before));
-        let _ = serde_json::to_string(&model).expect("figures");
+        let _ = serde_json::to_string(&model).expect("numbers");
         for area in &now.swaps {
             let _ = headroom::check(root, area);
         }
     }
     let _ =
         (read::groups_v1(root), read::on_battery(root), headroom::limited_groups(root), zram::devices(root));
-    let _ = Place::find(root);
+    let _ = GroupParent::find(root);
     let owner = cgroup::name::Owner { pid: 7, start_ticks: 98_765 };
     let _ = cgroup::name::is_alive(root, owner);
     let _ = eke_io::sense::stat::all(root);

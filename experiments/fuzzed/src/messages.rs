@@ -1,4 +1,4 @@
-//! What comes over sockets: the agent's, and those of mounts, which may be any user's.
+//! Messages on sockets: the agent's, and those of mounts, which any user may own.
 
 use eke_cache_mounts::line::{Line, QUESTION_MOST, parse};
 use eke_cache_mounts::status;
@@ -13,7 +13,7 @@ use ratatui::backend::TestBackend;
 use crate::again::comes_back;
 use crate::input::Input;
 
-/// Requests to the agent, its answers, and what `eke top`, metrics and the page make of them.
+/// Requests to the agent, its answers, and their use in `eke top`, metrics and the page.
 pub fn agent_messages(data: &[u8]) {
     let request = eke_agent::request::decode(data, false);
     assert!(!matches!(request, Ok(snapshot::Request::Stop | snapshot::Request::Reload)), "root's alone");
@@ -33,11 +33,11 @@ pub fn agent_messages(data: &[u8]) {
     shown(Refresh { snapshot: *snapshot, caches: Vec::new(), reads: None });
 }
 
-/// On a terminal no control character arrives, whatever the names are.
-fn shown(look: Refresh) {
+/// The terminal gets no control character, whatever the names are.
+fn shown(refresh: Refresh) {
     let mut view = View::new(Means { colours: true, ascii: false }, 1000);
-    view.seen(Ok(look.clone()), 0);
-    view.seen(Ok(look), 1000);
+    view.seen(Ok(refresh.clone()), 0);
+    view.seen(Ok(refresh), 1000);
     view.press(Key::Pause);
     for size in [(80, 24), (200, 60), (60, 20)] {
         let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("a terminal in memory");
@@ -47,7 +47,7 @@ fn shown(look: Refresh) {
     }
 }
 
-/// A line in pieces, as a question to a mount or an answer of one.
+/// A line in pieces, as a request to a mount or an answer of one.
 pub fn mount_messages(data: &[u8]) {
     let mut input = Input(data);
     let (step, mut line, mut rest) = (usize::from(input.u8()).max(1), Line::new(QUESTION_MOST), input.0);

@@ -1,4 +1,4 @@
-//! What the kernel writes to a mount's processes, and what a worker leaves for the next.
+//! Messages of the kernel to a mount's processes, and the log that a worker leaves for the next one.
 
 use std::io;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use eke_model::units::PageSize;
 
 use crate::input::Input;
 
-/// `FUSE_INIT`: what is agreed on is offered, and read again by a session.
+/// `FUSE_INIT`: a session grants only offered flags, and can read its own grant.
 pub fn fuse_init(data: &[u8]) {
     let mut input = Input(data);
     let (is_root, wanted) = (input.u8() == 0, input.u64());
@@ -22,7 +22,7 @@ pub fn fuse_init(data: &[u8]) {
     assert_eq!(answer(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
     let again = decode(&made_up(&grant)).expect("what is made up is an offer");
     let Offer { minor, max_readahead, flags, .. } = again;
-    // that there are flags from 32 on is said in any case
+    // The bit for flags from 32 on is always set.
     let extended = 1 << 30;
     assert_eq!(
         (minor, max_readahead, flags | extended),
@@ -30,7 +30,7 @@ pub fn fuse_init(data: &[u8]) {
     );
 }
 
-/// Events of fanotify: a file handle is a part of the event, and events are not endless.
+/// Events of fanotify: a file handle is within the event, and events are finite.
 pub fn fanotify(data: &[u8]) {
     let mut count = 0;
     for event in events(data) {
@@ -38,17 +38,17 @@ pub fn fanotify(data: &[u8]) {
         let Ok(event) = event else { continue };
         if let Some(handle) = event.handle {
             let bytes = handle.first_chunk().map_or(0, |len| u32::from_ne_bytes(*len));
-            assert_eq!(handle.len(), 8 + bytes as usize, "the handle says another length");
+            assert_eq!(handle.len(), 8 + bytes as usize, "the handle has another length");
         }
     }
     assert!(count <= data.len() / 24 + 1);
 }
 
-/// The first pages of a log, the rest of its places being empty.
+/// The first pages of a log; the rest is empty.
 #[derive(Debug, Default)]
 struct Pages(Mutex<[Vec<u8>; 3]>);
 
-/// Where the parts of a log begin: the headers, the halves.
+/// Start offsets of the log's parts: the headers and the halves.
 const PARTS: [u64; 3] = [0, 4096, 1 << 40];
 
 impl Pages {
@@ -90,7 +90,7 @@ impl Medium for Pages {
     }
 }
 
-/// A log of any bytes, or of records with a right length and checksum: it is read, goes on, and is read again as it was.
+/// A log of any bytes, or of records with a valid length and checksum: it is read, continued, and read back.
 pub fn ledger(data: &[u8]) {
     let mut input = Input(data);
     let is_sealed = input.u8() == 0;

@@ -1,4 +1,4 @@
-//! The web page: who may ask, and its history.
+//! The web page: access control and history.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::scratch;
 
 const NOW_S: u64 = 1_800_000_000;
 
-/// Nobody gets in without the token, and on loopback no other machine's name is taken for this one's.
+/// Access needs the token, and on loopback only names of this machine are accepted.
 pub fn dash_guard(data: &[u8]) {
     let mut input = Input(data);
     let (host, query) = (text(input.piece()), text(input.piece()));
@@ -50,7 +50,7 @@ fn good() -> &'static [u8] {
     })
 }
 
-/// A history with bytes changed: it is read or set aside, and goes on.
+/// A history with changed bytes: it is read or set aside, and continues.
 pub fn dash_history(data: &[u8]) {
     let path = scratch::empty("history").join("history.db");
     std::fs::write(&path, patched(good(), data)).expect("a file");

@@ -1,4 +1,4 @@
-//! What programs read: learned files, traces, records of the kernel's.
+//! Learned files, traces, and records of the kernel.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ use crate::scratch;
 const NOW_S: i64 = 1_800_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Events of BPF programs and of the process connector, `maps`, `pagemap`, and pages as bytes.
+/// Events of BPF programs and of the process connector, `maps`, `pagemap`, and encoded pages.
 pub fn prefetch_bytes(data: &[u8]) {
     match record::decode(data) {
         Some(record::Record::Exec(exec)) => {
@@ -54,7 +54,7 @@ pub fn prefetch_bytes(data: &[u8]) {
     }
 }
 
-/// A recorded trace: written as it was read; then lived through again, if it is short.
+/// A recorded trace: writing and reading it gives the same; a short one is replayed.
 pub fn prefetch_trace(data: &[u8]) {
     let field = escaped(data);
     assert_eq!(unescaped(&field).as_deref(), Some(data));
@@ -75,7 +75,7 @@ fn lived_through(trace: &Trace) {
     }
 }
 
-/// Commands of one user, as the public trace has them.
+/// Commands of one user in the format of the public trace.
 pub fn purdue(data: &[u8]) {
     let trace = commands::import(&text(&data[..data.len().min(2000)]), 7);
     assert_eq!(parse(&write(&trace, Names::Plain)).map(|t| t.happened.len()), Ok(trace.happened.len()));
@@ -94,7 +94,7 @@ fn happened(input: &mut Input<'_>) -> Happened {
     Happened { at_s, user: u32::from(input.u8() % 4), event }
 }
 
-/// What the predictor kept: read, asked, told what happened, and kept again.
+/// The saved state of a predictor: it is loaded, used, updated, and saved again.
 pub fn predictor_state(data: &[u8]) {
     let mut input = Input(data);
     let count = usize::from(input.u8() % 16);
@@ -162,7 +162,7 @@ fn good() -> &'static [u8] {
     })
 }
 
-/// All that is asked of a store.
+/// Calls every query of a store.
 fn asked(keep: &Keep) -> Vec<Decision> {
     if let Ok(records) = keep.records(NOW_S) {
         for record in records {
@@ -182,7 +182,7 @@ fn asked(keep: &Keep) -> Vec<Decision> {
     keep.decisions(None, 100).unwrap_or_default()
 }
 
-/// What a living store goes on with.
+/// Checks that a store continues to work.
 fn goes_on(dir: &Path) {
     let Ok(opened) = Keep::open(dir, "another boot", NOW_S + 5) else { return };
     let mut keep = opened.keep;
@@ -197,7 +197,7 @@ fn goes_on(dir: &Path) {
     let _ = (keep.forget_file(Path::new("/usr/lib/lib1-1.so")), keep.forget_program(id(2)));
 }
 
-/// A store with bytes changed.
+/// A store with changed bytes.
 pub fn prefetch_store(data: &[u8]) {
     let dir = scratch::empty("store");
     std::fs::write(dir.join(NAME), patched(good(), data)).expect("a file");
@@ -243,7 +243,7 @@ fn value(input: &mut Input<'_>) -> Value {
     }
 }
 
-/// A whole store, in whose rows there is anything.
+/// A whole store with arbitrary values in its rows.
 pub fn prefetch_rows(data: &[u8]) {
     let dir = scratch::empty("rows");
     std::fs::write(dir.join(NAME), good()).expect("a file");
@@ -259,7 +259,7 @@ pub fn prefetch_rows(data: &[u8]) {
         let row = input.u8() % 4;
         let which = if row == 0 { String::new() } else { format!(" WHERE rowid = {row}") };
         let which = if matches!(table, "kept" | "state") { String::new() } else { which };
-        // what the table does not take is no row
+        // The table rejects invalid rows.
         let _ = connection.execute(&format!("UPDATE {table} SET {column} = ?{which}"), [value(&mut input)]);
     }
     let _ = connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL");

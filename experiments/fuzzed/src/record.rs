@@ -1,4 +1,4 @@
-//! Recordings: SQLite files of anybody's.
+//! Recordings: SQLite files from anybody.
 
 use std::sync::OnceLock;
 
@@ -30,14 +30,14 @@ fn good() -> &'static [u8] {
     })
 }
 
-/// A recording with bytes changed: read, and all that is made of one.
+/// A recording with changed bytes: it is read, and all outputs are made from it.
 pub fn recording(data: &[u8]) {
     let path = scratch::empty("recording").join("foreign.eke");
     std::fs::write(&path, patched(good(), data)).expect("a file");
     let Ok(recording) = Recording::read(&path) else { return };
     let document = Document::from(&recording);
     assert!(document.seconds >= 0.0 && document.samples > 0);
-    let _ = (serde_json::to_string(&document).expect("figures"), steps(&recording));
+    let _ = (serde_json::to_string(&document).expect("numbers"), steps(&recording));
     let page = html::page(&recording);
     assert_eq!(page.matches("<script").count(), page.matches("</script>").count(), "a name became markup");
     assert!(!page.contains("<img"), "a name became markup");
@@ -46,7 +46,7 @@ pub fn recording(data: &[u8]) {
     let _ = plots::files(&recording);
 }
 
-/// A step that some process names, and spans of time from the command line.
+/// Step names of a process, and time spans of the command line.
 pub fn marks(data: &[u8]) {
     let text = text(data);
     if let Some((_, name)) = steps_said::decode(&text) {

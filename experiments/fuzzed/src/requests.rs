@@ -1,6 +1,7 @@
-//! FUSE requests on a worker's session, over a pair of sockets in the place of the device. What the kernel promises holds: names
-//! have no slash and are not `..`, devices are not made, writes and extended attributes have as many bytes as they say, and no request is shorter than its
-//! header. All else is foreign: opcodes, nodes, lengths, flags, users.
+//! FUSE requests to a worker's session, over a socket pair instead of the device. Only the kernel's guarantees hold:
+//! names have no slash and are not `..`, no devices are created, writes and extended attributes have their declared
+//! number of bytes, and no request is shorter than its header. Everything else is foreign: opcodes, nodes, lengths,
+//! flags, users.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,15 +24,15 @@ use crate::scratch;
 const HEADER: usize = 40;
 const MKNOD: u32 = 8;
 const WRITE: u32 = 16;
-/// `fuse_write_in`, and where its size is.
+/// `fuse_write_in`, and the offset of its size.
 const WRITE_BYTES: usize = 40;
 const WRITE_SIZE: usize = 16;
 const SETXATTR: u32 = 21;
-/// `fuse_setxattr_in`, which begins with the value's size; then the name, and the value.
+/// `fuse_setxattr_in`, which begins with the value's size; then come the name and the value.
 const SETXATTR_BYTES: usize = 8;
 
-/// First what an earlier worker noted: how many, then node, parent and name of each. Then requests: opcode, node, user, length of
-/// what follows the header, and that. The session must answer or leave each out, and end when the device does.
+/// The input: first the nodes of an earlier worker (count; node, parent and name of each), then requests (opcode, node,
+/// user, length of the body, body). The session must answer or skip each one, and end when the device does.
 pub fn fuse_requests(data: &[u8]) {
     let dir = scratch::empty("tree");
     std::fs::create_dir(dir.join("dir")).expect("a directory");
@@ -48,7 +49,7 @@ pub fn fuse_requests(data: &[u8]) {
     let session = session(Serve::new(Arc::new(fs)), &live, &grant()).expect("a session");
     drop(live);
     let thread = std::thread::spawn(move || session.run());
-    // nodes 2 and 3 are known, as far as they are numbered in this order
+    // Nodes 2 and 3 exist if they are numbered in this order.
     let mut requests = vec![request(1, 1, 1, b"file\0"), request(2, 1, 1, b"dir\0")];
     while !input.is_empty() && requests.len() < 64 {
         requests.push(next(&mut input, requests.len() as u64 + 1));
@@ -57,8 +58,8 @@ pub fn fuse_requests(data: &[u8]) {
     let _ = thread.join().expect("the session ends without a panic");
 }
 
-/// Nodes in any order, also in each other.
-fn left_behind(input: &mut Input<'_>) -> Vec<Owned> {
+/// Nodes in any order, also cyclic.
+fn inherited_nodes(input: &mut Input<'_>) -> Vec<Owned> {
     let count = input.u8() % 16;
     let entry = |input: &mut Input<'_>| {
         let (node, parent, kind) = (u64::from(input.u8() % 16), u64::from(input.u8() % 16), input.u8());
@@ -106,7 +107,7 @@ fn request(unique: u64, opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where a request says how many bytes its value has, and how many there are.
+/// The declared and the actual number of bytes in a request's value.
 fn value(opcode: u32, body: &[u8]) -> Option<(usize, usize)> {
     match opcode {
         WRITE => body.len().checked_sub(WRITE_BYTES).map(|size| (WRITE_SIZE, size)),
@@ -137,7 +138,7 @@ fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
         let kind = if mode & 0o170_000 == 0o140_000 { 0o140_000 } else { 0o100_000 };
         body.splice(..body.len().min(8), [(mode & 0o7777 | kind).to_ne_bytes(), [0; 4]].concat());
     }
-    // fuser ends its process where these differ
+    // fuser ends its process if these differ.
     let sized = value(opcode, &body);
     if let Some((at, size)) = sized {
         body[at..at + 4].copy_from_slice(&(size as u32).to_ne_bytes());
@@ -151,7 +152,7 @@ fn next(input: &mut Input<'_>, unique: u64) -> Vec<u8> {
     bytes
 }
 
-/// Sends them all, and takes all answers, however the other side mixes the two.
+/// Sends all requests and receives all answers, in any interleaving.
 fn exchange(ours: &OwnedFd, requests: &[Vec<u8>]) -> io::Result<()> {
     let mut answer = vec![0; 1 << 20];
     let mut left = requests.iter().peekable();

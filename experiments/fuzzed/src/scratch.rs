@@ -1,4 +1,4 @@
-//! Files in memory, one directory a thread.
+//! Directories in memory, one for each thread.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ thread_local! {
     static DIR: TempDir = new();
 }
 
-/// A directory of its own, gone when it is dropped.
+/// A new directory, removed when dropped.
 pub fn new() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     made.expect("a directory for files")
 }
 
-/// This thread's, with this name below it and nothing of an earlier call there.
+/// An empty directory of this name in this thread's directory.
 pub fn empty(name: &str) -> PathBuf {
     let dir = DIR.with(|dir| dir.path().join(name));
     let _ = std::fs::remove_dir_all(&dir);

@@ -1,4 +1,4 @@
-//! What is read for compressed swap.
+//! Inputs of compressed swap.
 
 use eke_swap::live::facts::recompress_priorities;
 use eke_swap::measure::decode;
@@ -6,7 +6,7 @@ use eke_swap::probe::parse;
 
 use crate::input::two;
 
-/// Files of `/sys`, `/proc/PID` and of managers' settings.
+/// Files of `/sys` and `/proc/PID`, and settings of zram managers.
 pub fn swap_texts(data: &[u8]) {
     let (text, key) = two(data);
     let _ = (parse::cpu_count(&text), parse::cmdline_value(&text, &key), parse::has_module(&text, &key));

@@ -1,4 +1,4 @@
-//! The bytes that are kept, once through what parses them: those to begin with, and those that showed a fault.
+//! Runs the parsers on the stored inputs: seeds, and inputs that revealed a fault.
 #![allow(clippy::panic, clippy::expect_used, reason = "test code")]
 
 use std::fs;
@@ -30,16 +30,16 @@ fn nothing_that_is_kept_breaks_what_parses_it() {
             count += 1;
         }
     }
-    assert!(broken.is_empty(), "what does not hold:\n{}", broken.join("\n"));
+    assert!(broken.is_empty(), "failed:\n{}", broken.join("\n"));
     assert!(count > 100, "{count} files are kept");
 }
 
 #[test]
-fn what_is_kept_is_of_a_target_and_small() {
+fn stored_inputs_belong_to_a_target_and_are_small() {
     let mut bytes = 0;
     for dir in ["seeds", "found"].iter().flat_map(|kind| list(&kept().join(kind))) {
         let name = dir.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        assert!(find(name).is_some(), "{} is of no target", dir.display());
+        assert!(find(name).is_some(), "{} belongs to no target", dir.display());
         bytes += list(&dir).iter().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum::<u64>();
     }
     assert!(bytes < 1 << 20, "{bytes} bytes are kept");

@@ -1,15 +1,15 @@
-//! Files of one crate that need each other.
+//! Finds files of a crate that need each other.
 
 use crate::resolve::Target;
 use crate::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Which file uses which, with one path that shows it.
+/// Which file uses which, with one path as evidence.
 pub type Uses = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 
-/// What the files of a crate use of each other. An import that only hands a name on is no use, nor is what a module takes from one that it
-/// is part of: a directory's `mod.rs` holds what its files share.
+/// The uses between the files of a crate. A re-export is no use, and neither is what a module takes from an enclosing
+/// one: a directory's `mod.rs` contains what its files share.
 pub fn uses(tree: &Tree) -> Uses {
     let mut uses = Uses::new();
     for (index, module) in tree.modules.iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn uses(tree: &Tree) -> Uses {
     uses
 }
 
-/// Sets of files that all reach each other, each of more than one.
+/// Sets of two or more files that all reach each other.
 pub fn cycles(uses: &Uses) -> Vec<BTreeSet<PathBuf>> {
     let reached: BTreeMap<&Path, BTreeSet<&Path>> =
         uses.keys().map(|file| (file.as_path(), reach(uses, file))).collect();
@@ -51,7 +51,7 @@ pub fn cycles(uses: &Uses) -> Vec<BTreeSet<PathBuf>> {
     all.into_iter().collect()
 }
 
-/// All files that this one needs, directly or through others.
+/// All files that this one needs, directly or indirectly.
 fn reach<'a>(uses: &'a Uses, from: &'a Path) -> BTreeSet<&'a Path> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
@@ -65,7 +65,7 @@ fn reach<'a>(uses: &'a Uses, from: &'a Path) -> BTreeSet<&'a Path> {
     reached
 }
 
-/// The uses within a cycle, one a line.
+/// The uses within a cycle, one per line.
 pub fn describe(uses: &Uses, cycle: &BTreeSet<PathBuf>, base: &Path) -> String {
     let short = |file: &Path| file.strip_prefix(base).unwrap_or(file).display().to_string();
     let mut text = String::new();

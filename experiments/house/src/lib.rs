@@ -1,5 +1,5 @@
-//! Checks of the source tree itself. [`tree`] reads the modules of a crate, [`resolve`] finds the file that defines what a path
-//! names, [`cycles`] finds files that need each other.
+//! Checks of the source tree. [`tree`] reads the modules of a crate, [`resolve`] finds the file that defines a path,
+//! [`cycles`] finds files that need each other.
 
 pub mod cycles;
 pub mod resolve;

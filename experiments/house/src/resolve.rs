@@ -1,27 +1,28 @@
-//! Which module defines what a path names. Re-exports are followed: a path through a parent leads to the child that defines the item.
+//! Finds the module that defines a path. Follows re-exports: a path through a parent leads to the child that defines
+//! the item.
 
 use crate::tokens::Import;
 use crate::tree::Tree;
 
-/// What a path leads to.
+/// What a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A module itself.
     Module(usize),
-    /// Something that this module defines.
+    /// An item that this module defines.
     Item(usize),
 }
 
-/// Chains of re-exports are shorter; imports that name themselves would have no end.
+/// Longest chain of re-exports; imports of themselves would never end.
 const DEEPEST: usize = 16;
 
 impl Tree {
-    /// What `path` leads to from module `from`; none if that is another crate's.
+    /// The target of `path` in module `from`; `None` if it is in another crate.
     pub fn resolve(&self, from: usize, path: &[String]) -> Option<Target> {
         self.follow(from, path, None, DEEPEST)
     }
 
-    /// As `resolve`; an import does not lead through itself.
+    /// As `resolve`, without following the import `except`.
     fn follow(&self, from: usize, path: &[String], except: Option<&Import>, depth: usize) -> Option<Target> {
         let depth = depth.checked_sub(1)?;
         let mut at = from;
@@ -42,8 +43,8 @@ impl Tree {
         Some(Target::Module(at))
     }
 
-    /// One name within a module. A last name is an item before it is a module. A first name that the module does not know is another
-    /// crate's; later ones are items of the module (variants, macros' products).
+    /// Resolves one name within a module. A last name is an item before it is a module. A first name that the module
+    /// does not define is another crate; a later one is an item of the module (a variant, or a macro's product).
     fn step(
         &self,
         at: usize,
@@ -74,7 +75,7 @@ impl Tree {
         }
     }
 
-    /// A name that comes in by `use path::*`.
+    /// A name imported by `use path::*`.
     fn through_globs(&self, at: usize, name: &str, depth: usize) -> Option<Target> {
         let mut globs = self.modules[at].found.imports.iter().filter(|import| import.name == "*");
         globs.find_map(|glob| match self.follow(at, &glob.path, Some(glob), depth)? {

@@ -1,4 +1,4 @@
-//! What one module's text declares, imports and names.
+//! Finds what a module's text declares, imports and names.
 
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ pub type Names = Vec<String>;
 pub struct Import {
     /// The name in this module; `*` for all names of the path.
     pub name: String,
-    /// What it stands for.
+    /// The path that it stands for.
     pub path: Names,
-    /// It is there for other modules (`pub`, `pub(crate)`).
+    /// Whether other modules may use it (`pub`, `pub(crate)`).
     pub exported: bool,
 }
 
-/// What one module's text holds. Items for tests alone are left out.
+/// The contents of a module's text, without items for tests.
 #[derive(Debug, Default)]
 pub struct Found {
     /// `mod name;`, with the file that a `#[path]` names.
@@ -28,11 +28,11 @@ pub struct Found {
     pub inline: Vec<(String, Found)>,
     /// Functions, types, constants, traits and macros of the module itself.
     pub items: BTreeSet<String>,
-    /// Imports, also those within functions.
+    /// Imports, including those within functions.
     pub imports: Vec<Import>,
-    /// Paths of two names or more in code.
+    /// Paths of two or more names in code.
     pub paths: BTreeSet<Names>,
-    /// Every name in code outside imports.
+    /// All names in code outside imports.
     pub names: BTreeSet<String>,
 }
 
@@ -49,7 +49,7 @@ fn tokens(stream: TokenStream) -> Tokens {
     stream.into_iter().collect::<Vec<_>>().into_iter().peekable()
 }
 
-/// Reads a sequence of tokens; `top` where items belong to the module itself.
+/// Reads a sequence of tokens; with `top`, items belong to the module itself.
 fn items(mut rest: Tokens, top: bool, found: &mut Found) {
     let (mut exported, mut file) = (false, None);
     while let Some(token) = rest.next() {
@@ -65,7 +65,7 @@ fn items(mut rest: Tokens, top: bool, found: &mut Found) {
                     rest.next_if(|next| matches!(next, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis));
                     continue;
                 }
-                // `use<'a>` in a bound is no import
+                // `use<'a>` in a bound is not an import.
                 "use" if !matches!(rest.peek(), Some(TokenTree::Punct(mark)) if mark.as_char() == '<') => {
                     imports(&mut rest, exported, found)
                 }
@@ -81,7 +81,7 @@ fn items(mut rest: Tokens, top: bool, found: &mut Found) {
     }
 }
 
-/// After a `#`: skips the attribute, and what it belongs to if that is for tests alone. The file that a `#[path]` names.
+/// After a `#`: skips the attribute, and its item if that is only for tests. Returns the file of a `#[path]`.
 fn attribute(rest: &mut Tokens) -> Option<String> {
     rest.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
     let Some(TokenTree::Group(group)) = rest.next_if(|next| matches!(next, TokenTree::Group(_))) else {
@@ -94,7 +94,7 @@ fn attribute(rest: &mut Tokens) -> Option<String> {
     Some(text.strip_prefix("path=\"")?.strip_suffix('"')?.to_owned())
 }
 
-/// An item ends with its block, or with a semicolon; the braces of an import are no block.
+/// An item ends with its block or a semicolon; the braces of an import are not a block.
 fn skip_item(rest: &mut Tokens) {
     let mut import = false;
     for token in rest {
@@ -120,7 +120,7 @@ fn module(rest: &mut Tokens, file: Option<String>, found: &mut Found) {
     }
 }
 
-/// After `fn`, `struct` …: the name. What follows is read as code.
+/// After `fn`, `struct` …: takes the name. The rest is read as code.
 fn item(rest: &mut Tokens, found: &mut Found) {
     while rest
         .next_if(|next| matches!(next, TokenTree::Ident(word) if word == "mut" || word == "fn"))
@@ -131,7 +131,7 @@ fn item(rest: &mut Tokens, found: &mut Found) {
     }
 }
 
-/// A name in code, and the path that it may begin.
+/// A name in code, and the path that may follow.
 fn path(first: String, rest: &mut Tokens, found: &mut Found) {
     let mut names = vec![first];
     while colons(rest) {
@@ -152,13 +152,13 @@ fn path(first: String, rest: &mut Tokens, found: &mut Found) {
     }
 }
 
-/// Takes `::` if it is next.
+/// Consumes `::` if it is next.
 fn colons(rest: &mut Tokens) -> bool {
     let colon = |next: &TokenTree| matches!(next, TokenTree::Punct(mark) if mark.as_char() == ':' && mark.spacing() == proc_macro2::Spacing::Joint);
     rest.next_if(colon).is_some() && rest.next().is_some()
 }
 
-/// After `use`: all that it imports.
+/// After `use`: records all imports.
 fn imports(rest: &mut Tokens, exported: bool, found: &mut Found) {
     let clause: Vec<TokenTree> = rest
         .by_ref()

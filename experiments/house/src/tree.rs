@@ -1,24 +1,24 @@
-//! The modules of a crate: which file each is in, what it declares, imports and names.
+//! The modules of a crate: their files, declarations, imports and names.
 
 use crate::tokens::{self, Found};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// One module: a file, or a block within one.
+/// One module: a file, or a block in one.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// The file that holds it.
+    /// Its file.
     pub file: PathBuf,
-    /// The module that declares it; none for the root.
+    /// The module that declares it; `None` for the root.
     pub parent: Option<usize>,
-    /// Modules that it declares, by name.
+    /// The modules that it declares, by name.
     pub children: BTreeMap<String, usize>,
-    /// What it declares, imports and names.
+    /// Its declarations, imports and names.
     pub found: Found,
 }
 
-/// All modules of one crate; the first is its root.
+/// All modules of a crate; the first is the root.
 #[derive(Debug, Default)]
 pub struct Tree {
     /// The modules.
@@ -26,10 +26,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The crate whose root is this file. Modules that exist for tests alone are left out.
+    /// Reads the crate with this root file. Skips modules for tests.
     ///
     /// # Errors
-    /// A file cannot be read, or is not Rust.
+    /// A file that cannot be read, or is not Rust.
     pub fn read(root: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         let directory = root.parent().unwrap_or(Path::new(".")).to_path_buf();
@@ -37,7 +37,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// `directory` is where the files of its children are.
+    /// `directory` contains the files of its children.
     fn add_file(&mut self, file: &Path, directory: &Path, parent: Option<usize>) -> io::Result<usize> {
         let text = fs::read_to_string(file)
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", file.display())))?;
@@ -71,7 +71,7 @@ impl Tree {
         Ok(index)
     }
 
-    /// Is module `inner` part of module `outer`?
+    /// Whether module `inner` is part of module `outer`.
     pub fn is_within(&self, inner: usize, outer: usize) -> bool {
         std::iter::successors(Some(inner), |at| self.modules[*at].parent).any(|at| at == outer)
     }

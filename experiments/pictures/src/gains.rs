@@ -1,4 +1,4 @@
-//! All remedies beside each other: a picture of how many times better each makes its measurement, and the README's table.
+//! The gains of all remedies: a picture of how many times better each makes its metric, and the README's table.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn times(remedy: &Remedy, without: f64, value: f64) -> f64 {
     if remedy.less_is_better { without / value } else { value / without }
 }
 
-/// The picture: eke beside the best tool of today, where that gains anything.
+/// The picture: eke beside the best existing tool, if that gains anything.
 ///
 /// # Errors
 /// A stored result cannot be read.

@@ -1,12 +1,12 @@
 //! The pictures of the documents: `make docs` writes them to `docs/pictures`, light and dark.
 //!
 //! # Layout
-//! - [`stored`]: measurements of `docs/results`
-//! - [`remedies`]: which measurement stands for which remedy, and one plot for each
-//! - [`gains`]: all remedies in one picture and in the table of the README
+//! - [`stored`]: results in `docs/results`
+//! - [`remedies`]: the metric of each remedy, and its plot
+//! - [`gains`]: all remedies in one picture and in the README's table
 //! - [`plot`]: a plot as a file of its own
 //! - [`screen`]: the screen of `eke top`
-//! - [`theme`]: light and dark
+//! - [`theme`]: light and dark colours
 
 pub mod gains;
 pub mod plot;

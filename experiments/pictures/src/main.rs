@@ -1,4 +1,5 @@
-//! `eke-pictures DIR`: writes the pictures into DIR. `eke-pictures --table`: prints the README's table. Both in the repository's root.
+//! `eke-pictures DIR` writes the pictures into DIR. `eke-pictures --table` prints the README's table. Run both in the
+//! repository's root.
 
 use std::fs::OpenOptions;
 use std::io::Write;

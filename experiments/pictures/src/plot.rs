@@ -5,7 +5,7 @@ use eke_results::page::{STYLE, drawn, figures::Figure};
 
 use crate::theme::Theme;
 
-/// The room of the title.
+/// Height of the title.
 const TITLE: f64 = 34.0;
 
 /// The SVG, in one theme's colours.
@@ -30,7 +30,7 @@ pub fn file(figure: &Figure, theme: Theme) -> String {
     )
 }
 
-/// The rules of the pages' style sheet that are about plots.
+/// The rules for plots in the pages' style sheet.
 fn style() -> String {
     STYLE.lines().filter(|line| line.starts_with("svg ")).collect()
 }

@@ -1,4 +1,4 @@
-//! Which measurement stands for which remedy.
+//! The metric of each remedy.
 
 use std::path::Path;
 
@@ -10,30 +10,30 @@ use crate::plot;
 use crate::stored::Stored;
 use crate::theme::Theme;
 
-/// A remedy and what is shown of it.
+/// A remedy, its metric and its picture.
 #[derive(Debug)]
 pub struct Remedy {
-    /// As its verb; its page is `docs/NAME.md`, its picture `docs/pictures/NAME-THEME.svg`.
+    /// Its verb; its page is `docs/NAME.md`, its picture `docs/pictures/NAME-THEME.svg`.
     pub name: &'static str,
-    /// What was measured, as in the README's table.
+    /// The metric, as in the README's table.
     pub measured: &'static str,
     /// The picture's title.
     pub title: &'static str,
-    /// Where the numbers are.
+    /// The stored result.
     pub stored: Stored,
     /// The variant without any remedy.
     pub without: &'static str,
-    /// The best of what people use today, and its name in the table.
+    /// The best existing tool, and its name in the table.
     pub peer: (&'static str, &'static str),
-    /// eke's.
+    /// eke's variant.
     pub ours: &'static str,
-    /// Are small numbers good?
+    /// Whether less is better.
     pub less_is_better: bool,
-    /// All variants in the remedy's own picture.
+    /// The variants in the remedy's own picture.
     pub shown: &'static [&'static str],
 }
 
-/// All of them, as in the README's table.
+/// All remedies, in the order of the README's table.
 pub const ALL: [Remedy; 5] = [SWAP, CACHE, PREFETCH, IO, LINK];
 
 const SWAP: Remedy = Remedy {

@@ -1,4 +1,4 @@
-//! The screen of `eke top` as an SVG: each run of cells with one style is a text of exact width.
+//! The screen of `eke top` as an SVG: each run of cells with one style is a text with exact width.
 
 #[path = "../../../crates/top/tests/common/mod.rs"]
 mod machine;
@@ -15,10 +15,10 @@ use ratatui::style::Modifier;
 
 use crate::theme::Theme;
 
-/// Columns and rows of the terminal.
+/// Size of the terminal.
 const COLUMNS: u16 = 100;
 const ROWS: u16 = 30;
-/// A cell in pixels, and the edge around all.
+/// Size of a cell in pixels, and the border around all cells.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 18.0;
 const EDGE: f64 = 10.0;
@@ -33,9 +33,9 @@ pub fn picture(theme: Theme) -> Result<String> {
 
 fn drawn() -> Result<Buffer> {
     let mut view: View = machine::view(Means { colours: true, ascii: false }, 70);
-    let mut look = machine::look(70);
-    look.snapshot.io = Some(machine::disks());
-    view.seen(Ok(look), 70_000);
+    let mut refresh = machine::look(70);
+    refresh.snapshot.io = Some(machine::disks());
+    view.seen(Ok(refresh), 70_000);
     let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS))?;
     terminal.draw(|frame| eke_top::draw(frame, &view))?;
     Ok(terminal.backend().buffer().clone())

@@ -1,4 +1,4 @@
-//! Measurements of `docs/results`.
+//! Results in `docs/results`.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub struct Stored {
     pub file: &'static str,
     /// The metric in it.
     pub metric: &'static str,
-    /// Parameters that its rows have, as text.
+    /// The parameters of its rows, as text.
     pub conditions: &'static [(&'static str, &'static str)],
 }
 
 impl Stored {
-    /// The report with these rows alone, of these variants in this order.
+    /// The report with only these rows, of these variants in this order.
     ///
     /// # Errors
     /// The file cannot be read, or has no such rows.
@@ -31,7 +31,7 @@ impl Stored {
         Ok(report)
     }
 
-    /// The row of one variant, without its parameters: there is nothing that it would be told from.
+    /// The row of one variant, without parameters: no other row has to be distinguished from it.
     fn row(&self, report: &Report, variant: &str) -> Result<Row> {
         let holds = |row: &Row| {
             let is =

@@ -1,9 +1,9 @@
-//! Light and dark.
+//! Light and dark colours.
 
 use eke_plot::svg::COLOURS;
 use ratatui::style::Color;
 
-/// A page's background.
+/// The background of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     /// Dark letters on white.
@@ -13,10 +13,10 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// Both.
+    /// Both themes.
     pub const ALL: [Self; 2] = [Self::Light, Self::Dark];
 
-    /// As in the name of a file.
+    /// Its name in file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -24,14 +24,15 @@ impl Theme {
         }
     }
 
-    /// The colours of plots as CSS declarations: of the two blocks in the style sheet of pages the first is light, the second dark.
+    /// The colours of plots as CSS declarations: in the style sheet of pages, the first of two blocks is light, the
+    /// second dark.
     pub fn declarations(self) -> &'static str {
         let blocks = COLOURS.match_indices("--bg").filter_map(|(at, _)| COLOURS.get(at..));
         let block = blocks.into_iter().nth(usize::from(self == Self::Dark)).unwrap_or_default();
         block.split('}').next().unwrap_or_default()
     }
 
-    /// A terminal's colour.
+    /// The colour of a terminal cell.
     pub fn terminal(self, colour: Color) -> &'static str {
         let (light, dark) = match colour {
             Color::Red => ("#cf222e", "#ff7b72"),
@@ -44,7 +45,7 @@ impl Theme {
         if self == Self::Light { light } else { dark }
     }
 
-    /// What a terminal draws on.
+    /// The background of a terminal.
     pub fn paper(self) -> &'static str {
         if self == Self::Light { "#ffffff" } else { "#14171a" }
     }

@@ -1,4 +1,4 @@
-//! How true a slow disk is: nominal figures beside what fio measures.
+//! Measures a slow disk with fio, and compares the results with the profile's nominal values.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,40 +12,40 @@ use super::fio::{self, Job};
 use super::profile::Profile;
 use super::stats::Stats;
 
-/// One figure of the disk.
+/// One metric of the disk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The metric's name.
     pub what: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// By the profile.
+    /// The value from the profile.
     pub nominal: f64,
-    /// By fio.
+    /// The value from fio.
     pub measured: f64,
-    /// Measured for each nominal: 1 is exact.
+    /// Measured divided by nominal; 1 is exact.
     pub ratio: f64,
 }
 
-/// A disk and its figures.
+/// A disk and its metrics.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Accuracy {
     /// The profile's name.
     pub profile: String,
     /// The disk's size.
     pub size: Bytes,
-    /// What the way to the disk takes by itself, taken off each request.
+    /// The overhead of the loop device and the server, which is subtracted from each request.
     pub path: Nanos,
-    /// The figures.
+    /// The metrics.
     pub rows: Vec<Row>,
-    /// What the disk saw meanwhile.
+    /// The disk's counters during the measurement.
     pub stats: Stats,
 }
 
-/// How many figures a measurement has; each takes as long as the caller says.
-pub const FIGURES: u32 = 5;
+/// Number of metrics; each takes as long as the caller requests.
+pub const METRICS: u32 = 5;
 
-const JOBS: [(&str, Job); FIGURES as usize] = [
+const JOBS: [(&str, Job); METRICS as usize] = [
     ("sequential read", Job { rw: "read", block: "256k", depth: 4 }),
     ("sequential write", Job { rw: "write", block: "256k", depth: 4 }),
     ("random 4 KiB read, depth 1", Job { rw: "randread", block: "4k", depth: 1 }),
@@ -53,40 +53,40 @@ const JOBS: [(&str, Job); FIGURES as usize] = [
     ("random 4 KiB write, depth 1", Job { rw: "randwrite", block: "4k", depth: 1 }),
 ];
 
-/// Measures with fio, each figure for `seconds`. Overwrites what is in the disk. Root gets fio installed where it lacks
-/// (`apt-get`).
+/// Measures each metric with fio for `seconds`. Overwrites the disk's content. If fio is missing, root gets it
+/// installed (`apt-get`).
 ///
 /// # Errors
-/// No fio, fio's own, or `Interrupted` once `stop` is set (asked between two figures).
+/// fio is missing or fails, or `Interrupted` once `stop` is set (checked between two metrics).
 pub fn measure(disk: &SlowDisk, seconds: u32, stop: &AtomicBool) -> Result<Accuracy> {
     fio::ensure()?;
     let mut rows = Vec::new();
     for (what, job) in JOBS {
-        let figures = job.run(disk.device(), seconds);
+        let result = job.run(disk.device(), seconds);
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        rows.push(row(what, &job, &disk.spec().profile, &figures?));
+        rows.push(row(what, &job, &disk.spec().profile, &result?));
     }
     let spec = disk.spec();
     let stats = disk.stats();
     Ok(Accuracy { profile: spec.profile.name.clone(), size: spec.size, path: disk.path(), rows, stats })
 }
 
-fn row(what: &'static str, job: &Job, profile: &Profile, figures: &fio::Figures) -> Row {
+fn row(what: &'static str, job: &Job, profile: &Profile, result: &fio::FioResult) -> Row {
     let random = job.rw.starts_with("rand");
     let (unit, nominal, measured) = if random {
-        ("IOPS", profile.nominal_iops(job.depth), figures.iops)
+        ("IOPS", profile.nominal_iops(job.depth), result.iops)
     } else {
-        ("MB/s", profile.rate as f64 / 1e6, figures.bw_bytes / 1e6)
+        ("MB/s", profile.rate as f64 / 1e6, result.bw_bytes / 1e6)
     };
     Row { what, unit, nominal, measured, ratio: measured / nominal }
 }
 
-/// The table for people.
+/// The table as text.
 pub fn render(accuracy: &Accuracy) -> String {
     let Accuracy { profile, size, path, stats, .. } = accuracy;
-    let mut text = format!("slow disk \"{profile}\", {size}; the way to it takes {path}, taken off\n\n");
+    let mut text = format!("slow disk \"{profile}\", {size}; {path} of overhead is subtracted\n\n");
     let _ = writeln!(text, "{:<30}{:>10}{:>10}{:>8}", "", "nominal", "measured", "ratio");
     for r in &accuracy.rows {
         let what = format!("{}, {}", r.what, r.unit);
@@ -106,18 +106,18 @@ mod tests {
 
     #[test]
     fn a_row_compares_with_the_profile() {
-        let figures = fio::Figures { iops: 132.0, bw_bytes: 54e6 };
+        let result = fio::FioResult { iops: 132.0, bw_bytes: 54e6 };
         let p = Profile::laptop();
-        let sequential = row("s", &JOBS[0].1, &p, &figures);
+        let sequential = row("s", &JOBS[0].1, &p, &result);
         assert_eq!((sequential.unit, sequential.nominal, sequential.measured), ("MB/s", 60.0, 54.0));
-        let random = row("r", &JOBS[2].1, &p, &figures);
+        let random = row("r", &JOBS[2].1, &p, &result);
         assert!((random.ratio - 1.1).abs() < 0.001, "{random:?}");
     }
 
     #[test]
-    fn the_table_has_a_line_for_each_figure() {
-        let figures = fio::Figures { iops: 132.0, bw_bytes: 54e6 };
-        let rows = JOBS.iter().map(|(what, job)| row(what, job, &Profile::laptop(), &figures)).collect();
+    fn the_table_has_a_line_for_each_metric() {
+        let result = fio::FioResult { iops: 132.0, bw_bytes: 54e6 };
+        let rows = JOBS.iter().map(|(what, job)| row(what, job, &Profile::laptop(), &result)).collect();
         let text = render(&Accuracy {
             profile: "laptop".into(),
             size: Bytes::mib(1024),

@@ -1,4 +1,4 @@
-//! What the way to the server and back takes on this machine: loop device, FUSE, two threads that wake up.
+//! Measures the overhead of a request on this machine: loop device, FUSE, and two threads that wake up.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -11,23 +11,24 @@ use rustix::fs::OFlags;
 use super::error::{Result, on};
 use super::profile::{PAGE, Profile};
 
-/// How many reads; they take 30 ms together.
+/// Number of reads; together they take 30 ms.
 const READS: usize = 48;
-/// What each takes by the model meanwhile: long enough for the threads to fall asleep.
+/// Service time in the model meanwhile: long enough for the threads to sleep.
 const SERVICE: Duration = Duration::from_micros(500);
-/// What it takes when other programs run, too (fio on this project's machine: 50 to 100 µs); an idle moment shows less.
+/// Least overhead: the time when other programs run, too (fio on this project's machine: 50 to 100 µs). An idle moment
+/// shows less.
 const LEAST: Duration = Duration::from_micros(100);
-/// A machine that is busier than this keeps no disk's time.
+/// Most overhead: a machine busier than this cannot keep a disk's time.
 const MOST: Duration = Duration::from_micros(400);
 
-/// The disk to measure with.
+/// The profile to calibrate with.
 pub(super) fn profile() -> Profile {
     Profile { latency: Nanos::from(SERVICE), ..Profile::plain() }
 }
 
-/// Reads the first page of `device`, which must have [`profile`], again and again; `late` says by how much its answers came
-/// late in all. The path is what nine of ten reads take at most besides the service and that: where it is shorter the model
-/// waits for the request before, so too much does no harm.
+/// Reads the first page of `device`, which must have [`profile`], repeatedly. `late` returns the total lateness of its
+/// answers. The overhead is the 90th percentile of the reads, minus service time and lateness. Too large an overhead
+/// does no harm: the model then waits for the previous request.
 pub(super) fn path(device: &Path, late: impl Fn() -> Nanos) -> Result<Nanos> {
     let file = open_direct(device)?;
     let mut times = Vec::with_capacity(READS);
@@ -51,7 +52,7 @@ fn open_direct(device: &Path) -> Result<File> {
     OpenOptions::new().read(true).custom_flags(direct).open(device).map_err(on("open", device))
 }
 
-/// O_DIRECT wants an aligned buffer.
+/// O_DIRECT needs an aligned buffer.
 fn read_page(file: &File) -> std::io::Result<Duration> {
     let page = PAGE as usize;
     let mut buffer = vec![0u8; 2 * page];
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_what_nine_of_ten_stay_below_within_bounds() {
+    fn the_overhead_is_the_90th_percentile_within_bounds() {
         let times = |us: &[u64]| us.iter().map(|us| SERVICE + Duration::from_micros(*us)).collect::<Vec<_>>();
         assert_eq!(typical(times(&[209, 1, 2, 3, 4, 5, 6, 7, 8, 210])), Duration::from_micros(210));
         assert_eq!(typical(times(&[5_000; 10])), MOST);

@@ -1,4 +1,4 @@
-//! The kernel's end of a FUSE mount.
+//! The kernel's side of a FUSE mount.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,12 +10,13 @@ use eke_linux::parse::mountinfo;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// A connection by its number: that of the mount's device (Documentation/filesystems/fuse.rst, "Control filesystem").
+/// A FUSE connection by its number, which is that of the mount's device (Documentation/filesystems/fuse.rst, "Control
+/// filesystem").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Connection(u32);
 
 impl Connection {
-    /// That of what is mounted at `dir`, if something is. Its server is not asked: it may be dead.
+    /// The connection of the mount at `dir`, if any. Does not access the server, which may be dead.
     pub(super) fn of(root: &Root, dir: &Path) -> Option<Self> {
         let mounts = root.read_bytes("proc/self/mountinfo").ok()?;
         let mounts = mountinfo::parse(&mounts);
@@ -23,15 +24,15 @@ impl Connection {
         minor.parse().ok().map(Self)
     }
 
-    /// Ends it: what is asked of it from now on is answered with an error, and its server hears so. Whoever made a mount namespace
-    /// while it was mounted (`ip netns exec`, `unshare`, a container) has a copy of the mount, which would keep it until that
-    /// namespace goes.
+    /// Aborts the connection: all its requests fail, and its server is notified. A mount namespace created while it was
+    /// mounted (`ip netns exec`, `unshare`, a container) has a copy of the mount, which would otherwise keep the
+    /// connection alive.
     pub(super) fn abort(self, root: &Root) -> io::Result<()> {
-        // the control file system may not be mounted
+        // The control file system may not be mounted.
         write_value(root, "fuse.abort", &self.0.to_string(), "1").or_else(|_| self.abort_unmounted())
     }
 
-    /// The control file system, mounted nowhere (Linux 5.2).
+    /// Mounts the control file system detached, without a mount point (Linux 5.2).
     fn abort_unmounted(self) -> io::Result<()> {
         let control = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&control)?;

@@ -1,4 +1,4 @@
-//! The loop device. util-linux's losetup does what would otherwise need unsafe ioctls.
+//! The loop device. losetup (util-linux) does what would otherwise need unsafe ioctls.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use eke_linux::{Root, read};
 use super::error::{Error, Result, on};
 use super::{mounts, users};
 
-/// How long a device may take to let go of its file after its last user closed it (loop(4), LO_FLAGS_AUTOCLEAR).
+/// Polls for a device to release its file after its last user closed it (loop(4), LO_FLAGS_AUTOCLEAR).
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -18,10 +18,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device(pub(super) PathBuf);
 
-/// Runs a program of the host to its end and gives its standard output.
+/// Runs a program of the host and returns its standard output.
 pub(super) fn command(program: &str, args: &[&str]) -> Result<String> {
     let line = || format!("{program} {}", args.join(" "));
-    // A service's path may lack where these are.
+    // A service's PATH may lack their directories.
     let mut command = Command::new(program);
     command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin");
     let output = command
@@ -30,22 +30,22 @@ pub(super) fn command(program: &str, args: &[&str]) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Command { command: line(), answer: format!("failed ({}): {said}", output.status) })
+    let output_text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Command { command: line(), answer: format!("failed ({}): {output_text}", output.status) })
 }
 
 impl Device {
-    /// The next free loop device over `file`, which must be there, with direct I/O: asynchronous, and with no page cache
-    /// of the file in between.
+    /// Attaches the next free loop device to `file`, which must exist. Direct I/O makes it asynchronous and avoids the
+    /// page cache of the file.
     pub(super) fn attach(root: &Root, file: &Path) -> Result<Self> {
         let path = file.to_string_lossy();
-        let said = command("losetup", &["--find", "--show", "--direct-io=on", &path])?;
-        let device = Self(PathBuf::from(said.trim()));
+        let output_text = command("losetup", &["--find", "--show", "--direct-io=on", &path])?;
+        let device = Self(PathBuf::from(output_text.trim()));
         match device.attribute(root, "loop/dio").as_deref() {
             Some("1") => Ok(device),
             dio => {
                 let answer = format!("gave no direct I/O (dio is {dio:?}): the disk's depth would be 1");
-                // Not by `detach`, which asks a root that may not be this machine's.
+                // `detach` would read a root that may not be this machine's.
                 command("losetup", &["--detach", &device.0.to_string_lossy()])?;
                 Err(Error::Command { command: format!("losetup --direct-io=on {path}"), answer })
             }
@@ -59,14 +59,14 @@ impl Device {
         Ok(devices.filter(|d| d.file(root).is_some_and(|file| file.starts_with(dir))).collect())
     }
 
-    /// Tells the kernel that seeks cost: it then swaps and reads ahead as on a rotating disk. [`Device::detach`] takes it
-    /// back.
+    /// Marks the device as rotational, so that the kernel swaps and reads ahead as on a disk that seeks.
+    /// [`Device::detach`] resets it.
     pub(super) fn set_rotational(&self, root: &Root, rotational: bool) -> Result<()> {
         let name = self.0.file_name().unwrap_or_default().to_string_lossy();
         Ok(write_value(root, "loop.rotational", &name, if rotational { "1" } else { "0" })?)
     }
 
-    /// Lets go of the file; waits until it is let go.
+    /// Detaches the device from its file, and waits until it is released.
     pub(super) fn detach(&self, root: &Root) -> Result<()> {
         if self.file(root).is_none() {
             return Ok(());
@@ -79,12 +79,12 @@ impl Device {
             }
             root.sleep(PAUSE);
         }
-        let who =
-            users::first(root, &self.0).unwrap_or_else(|| "close what has it open (see `lsof`)".to_owned());
-        Err(self.in_use(&format!("{who}; it goes away by itself then")))
+        let who = users::first(root, &self.0)
+            .unwrap_or_else(|| "close the programs that have it open (see `lsof`)".to_owned());
+        Err(self.in_use(&format!("{who}; then it is removed automatically")))
     }
 
-    /// Unmounts what is mounted from it; lazily where files are open there.
+    /// Unmounts all mounts of the device, lazily if files are open there.
     pub(super) fn unmount_all(&self, root: &Root) -> Result<()> {
         for target in mounts::targets(&root.read("proc/mounts")?, &self.0) {
             unmount(&target)?;
@@ -114,7 +114,7 @@ impl Device {
     }
 }
 
-/// Unmounts in order if it can, so that everything is written, and else takes the mount out of sight.
+/// Unmounts normally if possible, so that all data are written, otherwise lazily.
 pub(super) fn unmount(target: &Path) -> Result<()> {
     use rustix::mount::{UnmountFlags, unmount};
     unmount(target, UnmountFlags::empty())

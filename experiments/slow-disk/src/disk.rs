@@ -1,4 +1,4 @@
-//! Puts the parts together, and takes them apart in order.
+//! Starts the parts of a slow disk, and stops them in order.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,35 +14,32 @@ use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 
 use super::connection::Connection;
-use super::desk::Desk;
 use super::device::{Device, unmount};
 use super::error::{Result, on};
 use super::faults::Faults;
 use super::model::Model;
+use super::mount_dir::{MountDir, SOURCE, sweep};
 use super::pace::Pace;
-use super::place::{Place, sweep};
 use super::server::{FILE, Server};
+use super::state::DiskState;
 use super::stats::Stats;
 use super::store::Store;
 use super::{SlowDiskSpec, calibrate, image};
 
-/// What `/proc/mounts` shows as the source of the file server's mount.
-pub(super) const SOURCE: &str = "eke-slow-disk";
-
-/// How long its server may take to end once nothing is mounted from it.
+/// Polls for the server to end once nothing is mounted from it.
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A slow disk that is there. Dropping it takes it down as [`SlowDisk::detach`] does, without saying what failed.
+/// An attached slow disk. Dropping it detaches it as [`SlowDisk::detach`] does, without errors.
 #[derive(Debug)]
 pub struct SlowDisk {
     root: Root,
     spec: SlowDiskSpec,
-    desk: Arc<Desk>,
+    state: Arc<DiskState>,
     path: Nanos,
     may_hold_swap: bool,
     device: Device,
-    /// `None` once it is taken down.
+    /// `None` once detached.
     service: Option<Service>,
 }
 
@@ -52,21 +49,21 @@ struct Service {
     session: BackgroundSession,
     connection: Option<Connection>,
     pace: JoinHandle<()>,
-    place: Place,
+    mount_dir: MountDir,
 }
 
 impl SlowDisk {
-    /// Makes the disk. Removes first what dead owners left. Locks this process's memory for good (mlockall(2)): a server
-    /// that is swapped out to its own disk never comes back.
+    /// Attaches a disk. First removes the disks of dead owners. Locks this process's memory permanently (mlockall(2)):
+    /// a server whose pages are swapped to its own disk would hang.
     ///
     /// # Errors
-    /// What it needs (root, `/dev/fuse`, loop devices, losetup), a specification that cannot be, or the kernel's refusal;
-    /// nothing is left then, not even an image that was not there before.
+    /// Missing requirements (root, `/dev/fuse`, loop devices, losetup), an impossible specification, or the kernel's
+    /// refusal. Nothing is left then, not even a new image.
     pub fn attach(root: &Root, spec: SlowDiskSpec) -> Result<Self> {
         spec.check()?;
-        // What cannot be removed is in nobody's way.
+        // Disks that cannot be removed are no obstacle.
         let _ = sweep(root);
-        // ONFAULT (Linux 4.4): what is touched stays, what is never touched takes nothing.
+        // ONFAULT (Linux 4.4) locks pages once they are touched; untouched pages take no memory.
         let locked =
             mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT).is_ok();
         let (image, made) = image::open(root, &spec)?;
@@ -79,14 +76,14 @@ impl SlowDisk {
 
     fn serve(root: &Root, spec: SlowDiskSpec, image: File) -> Result<Self> {
         let model = Model::new(calibrate::profile(), spec.size, Nanos(0));
-        let desk = Arc::new(Desk::new(model, Store::new(image, spec.size, spec.cache)));
-        let service = Service::start(root, &desk, spec.size)?;
-        let file = service.place.dir().join(FILE);
-        let device = Device::attach(root, &file).inspect_err(|_| service.place.leave())?;
+        let state = Arc::new(DiskState::new(model, Store::new(image, spec.size, spec.cache)));
+        let service = Service::start(root, &state, spec.size)?;
+        let file = service.mount_dir.dir().join(FILE);
+        let device = Device::attach(root, &file).inspect_err(|_| service.mount_dir.leave())?;
         let mut disk = Self {
             root: root.clone(),
             spec,
-            desk,
+            state,
             path: Nanos(0),
             may_hold_swap: false,
             device,
@@ -97,9 +94,9 @@ impl SlowDisk {
     }
 
     fn calibrate(&mut self) -> Result<()> {
-        self.path = calibrate::path(&self.device.0, || self.desk.stats().late)?;
+        self.path = calibrate::path(&self.device.0, || self.state.stats().late)?;
         self.device.set_rotational(&self.root, self.spec.profile.head.is_some())?;
-        self.desk.begin(Model::new(self.spec.profile.clone(), self.spec.size, self.path));
+        self.state.begin(Model::new(self.spec.profile.clone(), self.spec.size, self.path));
         Ok(())
     }
 
@@ -108,61 +105,60 @@ impl SlowDisk {
         &self.device.0
     }
 
-    /// What was asked for.
+    /// The specification.
     pub fn spec(&self) -> &SlowDiskSpec {
         &self.spec
     }
 
-    /// What this machine takes for the way to the disk and back; it is taken off each request.
+    /// The measured overhead of a request, which is subtracted from each one.
     pub fn path(&self) -> Nanos {
         self.path
     }
 
-    /// May it be swapped to? Only with an image that is never swapped out itself ([`Image::Memory`](super::Image::Memory),
-    /// or a file that is not on a tmpfs) and with this process's memory locked (CAP_IPC_LOCK). Otherwise the machine may
-    /// wait for ever: for a page that the server needs and that only the server can bring.
+    /// Whether swap on it is safe. This needs an image that is never swapped out itself
+    /// ([`Image::Memory`](super::Image::Memory), or a file outside tmpfs) and this process's memory locked
+    /// (CAP_IPC_LOCK). Otherwise the server may wait forever for a page that only it can load.
     pub fn may_hold_swap(&self) -> bool {
         self.may_hold_swap
     }
 
-    /// What the disk did since it was attached.
+    /// The counters since it was attached.
     pub fn stats(&self) -> Stats {
-        self.desk.stats()
+        self.state.stats()
     }
 
-    /// From now on, reads and writes that touch these bytes of the device fail. A program sees EIO; what it can see of
-    /// other errors is what the block layer has a status for (ENOSPC, ETIMEDOUT, ENOLINK; blk_errors in block/blk-core.c).
+    /// Makes reads and writes of these bytes fail from now on. A program sees EIO, or another error for which the block
+    /// layer has a status (ENOSPC, ETIMEDOUT, ENOLINK; blk_errors in block/blk-core.c).
     pub fn fail(&self, range: Range<u64>, errno: Errno) {
-        self.desk.change_faults(|f| f.range(range, errno));
+        self.state.change_faults(|f| f.range(range, errno));
     }
 
-    /// From now on, each request (flushes too) fails with this probability (0 to 1). The same seed and the same order of
-    /// requests fail at the same places.
+    /// Makes each request (flushes too) fail with this probability (0 to 1) from now on. The same seed and order of
+    /// requests give the same failures.
     pub fn fail_by_chance(&self, probability: f64, seed: u64, errno: Errno) {
-        self.desk.change_faults(|f| f.chance(probability, seed, errno));
+        self.state.change_faults(|f| f.chance(probability, seed, errno));
     }
 
-    /// Nothing fails from now on.
+    /// Removes all faults.
     pub fn heal(&self) {
-        self.desk.change_faults(|f| *f = Faults::default());
+        self.state.change_faults(|f| *f = Faults::default());
     }
 
-    /// Cuts the power: writes that were not flushed are taken back, and every request from now on fails with EIO. The image
-    /// is then what a machine finds at its next boot: [`SlowDisk::detach`] this disk and attach the image again. Says how
-    /// many written bytes were lost.
+    /// Cuts the power: undoes unflushed writes, and fails every later request with EIO. The image is then in the state
+    /// that a machine finds at its next boot: [`SlowDisk::detach`] this disk and attach the image again. Returns the
+    /// number of lost bytes.
     ///
     /// # Errors
-    /// The kernel's answer where the image cannot be written.
+    /// The kernel's answer if the image cannot be written.
     pub fn power_cut(&self) -> Result<Bytes> {
-        self.desk.cut().map_err(on("write to the image of", &self.device.0))
+        self.state.cut().map_err(on("write to the image of", &self.device.0))
     }
 
-    /// Unmounts what is mounted from the device, detaches it and ends the server. The image stays, with everything that
-    /// was written.
+    /// Unmounts all mounts of the device, detaches it and ends the server. The image stays, with all written data.
     ///
     /// # Errors
-    /// `InUse` where the device is swap or held open, after 2 s; the server ends all the same (then what uses the device
-    /// sees EIO), and the kernel lets go of the device when its last user closes it.
+    /// `InUse` if the device is still swap or open after 2 s. The server ends all the same: users of the device then
+    /// see EIO, and the kernel releases the device after its last user closes it.
     pub fn detach(mut self) -> Result<()> {
         self.take_down()
     }
@@ -171,8 +167,8 @@ impl SlowDisk {
         let Some(service) = self.service.take() else { return Ok(()) };
         let detached = self.device.unmount_all(&self.root).and_then(|()| self.device.detach(&self.root));
         if detached.is_err() {
-            self.desk.turn_off();
-            service.place.leave();
+            self.state.turn_off();
+            service.mount_dir.leave();
             return detached;
         }
         service.end(&self.root)
@@ -186,19 +182,20 @@ impl Drop for SlowDisk {
 }
 
 impl Service {
-    fn start(root: &Root, desk: &Arc<Desk>, size: Bytes) -> Result<Self> {
-        let place = Place::make(root)?;
-        let (pace, thread) = Pace::start(Arc::clone(desk)).map_err(on("start a thread for", place.dir()))?;
-        let server = Server { desk: Arc::clone(desk), pace, size };
-        let session = mount(server, place.dir())?;
-        let connection = Connection::of(root, place.dir());
-        Ok(Self { session, connection, pace: thread, place })
+    fn start(root: &Root, state: &Arc<DiskState>, size: Bytes) -> Result<Self> {
+        let mount_dir = MountDir::make(root)?;
+        let (pace, thread) =
+            Pace::start(Arc::clone(state)).map_err(on("start a thread for", mount_dir.dir()))?;
+        let server = Server { state: Arc::clone(state), pace, size };
+        let session = mount(server, mount_dir.dir())?;
+        let connection = Connection::of(root, mount_dir.dir());
+        Ok(Self { session, connection, pace: thread, mount_dir })
     }
 
-    /// In order: the last use of the mount is gone, so the kernel says goodbye to the server, its thread ends, and with it
-    /// the queue of the other. A copy of the mount that another mount namespace has is dead from then on, and in nobody's way.
+    /// In order: after the last use of the mount, the kernel sends DESTROY to the server; its thread ends, and with it
+    /// the other thread's queue. A copy of the mount in another mount namespace is dead from then on, and does no harm.
     fn end(self, root: &Root) -> Result<()> {
-        let dir = self.place.dir();
+        let dir = self.mount_dir.dir();
         unmount(dir)?;
         if let Some(connection) = self.connection.filter(|_| !self.ends_by_itself()) {
             connection.abort(root).map_err(on("end the file server at", dir))?;
@@ -208,7 +205,7 @@ impl Service {
         Ok(())
     }
 
-    /// Not where another mount namespace has a copy of the mount.
+    /// False if another mount namespace has a copy of the mount.
     fn ends_by_itself(&self) -> bool {
         for _ in 0..PATIENCE {
             if self.session.guard.is_finished() {

@@ -1,31 +1,31 @@
-//! What can go wrong with a slow disk, said for people.
+//! The errors of a slow disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no slow disk, or why it cannot be taken down.
+/// Why a slow disk cannot be attached or detached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The specification asks for what cannot be.
-    #[error("no such disk: {0}")]
+    /// An impossible specification.
+    #[error("impossible disk: {0}")]
     Spec(String),
     /// The kernel's answer about a file, a directory, a mount or the device.
     #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, a verb.
         what: &'static str,
-        /// On what.
+        /// The file, directory, mount or device.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A program of the host could not be started or failed.
+    /// A program of the host could not be started, or failed.
     #[error("`{command}` {answer}")]
     Command {
         /// The command line.
         command: String,
-        /// How it ended, with what it said.
+        /// Its exit status and output.
         answer: String,
     },
     /// Something still uses the device.
@@ -33,13 +33,13 @@ pub enum Error {
     InUse {
         /// The block device.
         device: PathBuf,
-        /// Who uses it and what to do.
+        /// The user of the device, and what to do.
         by: String,
     },
-    /// eke's own layer below refused.
+    /// The crates that read and change the machine refused.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// The user ended it.
+    /// The user interrupted the measurement.
     #[error("interrupted")]
     Interrupted,
 }
@@ -53,7 +53,7 @@ fn hint(source: &io::Error) -> &'static str {
 }
 
 impl Error {
-    /// Would root have been allowed to?
+    /// Whether root would have been permitted.
     pub fn is_permission(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
@@ -63,10 +63,10 @@ impl Error {
     }
 }
 
-/// The result of everything in [`crate`].
+/// The result type of [`crate`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Makes an [`Error::Io`]: for `map_err`.
+/// Creates an [`Error::Io`], for `map_err`.
 pub(super) fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
     move |e| Error::Io { what, path: path.to_owned(), source: e.into() }
 }

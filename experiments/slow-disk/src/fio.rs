@@ -1,4 +1,4 @@
-//! fio: its command line and what it prints. The only program whose figures people believe about disks.
+//! Runs fio, the usual program to measure disks: its command line and its output.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::device::command;
 use super::error::{Error, Result};
 
-/// One job, straight to the device.
+/// One job with direct I/O on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     /// fio's `rw`.
@@ -18,9 +18,9 @@ pub(super) struct Job {
     pub(super) depth: usize,
 }
 
-/// What came of it.
+/// The result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-pub(super) struct Figures {
+pub(super) struct FioResult {
     /// Requests per second.
     pub(super) iops: f64,
     /// Bytes per second.
@@ -34,8 +34,8 @@ struct Output {
 
 #[derive(Deserialize)]
 struct Directions {
-    read: Figures,
-    write: Figures,
+    read: FioResult,
+    write: FioResult,
 }
 
 impl Job {
@@ -56,33 +56,33 @@ impl Job {
         .to_vec()
     }
 
-    /// Runs it.
+    /// Runs the job.
     ///
     /// # Errors
-    /// fio's, or that it printed something else.
-    pub(super) fn run(&self, device: &Path, seconds: u32) -> Result<Figures> {
+    /// fio fails, or its output has no result.
+    pub(super) fn run(&self, device: &Path, seconds: u32) -> Result<FioResult> {
         let args = self.args(device, seconds);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let text = command("fio", &args)?;
-        figures(&text).ok_or_else(|| Error::Command {
+        result(&text).ok_or_else(|| Error::Command {
             command: format!("fio {}", args.join(" ")),
-            answer: format!("printed no figures: {}", text.lines().next().unwrap_or_default()),
+            answer: format!("printed no results: {}", text.lines().next().unwrap_or_default()),
         })
     }
 }
 
-/// fio may say something before its JSON.
-fn figures(text: &str) -> Option<Figures> {
+/// fio may print messages before its JSON.
+fn result(text: &str) -> Option<FioResult> {
     let json = &text[text.find('{')?..];
     let output: Output = serde_json::from_str(json).ok()?;
     let job = output.jobs.first()?;
     Some(if job.write.iops > 0.0 { job.write } else { job.read })
 }
 
-/// Is fio there? Root on Debian gets it installed.
+/// Ensures that fio is installed. On Debian, root gets it installed.
 ///
 /// # Errors
-/// That it is not there and how to get it.
+/// fio is missing; the error tells how to install it.
 pub(super) fn ensure() -> Result<()> {
     if command("fio", &["--version"]).is_ok() {
         return Ok(());
@@ -109,19 +109,19 @@ mod tests {
                 r * 4096.0
             )
         };
-        assert_eq!(figures(&text(100.0, 0.0)), Some(Figures { iops: 100.0, bw_bytes: 409_600.0 }));
-        assert_eq!(figures(&text(0.0, 50.0)), Some(Figures { iops: 50.0, bw_bytes: 7.0 }));
+        assert_eq!(result(&text(100.0, 0.0)), Some(FioResult { iops: 100.0, bw_bytes: 409_600.0 }));
+        assert_eq!(result(&text(0.0, 50.0)), Some(FioResult { iops: 50.0, bw_bytes: 7.0 }));
     }
 
     #[test]
-    fn what_is_not_fios_is_no_figure() {
+    fn other_texts_have_no_result() {
         for text in ["", "fio: engine libaio not loadable", "{}", "{\"jobs\":[]}"] {
-            assert_eq!(figures(text), None, "{text}");
+            assert_eq!(result(text), None, "{text}");
         }
     }
 
     #[test]
-    fn jobs_go_straight_to_the_device() {
+    fn jobs_use_direct_io() {
         let job = Job { rw: "randread", block: "4k", depth: 8 };
         let args = job.args(Path::new("/dev/loop3"), 5);
         for wanted in ["--filename=/dev/loop3", "--rw=randread", "--iodepth=8", "--direct=1"] {

@@ -1,4 +1,4 @@
-//! Opens or makes the image.
+//! Opens or creates the image.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,17 +8,16 @@ use eke_linux::Root;
 use eke_model::units::Bytes;
 use rustix::mount::{MountFlags, mount};
 
-use super::disk::SOURCE;
 use super::error::{Error, Result, on};
-use super::place::Place;
+use super::mount_dir::{MountDir, SOURCE};
 use super::{Image, SlowDiskSpec};
 
-/// An image that was made for this disk: removed when dropped, unless kept.
+/// A new image file: removed when dropped, unless kept.
 #[derive(Debug)]
 pub(super) struct Made(Option<PathBuf>);
 
 impl Made {
-    /// The disk is there.
+    /// Keeps the file, because the disk is attached.
     pub(super) fn keep(mut self) {
         self.0 = None;
     }
@@ -32,7 +31,7 @@ impl Drop for Made {
     }
 }
 
-/// The image, with the specified size.
+/// Opens the image with the specified size.
 pub(super) fn open(root: &Root, spec: &SlowDiskSpec) -> Result<(File, Made)> {
     match &spec.image {
         Image::Memory => memory(root, spec.size),
@@ -40,22 +39,23 @@ pub(super) fn open(root: &Root, spec: &SlowDiskSpec) -> Result<(File, Made)> {
     }
 }
 
-/// May the disk hold swap? Not if the image itself can be swapped out: bringing it back would need the disk.
+/// Whether the disk may hold swap: not if the image itself can be swapped out, because loading it would need the disk.
 pub(super) fn may_hold_swap(image: &File, of: &Image) -> bool {
     *of == Image::Memory || rustix::fs::fstatfs(image).is_ok_and(|s| !is_tmpfs(s.f_type))
 }
 
-/// `TMPFS_MAGIC` (include/uapi/linux/magic.h); the field's type is another on each architecture.
+/// Compares with `TMPFS_MAGIC` (include/uapi/linux/magic.h); the field's type depends on the architecture.
 fn is_tmpfs(kind: impl TryInto<i64>) -> bool {
     kind.try_into().is_ok_and(|kind| kind == 0x0102_1994)
 }
 
-/// A file on a tmpfs of its own that is never swapped out (`noswap`, Linux 6.4; before that a ramfs, which never is but also
-/// fills what is only read). The mount goes at once and the file stays as long as it is open: nothing to remove later.
-/// A memfd will not do: its pages are swapped, in the worst case to the disk that they are.
+/// A file on a tmpfs of its own that is never swapped out (`noswap`, Linux 6.4; before that a ramfs, which is never
+/// swapped out but also keeps pages that were only read). The file stays until it is closed, although the mount is
+/// removed at once, so nothing has to be removed later. A memfd does not work: its pages can be swapped, in the worst
+/// case to this disk.
 fn memory(root: &Root, size: Bytes) -> Result<(File, Made)> {
-    let place = Place::make(root)?;
-    let dir = place.dir();
+    let mount_dir = MountDir::make(root)?;
+    let dir = mount_dir.dir();
     let mount = |kind, options| mount(SOURCE, dir, kind, MountFlags::empty(), options);
     mount("tmpfs", Some(c"noswap,size=100%,mode=700"))
         .or_else(|_| mount("ramfs", Some(c"mode=700")))
@@ -70,7 +70,7 @@ fn file(path: &Path, size: Bytes) -> Result<(File, Made)> {
     options.read(true).write(true);
     match options.open(path) {
         Ok(file) => {
-            let found = file.metadata().map_err(on("look at", path))?.len();
+            let found = file.metadata().map_err(on("stat", path))?.len();
             same_size(path, size, found)?;
             Ok((file, Made(None)))
         }
@@ -90,7 +90,7 @@ fn same_size(path: &Path, wanted: Bytes, found: u64) -> Result<()> {
     }
     let path = path.display();
     Err(Error::Spec(format!(
-        "{path} has {found} bytes, the disk is to have {}; give its size or another image",
+        "{path} has {found} bytes, but the disk needs {}; use that size or another image",
         wanted.0
     )))
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_image_goes_with_an_error_and_stays_with_a_disk() {
+    fn a_new_image_is_removed_on_error_and_kept_otherwise() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("image");
         drop(open(&path).unwrap());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_another_size_is_refused_and_left_as_it_is() {
+    fn an_image_of_another_size_is_refused_and_unchanged() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let refused = open(file.path());
         assert!(matches!(refused, Err(Error::Spec(_))), "{refused:?}");

@@ -1,38 +1,37 @@
-//! The *slow disk*: a block device that is as slow as one says. A loop device over one file, served by a small FUSE file
-//! server in this process, which answers each request when a modelled disk would.
+//! The *slow disk*: a block device with the timing of an older disk. It is a loop device over one file of a small FUSE
+//! file server in this process, which answers each request when the modelled disk would.
 //!
 //! ```text
-//! program -> /dev/loopN -> (direct I/O) -> FUSE -> server: image now, answer when the model says
+//! program -> /dev/loopN -> (direct I/O) -> FUSE -> server: image at once, answer when it is due in the model
 //! ```
 //!
-//! - [`profile`]: what a disk is like; the four disks of the experiments
+//! - [`profile`]: the timing of a disk; the four disks of the experiments
 //! - [`model`]: when a request is done (pure)
-//! - [`stats`]: what the disk was asked for
-//! - [`accuracy`]: nominal figures beside what fio measures
+//! - [`stats`]: the disk's counters
+//! - [`accuracy`]: nominal values beside fio's measurements
 //!
-//! A limit of the block layer (`blkio`, `io.max`) is no slow disk: it sits above the scheduler, buffered writes escape it on
-//! cgroup v1, and a helper outside the group is not limited.
+//! A limit of the block layer (`blkio`, `io.max`) does not make a slow disk: it is above the scheduler, buffered writes
+//! escape it on cgroup v1, and it does not limit a helper outside the group.
 //!
-//! # What to know
-//! - The server is this process, so this process must not be in the box that uses the disk: a box short of memory would
-//!   wait for a server that waits for memory. [`eke_sandbox::cgroup_box`] runs only its command in the group, so its supervisor may own
-//!   a disk.
-//! - Swap on it: ask [`SlowDisk::may_hold_swap`], and swap a box, not a machine that is short of memory as a whole: the
-//!   server's own allocations would wait for it (PR_SET_IO_FLUSHER would help, and needs CAP_SYS_RESOURCE).
+//! # Rules
+//! - The server is this process, so this process must not be in the cgroup box that uses the disk: a box short of
+//!   memory would wait for a server that waits for memory. [`eke_sandbox::cgroup_box`] runs only its command in the
+//!   group, so its supervisor may own a disk.
+//! - Before swapping on it, check [`SlowDisk::may_hold_swap`]. Swap a box, not a whole machine that is short of memory:
+//!   the server's own allocations would wait for it (PR_SET_IO_FLUSHER would help, but needs CAP_SYS_RESOURCE).
 //! - The image must be fast: a file in the page cache, or [`Image::Memory`], which is this machine's memory.
-//! - Distance is a share of the device: a small image stands for a whole disk.
-//! - The disk serves in the order of arrival, so more requests under way do not make a rotating disk faster; the kernel's
-//!   scheduler above it still sorts what waits there.
-//! - What the machine itself takes for the way there and back is measured when the disk is attached and taken off each
-//!   request. On a busy machine answers still come late; [`Stats::late`] says by how much.
+//! - Distance is a share of the device: a small image behaves like a whole disk.
+//! - The disk serves in order of arrival, so more requests in flight do not make a rotating disk faster; the kernel's
+//!   scheduler above it still sorts its queue.
+//! - The machine's own overhead of a request is measured at attach and subtracted from each request. On a busy machine
+//!   answers are still late; [`Stats::late`] has the total.
 //!
-//! Nothing stays behind: [`SlowDisk::detach`] and `Drop` unmount, detach and end the server. After `kill -9` of the owner
-//! every request to the device fails with EIO, and the next [`SlowDisk::attach`] or [`sweep`] removes what is left.
+//! Nothing is left: [`SlowDisk::detach`] and `Drop` unmount, detach and end the server. After `kill -9` of the owner,
+//! every request to the device fails with EIO, and the next [`SlowDisk::attach`] or [`sweep`] removes the leftovers.
 
 pub mod accuracy;
 mod calibrate;
 mod connection;
-mod desk;
 mod device;
 mod disk;
 mod error;
@@ -40,11 +39,12 @@ mod faults;
 mod fio;
 mod image;
 pub mod model;
+mod mount_dir;
 mod mounts;
 mod pace;
-mod place;
 pub mod profile;
 mod server;
+mod state;
 pub mod stats;
 mod store;
 mod users;
@@ -55,35 +55,35 @@ use eke_model::units::Bytes;
 
 pub use disk::SlowDisk;
 pub use error::{Error, Result};
-pub use place::sweep;
+pub use mount_dir::sweep;
 pub use profile::Profile;
 pub use stats::Stats;
 
-/// What lies in the disk.
+/// The storage behind a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
-    /// This file. It is made if it is not there, sparse; one that is there must have the disk's size.
+    /// This file. A missing file is created, sparse; an existing one must have the disk's size.
     File(PathBuf),
-    /// This machine's memory, empty, never swapped out, gone with the disk.
+    /// This machine's memory: empty, never swapped out, freed with the disk.
     Memory,
 }
 
-/// The disk that is wanted.
+/// The specification of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowDiskSpec {
-    /// What lies in it.
+    /// The storage behind it.
     pub image: Image,
     /// Its size, a multiple of 4 KiB.
     pub size: Bytes,
-    /// How slow it is.
+    /// Its timing.
     pub profile: Profile,
-    /// Its write cache: at most this much of what was written and not flushed is lost in a power cut. It costs this
-    /// process as much memory.
+    /// Its volatile write cache: a power cut loses at most this much unflushed data. It costs this process as much
+    /// memory.
     pub cache: Bytes,
 }
 
 impl SlowDiskSpec {
-    /// With a write cache of 32 MiB.
+    /// A disk with a write cache of 32 MiB.
     pub fn new(image: Image, size: Bytes, profile: Profile) -> Self {
         Self { image, size, profile, cache: Bytes::mib(32) }
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_disks_are_refused_before_anything_is_made() {
+    fn impossible_disks_are_refused_before_anything_is_created() {
         let root = eke_linux::Root::at("/nonexistent");
         let image = Image::File("/nonexistent/image".into());
         let still = Profile { rate: 0, ..Profile::sd() };

@@ -1,90 +1,90 @@
-//! When a request is done: a pure function of what came before. No clock, no randomness, no I/O.
+//! When a request is done: a pure function of the requests before it. No clock, no randomness, no I/O.
 
 use eke_model::units::{Bytes, Nanos};
 
 use super::profile::{Head, Profile};
 
-/// What is asked of a disk.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes from the disk.
+    /// Read bytes.
     Read,
-    /// Bytes to the disk.
+    /// Write bytes.
     Write,
-    /// Make all earlier writes outlive a power cut.
+    /// Make all earlier writes durable.
     Flush,
 }
 
-/// One request; a flush has no place and no length.
+/// One request; a flush has no offset and no length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// Its kind.
     pub kind: Kind,
-    /// Where it begins, in bytes.
+    /// Its first byte.
     pub offset: u64,
-    /// How many bytes.
+    /// Its length in bytes.
     pub length: u64,
 }
 
-/// A disk in time. Requests are served in the order in which they come; answers come in the same order.
+/// A disk in time. It serves requests and answers them in order of arrival.
 #[derive(Debug, Clone)]
 pub struct Model {
     profile: Profile,
     size: u64,
     path: u64,
-    /// When each of the places for a request under way is free.
+    /// When each slot for a request in flight is free.
     free: Vec<u64>,
     /// When the transfer of the last request ends.
     transferred: u64,
-    /// Before when the next request may not begin by IOPS.
+    /// The earliest start of the next request under the IOPS limit.
     next_op: u64,
-    /// Where the last request ended.
+    /// The end of the last request on the device.
     at: u64,
 }
 
 impl Model {
-    /// A disk of `size` that has nothing to do. `path` is what the way to the disk and back takes by itself: a request was
-    /// made that much before it arrives, so its service begins that much earlier, but never before an earlier one's end.
+    /// An idle disk of `size`. `path` is the overhead of the way to the disk and back: a request was made that much
+    /// before it arrives, so its service starts that much earlier, but never before the end of an earlier one.
     pub fn new(profile: Profile, size: Bytes, path: Nanos) -> Self {
         let free = vec![0; profile.depth.max(1)];
         Self { profile, size: size.0.max(1), path: path.0, free, transferred: 0, next_op: 0, at: 0 }
     }
 
-    /// When the answer to a request that arrives at `now` is due, by the caller's clock; it may be before `now`, by at most
-    /// `path`. Calls must come in the order of time.
+    /// When the answer to a request that arrives at `now` is due, by the caller's clock. It may be before `now`, by at
+    /// most `path`. Calls must be in order of time.
     pub fn serve(&mut self, now: Nanos, request: &Request) -> Nanos {
         let asked = now.0.saturating_sub(self.path);
         let done = match request.kind {
             Kind::Flush => self.flush(asked),
-            Kind::Read | Kind::Write => self.transfer(self.place(now.0), asked, request),
+            Kind::Read | Kind::Write => self.transfer(self.slot(now.0), asked, request),
         };
         self.transferred = done;
         Nanos(done)
     }
 
-    /// After everything before it: a turn of the platter, or one request's time.
+    /// A flush follows everything before it: it takes a rotation of the platter, or one request's time.
     fn flush(&mut self, asked: u64) -> u64 {
         let begun = self.transferred.max(asked);
-        let turn = self.profile.head.map_or(0, |h| h.rotation.0);
-        let done = begun + self.profile.latency.0 + turn.max(self.between_ops());
+        let rotation = self.profile.head.map_or(0, |h| h.rotation.0);
+        let done = begun + self.profile.latency.0 + rotation.max(self.between_ops());
         self.free.fill(done);
         done
     }
 
-    fn transfer(&mut self, place: usize, asked: u64, request: &Request) -> u64 {
-        let begun = self.free[place].max(asked);
+    fn transfer(&mut self, slot: usize, asked: u64, request: &Request) -> u64 {
+        let begun = self.free[slot].max(asked);
         let ready = begun + self.positioning(begun, request.offset) + self.profile.latency.0;
         let moved = ready.max(self.transferred) + self.nanos_for(request.length);
         let done = moved.max(self.next_op.max(begun) + self.between_ops());
         self.next_op = done;
-        self.free[place] = done;
+        self.free[slot] = done;
         self.at = request.offset.saturating_add(request.length);
         done
     }
 
-    /// The place that was free last: who asks one after the other gets the same place, and so never waits less than one
-    /// service. If none is free, the one that will be first.
-    fn place(&self, now: u64) -> usize {
+    /// The slot that was freed last: requests that follow each other get the same slot, and so never wait less than one
+    /// service time. If none is free, the first to become free.
+    fn slot(&self, now: u64) -> usize {
         let all = 0..self.free.len();
         let free = all.clone().filter(|&i| self.free[i] <= now).max_by_key(|&i| self.free[i]);
         free.or_else(|| all.min_by_key(|&i| self.free[i])).unwrap_or(0)
@@ -94,33 +94,33 @@ impl Model {
         self.profile.iops.map_or(0, |iops| 1_000_000_000 / u64::from(iops.max(1)))
     }
 
-    /// Rounded up: the rate is never exceeded.
+    /// Rounded up, so that the rate is never exceeded.
     fn nanos_for(&self, bytes: u64) -> u64 {
         let nanos = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.profile.rate.max(1)));
         u64::try_from(nanos).unwrap_or(u64::MAX / 4)
     }
 
-    /// Seek and turn. A short way forward is rather waited for than sought.
+    /// Seek and rotation. Over a short forward distance, the head waits rather than seeks.
     fn positioning(&self, begun: u64, offset: u64) -> u64 {
         let Some(head) = self.profile.head else { return 0 };
         let seek = head.settle.0 + (head.stroke.0 as f64 * self.distance(offset).sqrt()) as u64;
-        let sought = seek + self.turn(&head, begun + seek, offset);
+        let sought = seek + self.rotation_to(&head, begun + seek, offset);
         match offset.checked_sub(self.at) {
             Some(ahead) => sought.min(self.nanos_for(ahead)),
             None => sought,
         }
     }
 
-    /// As a share of the device.
+    /// Distance as a share of the device.
     fn distance(&self, offset: u64) -> f64 {
         (offset.abs_diff(self.at) as f64 / self.size as f64).min(1.0)
     }
 
-    /// How long until `offset` is below the head. A track holds what is transferred in one turn.
-    fn turn(&self, head: &Head, from: u64, offset: u64) -> u64 {
-        let turn = head.rotation.0.max(1);
-        let place = self.nanos_for(offset) % turn;
-        (place + turn - from % turn) % turn
+    /// Time until `offset` is under the head. A track holds the bytes transferred in one rotation.
+    fn rotation_to(&self, head: &Head, from: u64, offset: u64) -> u64 {
+        let rotation = head.rotation.0.max(1);
+        let angle = self.nanos_for(offset) % rotation;
+        (angle + rotation - from % rotation) % rotation
     }
 }
 
@@ -141,13 +141,13 @@ mod tests {
         Request { kind: Kind::Read, offset, length }
     }
 
-    /// Places as a generator of random numbers would give them, the same each time.
+    /// Offsets like those of a random generator, but the same each time.
     fn scattered(i: u64) -> u64 {
         let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) % (SIZE / PAGE) * PAGE
     }
 
-    /// `count` requests of which `depth` are always waiting; gives the seconds until the last is done.
+    /// Serves `count` requests, of which `depth` are always queued; returns the seconds until the last is done.
     fn closed_loop(mut model: Model, depth: usize, count: u64, request: impl Fn(u64) -> Request) -> f64 {
         let mut done: Vec<Nanos> = Vec::new();
         for i in 0..count {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_waits_for_what_came_before_and_holds_up_what_comes_after() {
+    fn a_flush_waits_for_earlier_requests_and_delays_later_ones() {
         let mut model = disk(Profile::nfs());
         let write = model.serve(Nanos(0), &Request { kind: Kind::Write, offset: 0, length: 1 << 20 });
         let flush = model.serve(Nanos(0), &Request { kind: Kind::Flush, offset: 0, length: 0 });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_taken_off_but_no_two_services_overlap() {
+    fn the_overhead_is_subtracted_but_no_two_services_overlap() {
         for depth in [1, 4] {
             let profile = Profile { latency: Nanos::micros(500), depth, ..Profile::plain() };
             let model = |path| Model::new(profile.clone(), Bytes(SIZE), path);
@@ -219,7 +219,7 @@ mod tests {
             latency in 0..2_000_000u64,
             depth in 1..20usize,
         ) -> Profile {
-            let head = head.map(|(iops, turns)| Head::for_iops(iops, Nanos(60_000_000_000 / turns), rate));
+            let head = head.map(|(iops, rpm)| Head::for_iops(iops, Nanos(60_000_000_000 / rpm), rate));
             Profile { name: "any".into(), rate, iops, head, latency: Nanos(latency), depth }
         }
     }
@@ -259,7 +259,7 @@ mod tests {
                     let window = u128::from(end.0 - begun.0);
                     prop_assert!(bytes * 1_000_000_000 <= window * u128::from(profile.rate));
                     if let Some(iops) = profile.iops {
-                        // The time between two is rounded down to a nanosecond.
+                        // The time between two requests is rounded down to a nanosecond.
                         prop_assert!(count * (1_000_000_000 / u128::from(iops)) <= window);
                     }
                 }

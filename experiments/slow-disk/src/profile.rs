@@ -1,45 +1,45 @@
-//! What a disk is like, as numbers.
+//! The timing of a disk, as numbers.
 
 use eke_model::units::Nanos;
 
-/// The request by which "IOPS" is counted: one page.
+/// Size of a request for "IOPS": one page.
 pub(super) const PAGE: u64 = 4096;
-/// The least seek of a rotating disk (track to track), about what data sheets of 1995 to today say.
+/// Shortest seek of a rotating disk (track to track), by data sheets of 1995 to today.
 const LEAST_SEEK: f64 = 1e6;
 
-/// A disk's timing. Every part can be had alone: a rate only, a latency only.
+/// The timing of a disk. Each part can be used alone: only a rate, only a latency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Bytes per second between the disk and the machine; all requests share it.
+    /// Bytes per second between the disk and the machine, shared by all requests.
     pub rate: u64,
-    /// The most requests per second, of any kind, also sequential ones; `None` where something else limits them.
+    /// Most requests per second of any kind, also sequential ones; `None` for no such limit.
     pub iops: Option<u32>,
-    /// The arm and the platter of a rotating disk.
+    /// Arm and platter of a rotating disk.
     pub head: Option<Head>,
-    /// What each request takes besides (a network's round trip); those of requests served at once overlap.
+    /// Additional time of each request (a network's round trip); it overlaps for requests served in parallel.
     pub latency: Nanos,
-    /// How many requests are served at once, at least 1.
+    /// Number of requests served in parallel, at least 1.
     pub depth: usize,
 }
 
-/// A rotating disk: a seek takes `settle + stroke * sqrt(distance)`, distance as a share of the device (the shape is that
-/// of Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994, for short seeks), then the
-/// platter must turn to the place. A request that begins where the one before ended costs neither.
+/// A rotating disk. A seek takes `settle + stroke * sqrt(distance)`, with the distance as a share of the device (the
+/// shape for short seeks in Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994).
+/// Then the platter must rotate to the offset. A request that begins where the previous one ended needs neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The part of a seek that does not depend on the distance.
+    /// The constant part of a seek.
     pub settle: Nanos,
-    /// What a seek across the whole device takes besides.
+    /// The additional time of a seek across the whole device.
     pub stroke: Nanos,
-    /// One turn of the platter.
+    /// One rotation of the platter.
     pub rotation: Nanos,
 }
 
 impl Head {
-    /// A head with which random reads of 4 KiB over the whole device take `1/iops` on average: half a turn, the
-    /// transfer, and for the rest seeks. Two places chosen evenly are 8/15 apart on average in `sqrt(distance)`.
+    /// A head whose random reads of 4 KiB over the whole device take `1/iops` on average: half a rotation, the
+    /// transfer, and seeks for the rest. The mean of `sqrt(distance)` of two uniform offsets is 8/15.
     pub fn for_iops(iops: u32, rotation: Nanos, rate: u64) -> Self {
         let one = 1e9 / f64::from(iops.max(1));
         let mean_seek = (one - 1e9 * PAGE as f64 / rate as f64 - rotation.0 as f64 / 2.0).max(0.0);
@@ -50,7 +50,7 @@ impl Head {
 }
 
 impl Profile {
-    /// The names that [`Profile::named`] knows.
+    /// The names for [`Profile::named`].
     pub const NAMES: [&'static str; 4] = ["laptop", "sd", "nfs", "scsi2008"];
 
     /// One of the four disks of the experiments.
@@ -64,36 +64,36 @@ impl Profile {
         }
     }
 
-    /// A laptop's disk: 7200 turns a minute, 60 MB/s, 120 IOPS.
+    /// A laptop's disk: 7200 rpm, 60 MB/s, 120 IOPS.
     pub fn laptop() -> Self {
         Self::rotating("laptop", 60_000_000, 120, 7_200)
     }
 
-    /// A server's SCSI disk of 2008: 10,000 turns a minute, 44 MB/s, 150 IOPS.
+    /// A server's SCSI disk of 2008: 10,000 rpm, 44 MB/s, 150 IOPS.
     pub fn scsi2008() -> Self {
         Self::rotating("scsi2008", 44_000_000, 150, 10_000)
     }
 
-    /// An SD card: 40 MB/s, 2000 IOPS, one request after the other.
+    /// An SD card: 40 MB/s, 2000 IOPS, one request at a time.
     pub fn sd() -> Self {
         Self { name: "sd".to_owned(), rate: 40_000_000, iops: Some(2_000), ..Self::plain() }
     }
 
-    /// A file server over 100 Mbit/s: 11 MB/s, half a millisecond, 16 requests under way (the Linux client's slot table,
-    /// `sunrpc.tcp_slot_table_entries`, begins with 2 and grows).
+    /// A file server over 100 Mbit/s: 11 MB/s, half a millisecond, 16 requests in flight (the Linux client's slot
+    /// table, `sunrpc.tcp_slot_table_entries`, starts with 2 and grows).
     pub fn nfs() -> Self {
         let latency = Nanos::micros(500);
         Self { name: "nfs".to_owned(), rate: 11_000_000, latency, depth: 16, ..Self::plain() }
     }
 
-    /// A rotating disk of `iops` for random 4 KiB.
-    pub fn rotating(name: &str, rate: u64, iops: u32, turns_per_minute: u32) -> Self {
-        let rotation = Nanos(60_000_000_000 / u64::from(turns_per_minute.max(1)));
+    /// A rotating disk with `iops` random requests of 4 KiB per second.
+    pub fn rotating(name: &str, rate: u64, iops: u32, rpm: u32) -> Self {
+        let rotation = Nanos(60_000_000_000 / u64::from(rpm.max(1)));
         let head = Head::for_iops(iops, rotation, rate);
         Self { name: name.to_owned(), rate, head: Some(head), ..Self::plain() }
     }
 
-    /// Without any limit but 10 GB/s: what the others are made from.
+    /// No limit but 10 GB/s: the basis of the others.
     pub fn plain() -> Self {
         Self {
             name: "plain".to_owned(),
@@ -105,8 +105,8 @@ impl Profile {
         }
     }
 
-    /// What random requests of 4 KiB come to in a second when `depth` of them are always waiting: worked out by hand from
-    /// the parts, for comparison with what the model and fio say.
+    /// Random requests of 4 KiB per second when `depth` of them are always queued. Computed from the parts, to compare
+    /// with model and fio.
     pub fn nominal_iops(&self, depth: usize) -> f64 {
         let transfer = PAGE as f64 / self.rate as f64;
         let head = self.head.map_or(0.0, |h| {
@@ -119,13 +119,13 @@ impl Profile {
         (at_once / alone).min(1.0 / transfer).min(limit)
     }
 
-    /// Why no disk can be like this, `None` if one can.
+    /// Why no disk can have this profile; `None` if one can.
     pub(super) fn impossible(&self) -> Option<&'static str> {
         match self {
             Self { rate: 0, .. } => Some("a rate of 0 bytes/s never serves anything"),
             Self { iops: Some(0), .. } => Some("0 IOPS never serve anything"),
             Self { depth: 0, .. } => Some("a depth of 0 never serves anything"),
-            Self { head: Some(Head { rotation: Nanos(0), .. }), .. } => Some("a platter needs time to turn"),
+            Self { head: Some(Head { rotation: Nanos(0), .. }), .. } => Some("a rotation needs time"),
             _ => None,
         }
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_serves_is_no_disk() {
+    fn a_disk_that_never_serves_is_refused() {
         assert!(Profile { depth: 0, ..Profile::sd() }.impossible().is_some());
         assert!(Profile { rate: 0, ..Profile::sd() }.impossible().is_some());
         assert!(Profile { iops: Some(0), ..Profile::sd() }.impossible().is_some());

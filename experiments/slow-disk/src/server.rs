@@ -1,8 +1,8 @@
 //! The file server: one directory with one file in it, the image.
 //!
-//! Requests come from the kernel in one thread ("fuser-0"), get their answer and the time at which it is due, and are
-//! answered by another ([`super::pace`]). The file is opened with FOPEN_DIRECT_IO, so no page cache lies between the loop
-//! device and this server, and with parallel direct writes, so that the loop device keeps more than one under way.
+//! One thread ("fuser-0") reads requests from the kernel, and computes each answer and the time at which it is due.
+//! Another thread sends it then ([`super::pace`]). FOPEN_DIRECT_IO keeps the page cache out of the way between the loop
+//! device and this server; parallel direct writes let the loop device keep several requests in flight.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,27 +16,27 @@ use fuser::{
     WriteFlags,
 };
 
-use super::desk::{Answer, Desk};
 use super::model::{Kind, Request};
 use super::pace::{Pace, come_first};
+use super::state::{Answer, DiskState};
 
 /// The image's name in the mount.
 pub(super) const FILE: &str = "image";
 const INODE: INodeNo = INodeNo(2);
-/// Nothing about the file ever changes.
+/// The file's attributes never change.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
-/// More than the loop device's 128 requests: the kernel must not hold any back.
+/// More than the loop device's 128 requests, so that the kernel never delays one.
 const UNDER_WAY: u16 = 256;
 /// The largest request, also fs.fuse.max_pages_limit's default (256 pages).
 const LARGEST: u32 = 1 << 20;
 
 /// Serves one image.
 pub(super) struct Server {
-    /// Knows what to answer and when.
-    pub(super) desk: Arc<Desk>,
-    /// Answers then.
+    /// Computes answers and their times.
+    pub(super) disk: Arc<DiskState>,
+    /// Sends the answers.
     pub(super) pace: Pace,
-    /// What the file shows as its size.
+    /// The size of the file.
     pub(super) size: Bytes,
 }
 
@@ -66,7 +66,7 @@ impl Server {
     }
 
     fn later(&self, request: Request, write: &[u8], send: impl FnOnce(Answer) + Send + 'static) {
-        let (due, answer) = self.desk.serve(&request, write);
+        let (due, answer) = self.disk.serve(&request, write);
         self.pace.at(due, move || send(answer));
     }
 }
@@ -85,7 +85,7 @@ impl Filesystem for Server {
         Ok(())
     }
 
-    /// What a server's thread is asked first, by losetup.
+    /// losetup's first request.
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         come_first();
         if parent == INodeNo::ROOT && name == FILE {
@@ -149,12 +149,12 @@ impl Filesystem for Server {
         });
     }
 
-    /// On close(2): nothing to do. Flushing a disk is `fsync`.
+    /// close(2) does nothing: a disk is flushed by `fsync`.
     fn flush(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
 
-    /// No discard: the kernel then writes zeroes where it needs them.
+    /// There is no discard; the kernel writes zeroes where it needs them.
     fn fallocate(
         &self,
         _: &fuser::Request,

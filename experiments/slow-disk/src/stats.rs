@@ -1,4 +1,4 @@
-//! What a disk was asked for.
+//! The counters of a disk.
 
 use eke_model::units::{Bytes, Nanos};
 use serde::Serialize;
@@ -8,15 +8,15 @@ use super::model::{Kind, Request};
 /// Requests of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes transferred.
     pub bytes: Bytes,
-    /// The sum of the times from arrival to answer, by the model.
+    /// Sum of the times from arrival to answer, in the model.
     pub time: Nanos,
 }
 
-/// Everything since the disk was attached.
+/// All counters since the disk was attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
     /// Reads.
@@ -25,16 +25,16 @@ pub struct Stats {
     pub writes: Tally,
     /// Flushes (`fsync(2)`, barriers of a file system's journal).
     pub flushes: Tally,
-    /// Requests answered with an error, whatever their kind; they are not in the tallies.
+    /// Requests of any kind answered with an error; the tallies exclude them.
     pub errors: u64,
-    /// The sum of the times by which answers were later than the model says: this machine's fault, not the disk's.
+    /// Sum of the lateness of answers relative to the model. It is caused by this machine, not by the disk.
     pub late: Nanos,
-    /// Written bytes that power cuts took back.
+    /// Written bytes that power cuts lost.
     pub lost: Bytes,
 }
 
 impl Stats {
-    /// One that was served in `time`.
+    /// Counts a request served in `time`.
     pub(super) fn count(&mut self, request: &Request, time: Nanos) {
         let tally = match request.kind {
             Kind::Read => &mut self.reads,

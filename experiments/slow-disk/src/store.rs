@@ -1,7 +1,7 @@
-//! The image, and what a power cut takes from it.
+//! The image and its volatile write cache.
 //!
-//! Writes go to the image at once; what they replace is kept until the next flush. A power cut puts that back, the newest
-//! first. A disk's write cache is finite: beyond its size the oldest writes count as written.
+//! Writes go to the image at once; the replaced data are kept until the next flush. A power cut restores them, the
+//! newest first. The cache is finite: beyond its size, the oldest writes count as durable.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,12 +27,12 @@ struct Replaced {
 }
 
 impl Store {
-    /// `image` has `size`; at most `cache` bytes of writes are at risk.
+    /// `image` has `size`; at most `cache` bytes of writes can be lost.
     pub(super) fn new(image: File, size: Bytes, cache: Bytes) -> Self {
         Self { image, size: size.0, cache: cache.0, replaced: VecDeque::new(), replaced_bytes: 0 }
     }
 
-    /// What is there, less at the end of the device.
+    /// Reads the image; the result is shorter at the end of the device.
     pub(super) fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let length = length.min(self.size.saturating_sub(offset));
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
@@ -40,7 +40,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Not durable before the next flush.
+    /// Writes; the data are not durable before the next flush.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let end = offset.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > self.size) {
@@ -61,13 +61,13 @@ impl Store {
         }
     }
 
-    /// Everything written so far is durable.
+    /// Makes all written data durable.
     pub(super) fn flush(&mut self) {
         self.replaced.clear();
         self.replaced_bytes = 0;
     }
 
-    /// Takes back what was not flushed, and says how many written bytes are lost.
+    /// Undoes unflushed writes; returns the number of lost bytes.
     pub(super) fn cut(&mut self) -> io::Result<Bytes> {
         let lost = Bytes(std::mem::take(&mut self.replaced_bytes));
         while let Some(newest) = self.replaced.pop_back() {

@@ -1,11 +1,11 @@
-//! Who keeps a device: by `/proc`.
+//! Finds the users of a device in `/proc`.
 
 use std::path::Path;
 
 use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 
-/// Who has `device` mounted, in whatever mount namespace, or open: the first process, in words.
+/// A sentence about the first process that has `device` open, or mounted in any mount namespace.
 pub(super) fn first(root: &Root, device: &Path) -> Option<String> {
     let numbers = root.list("proc").unwrap_or_default();
     numbers.iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())).find_map(|pid| {
@@ -17,13 +17,12 @@ pub(super) fn first(root: &Root, device: &Path) -> Option<String> {
 
 fn uses(root: &Root, pid: &str, device: &Path) -> Option<&'static str> {
     if has_open(root, pid, device) {
-        return Some("has it open; end that");
+        return Some("has it open; end that process");
     }
     let mounts = root.read_bytes(format!("proc/{pid}/mountinfo")).unwrap_or_default();
-    mountinfo::parse(&mounts)
-        .iter()
-        .any(|mount| mount.source == device)
-        .then_some("has it mounted, in a mount namespace that was made while it was mounted here; end that")
+    mountinfo::parse(&mounts).iter().any(|mount| mount.source == device).then_some(
+        "has it mounted, in a mount namespace that was created while it was mounted here; end that process",
+    )
 }
 
 fn has_open(root: &Root, pid: &str, device: &Path) -> bool {
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_it_open_or_mounted_is_named() {
+    fn processes_that_have_it_open_or_mounted_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = dir.path().join("proc").join(path);

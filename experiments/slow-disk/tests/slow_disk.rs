@@ -16,14 +16,14 @@ use rustix::io::Errno;
 
 const SIZE: Bytes = Bytes::mib(32);
 const PAGE: usize = 4096;
-/// Set for a copy of this test program that owns a disk until it is killed.
+/// Set in a copy of this test program that owns a disk until it is killed.
 const OWNER: &str = "EKE_SLOW_DISK_OWNER";
 
 fn missing(programs: &[&str]) -> Option<String> {
     lacking(&["/dev/fuse", "/dev/loop-control"]).or_else(|| no_program(programs))
 }
 
-/// A disk that is fast enough for a test and has each part of a slow one.
+/// A disk fast enough for a test, with every part of a slow one.
 fn profile() -> Profile {
     Profile { rate: 400_000_000, iops: Some(5_000), depth: 4, ..Profile::plain() }
 }
@@ -33,7 +33,7 @@ fn attach(image: Image) -> SlowDisk {
     SlowDisk::attach(&Root::host(), SlowDiskSpec::new(image, SIZE, profile())).unwrap()
 }
 
-/// A page with an address to which O_DIRECT goes.
+/// A page-aligned buffer for O_DIRECT.
 struct Page {
     bytes: Vec<u8>,
     start: usize,
@@ -103,15 +103,15 @@ fn a_file_system_on_it_keeps_its_files() {
     run("mount", &[&disk.device().display().to_string(), &mount_at]);
     let mut read = Vec::new();
     File::open(target.join("words")).unwrap().read_to_end(&mut read).unwrap();
-    assert!(read == words, "what was unmounted by detach is whole");
+    assert!(read == words, "detach unmounted the file system cleanly");
     let stats = disk.stats();
-    assert!(stats.reads.bytes.0 >= 3_000_000, "no cache of the image lies in between: {stats:?}");
+    assert!(stats.reads.bytes.0 >= 3_000_000, "no page cache of the image is in between: {stats:?}");
     drop(disk);
     assert_eq!(image.metadata().unwrap().len(), SIZE.0, "the image stays");
 }
 
 #[test]
-fn errors_surface_where_they_are_asked_for_and_go_when_healed() {
+fn errors_appear_where_they_are_injected_and_end_when_healed() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("errors_surface_where_they_are_asked_for_and_go_when_healed", &why);
     }
@@ -136,7 +136,7 @@ fn errors_surface_where_they_are_asked_for_and_go_when_healed() {
 }
 
 #[test]
-fn a_power_cut_loses_what_was_not_flushed_and_nothing_else() {
+fn a_power_cut_loses_only_unflushed_data() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("a_power_cut_loses_what_was_not_flushed_and_nothing_else", &why);
     }
@@ -183,7 +183,7 @@ fn two_disks_live_beside_each_other_and_leave_nothing() {
 }
 
 #[test]
-fn a_device_that_is_held_open_says_so_and_goes_with_its_last_user() {
+fn a_device_held_open_is_reported_and_goes_with_its_last_user() {
     if let Some(why) = missing(&["losetup"]) {
         return skip("a_device_that_is_held_open_says_so_and_goes_with_its_last_user", &why);
     }
@@ -196,8 +196,8 @@ fn a_device_that_is_held_open_says_so_and_goes_with_its_last_user() {
     assert!(read_page(&file, 0).is_err(), "its server is gone");
 }
 
-/// A process with a mount namespace of its own, which has copies of mounts, as `ip netns exec`, a service or a container has. Of disks that are not
-/// this test's it keeps none: another experiment would wait for it.
+/// A process with its own mount namespace and copies of mounts, like `ip netns exec`, a service or a container. It
+/// keeps none of other tests' disks, because another experiment would wait for it.
 struct Namespace(Child);
 
 impl Namespace {
@@ -223,7 +223,7 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn a_copy_of_its_mount_in_another_namespace_holds_up_nothing() {
+fn a_copy_of_its_mount_in_another_namespace_does_no_harm() {
     if let Some(why) = missing(&["losetup", "unshare"]) {
         return skip("a_copy_of_its_mount_in_another_namespace_holds_up_nothing", &why);
     }
@@ -234,7 +234,7 @@ fn a_copy_of_its_mount_in_another_namespace_holds_up_nothing() {
 }
 
 #[test]
-fn a_copy_of_a_mount_from_it_is_said_with_who_has_it() {
+fn a_copy_of_a_mount_is_reported_with_its_process() {
     if let Some(why) = missing(&["losetup", "unshare", "mkfs.ext4", "mount"]) {
         return skip("a_copy_of_a_mount_from_it_is_said_with_who_has_it", &why);
     }
@@ -247,9 +247,9 @@ fn a_copy_of_a_mount_from_it_is_said_with_who_has_it() {
     let namespace = Namespace::make(disk.device());
     let refused = disk.detach().unwrap_err().to_string();
     assert!(refused.starts_with(&format!("{device} is in use: process ")), "{refused}");
-    assert!(refused.contains("mount namespace that was made while it was mounted here"), "{refused}");
+    assert!(refused.contains("mount namespace that was created while it was mounted here"), "{refused}");
     drop(namespace);
-    // with its last user the device lets go by itself
+    // The device is released with its last user.
     let file = format!("/sys/block/{}/loop/backing_file", device.trim_start_matches("/dev/"));
     wait_for("the loop device to be free", || !Path::new(&file).exists());
 }
@@ -277,7 +277,7 @@ fn an_image_on_a_tmpfs_may_not_hold_swap() {
     disk.detach().unwrap();
 }
 
-/// Not a test of its own: what the next one kills.
+/// Not a test of its own: the next test kills it.
 #[test]
 fn owner_of_a_disk_until_killed() {
     let Some(image) = std::env::var_os(OWNER) else { return };
@@ -300,7 +300,7 @@ fn start_owner(image: &Path) -> (Child, PathBuf) {
 }
 
 #[test]
-fn what_a_killed_owner_left_is_swept() {
+fn leftovers_of_a_killed_owner_are_swept() {
     if let Some(why) = missing(&["losetup", "mkfs.ext4", "mount"]) {
         return skip("what_a_killed_owner_left_is_swept", &why);
     }

@@ -1,4 +1,4 @@
-//! A machine in a directory: the parts of Linux that eke changes, with injected faults.
+//! A simulated machine in a directory: the parts of Linux that eke changes, with injected faults.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,15 @@ use tempfile::TempDir;
 
 use crate::tree;
 
-/// Injected faults. Effects are writes, appends, `hot_add` reads, swapon, swapoff, and changes of files.
+/// Injected faults. They count effects: writes, appends, `hot_add` reads, swapon, swapoff, and changes of files.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// The process dies after this many effects: later ones do not reach the machine.
+    /// The process dies after this many effects; later ones do not reach the machine.
     pub crash_after: Option<usize>,
-    /// If the last effect is an append, half of it is written.
+    /// If the last effect is an append, only half of it is written.
     pub torn: bool,
-    /// After the first number of appends, the file system is full for the second number: half is written, then ENOSPC.
+    /// After the first number of appends, the file system is full for the second number: half of each is written, then
+    /// ENOSPC.
     pub full: Option<(usize, usize)>,
     /// The end of a path, an errno, and how often it is returned.
     pub errors: Vec<(String, i32, usize)>,
@@ -39,7 +40,7 @@ struct State {
     log: Vec<String>,
 }
 
-/// The machine. Its directory lives as long as it does.
+/// The machine. Dropping it removes its directory.
 #[derive(Debug)]
 pub struct FakeKernel {
     dir: TempDir,
@@ -53,7 +54,7 @@ impl FakeKernel {
     /// A machine with 1000 MiB of RAM, one idle zram0, zswap off, swappiness 60.
     ///
     /// # Panics
-    /// If no temporary directory can be made.
+    /// If no temporary directory can be created.
     pub fn new() -> Arc<Self> {
         let machine = Self { dir: tree::in_memory(), state: Mutex::default() };
         for (path, text) in [
@@ -97,7 +98,7 @@ impl FakeKernel {
         state.effects = 0;
     }
 
-    /// Adds a swap area that is on.
+    /// Adds an active swap area.
     pub fn add_area(&self, path: &str, size_kib: u64, used_kib: u64, priority: i32) {
         if let Some(name) = path.strip_prefix("/dev/").filter(|name| !name.starts_with("zram")) {
             tree::put(self.dir(), &format!("sys/class/block/{name}/partition"), "2\n");
@@ -108,19 +109,19 @@ impl FakeKernel {
         self.show_areas(&state);
     }
 
-    /// From now on `/proc/swaps` shows paths as it does for a mount namespace that is gone: `/zram1`.
+    /// Makes `/proc/swaps` show paths of a deleted mount namespace: `/zram1`.
     pub fn detach_mounts(&self) {
         let mut state = self.state();
         state.detached = true;
         self.show_areas(&state);
     }
 
-    /// Writes a file as somebody else would, without counting.
+    /// Writes a file as another program would, without counting an effect.
     pub fn put(&self, path: &str, text: &str) {
         tree::put(self.dir(), path, text);
     }
 
-    /// The discard option with which eke swapped the area on.
+    /// The discard option of the area's last swapon.
     pub fn discard(&self, path: &str) -> Option<Discard> {
         self.state().discards.get(path).copied().flatten()
     }
@@ -130,7 +131,7 @@ impl FakeKernel {
         tree::read(self.dir(), &["run"])
     }
 
-    /// The effects so far, one a line, in order.
+    /// The effects so far in order, one per line.
     pub fn log(&self) -> Vec<String> {
         self.state().log.clone()
     }
@@ -143,7 +144,7 @@ impl FakeKernel {
         path.strip_prefix(self.dir()).unwrap_or(path).to_owned()
     }
 
-    /// Counts an effect; an injected error or the crash comes instead of it. `Ok(true)`: the last one before the crash.
+    /// Counts an effect, or returns an injected error or the crash. `Ok(true)` for the last effect before the crash.
     fn effect(&self, what: &str, path: &Path) -> io::Result<bool> {
         let mut state = self.state();
         let relative = self.relative(path).to_string_lossy().into_owned();

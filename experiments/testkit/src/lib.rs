@@ -1,10 +1,11 @@
 //! Shared code of the tests. A dev-dependency only.
 //!
-//! - [`fake_kernel`]: a machine in a directory: zram devices, swap areas, settings, with injected faults
+//! - [`fake_kernel`]: a simulated machine in a directory: zram devices, swap areas, settings, with injected faults
 //! - [`tree`]: a directory as data, to compare before and after
+//! - [`program`]: runs programs and captures their output
 //! - [`real`]: tests of the real kernel: one lock, and skipping with a reason
 //! - [`sshd`]: a real ssh server for one test
-//! - [`wait`]: waiting for a condition
+//! - [`wait`]: waits for a condition
 
 pub mod fake_kernel;
 pub mod program;

@@ -1,11 +1,11 @@
-//! Programs that tests run, and what they print.
+//! Runs programs and captures their output.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "functions of tests, which fail by it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a program printed, and how it ended.
+/// The output and exit status of a program.
 #[derive(Debug)]
 pub struct Ran {
     /// Standard output.
@@ -17,7 +17,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// All three, for a snapshot.
+    /// All three as text, for a snapshot.
     pub fn shown(&self) -> String {
         format!(
             "{}--- stderr\n{}--- status {}",
@@ -46,10 +46,10 @@ pub fn ran(command: &mut Command) -> Ran {
     command.stdin(Stdio::null()).output().expect("the command starts").into()
 }
 
-/// The browser of the tests of pages.
+/// The browser for tests of pages.
 pub const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// A page in a headless browser of its own, whose console comes on standard error.
+/// Opens a page in a headless browser with a profile of its own; the console goes to standard error.
 pub fn chromium(page: &Path, args: &[&str]) -> Ran {
     let profile = tempfile::tempdir().expect("a temporary directory");
     let mut browser = Command::new(CHROMIUM);
@@ -60,12 +60,12 @@ pub fn chromium(page: &Path, args: &[&str]) -> Ran {
     browser.output().expect("chromium starts").into()
 }
 
-/// Does this test run as root?
+/// Whether this test runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Builds packages with cargo, in the profile of the program `beside` and into its directory.
+/// Builds packages with cargo in the profile of the program `beside`, into its directory.
 pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
     let mut build = Command::new(cargo);
     build.arg("build").args(what).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
@@ -75,7 +75,7 @@ pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
     assert!(build.status().expect("cargo runs").success(), "{what:?} does not build");
 }
 
-/// Everything that eke may change, as text.
+/// All state that eke may change, as text.
 pub fn machine() -> String {
     let mut out = String::new();
     let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
@@ -91,12 +91,12 @@ pub fn machine() -> String {
         }
     }
     let mounts = read("/proc/mounts".as_ref());
-    // Used shrinks and grows by itself
+    // The used size changes by itself.
     let swaps: Vec<String> = read("/proc/swaps".as_ref())
         .lines()
         .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
         .collect();
-    // A slow disk of the lab's or a cache of another test's may come and go beside a test.
+    // Slow disks and caches of other tests may come and go during a test.
     let comes_and_goes = |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ");
     let mounts: Vec<&str> = mounts.lines().filter(|l| !comes_and_goes(l)).collect();
     out + &swaps.join("\n") + "\n" + &mounts.join("\n")

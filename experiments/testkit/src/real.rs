@@ -6,14 +6,14 @@ use std::path::Path;
 use eke_linux::Root;
 use rustix::fs::{FlockOperation, flock};
 
-/// The machine for one test, since swap, zram and cgroups belong to the whole machine. Drop releases it.
+/// The lock on the machine for one test: swap, zram and cgroups belong to the whole machine. Drop releases it.
 #[derive(Debug)]
 pub struct MachineLock(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Waits for the machine.
+/// Waits for the lock.
 ///
 /// # Panics
-/// If the lock file cannot be made: then no test of the real kernel can be trusted.
+/// If the lock file cannot be created: then no test of the real kernel can be trusted.
 #[expect(clippy::panic, reason = "test code")]
 pub fn lock_machine() -> MachineLock {
     let path = std::env::temp_dir().join("eke-tests.lock");
@@ -26,10 +26,10 @@ pub fn lock_machine() -> MachineLock {
     }
 }
 
-/// The reason why a test of the real kernel cannot run here; `None` if it can. `EKE_TESTS=require` forbids skipping.
+/// Why a test of the real kernel cannot run here; `None` if it can. `EKE_TESTS=require` forbids skipping.
 ///
 /// # Panics
-/// If `EKE_TESTS=require` and something is missing.
+/// If `EKE_TESTS=require` and a requirement is missing.
 pub fn lacking(needs: &[&str]) -> Option<String> {
     unless_required(if rustix::process::geteuid().is_root() {
         needs.iter().find(|p| !Path::new(p).exists()).map(|p| format!("no {p} on this machine"))
@@ -75,7 +75,7 @@ pub fn disks() -> Vec<String> {
     mounts.chain(loops).chain(dirs).collect()
 }
 
-/// The machine for one test. Drop asserts that [`disks`] are as they were at the start.
+/// The lock on the machine for one test. Drop asserts that [`disks`] are unchanged.
 #[derive(Debug)]
 pub struct SameDisks {
     before: Vec<String>,
@@ -84,7 +84,7 @@ pub struct SameDisks {
 }
 
 impl SameDisks {
-    /// Waits for the machine.
+    /// Waits for the lock.
     pub fn start() -> Self {
         let machine = lock_machine();
         Self { before: disks(), machine }

@@ -15,15 +15,15 @@ use crate::wait::wait_for;
 /// The server's name in the client's configuration.
 pub const HOST: &str = "far";
 
-/// The reason why no server can be started here; it runs as root, for root.
+/// Why no server can be started here. It runs as root, for root.
 ///
 /// # Panics
-/// If `EKE_TESTS=require` and something is missing.
+/// If `EKE_TESTS=require` and a requirement is missing.
 pub fn lacks() -> Option<String> {
     lacking(&[]).or_else(|| no_program(&["sshd", "ssh", "ssh-keygen"]))
 }
 
-/// Listens on 127.0.0.1 until it is dropped.
+/// A server on 127.0.0.1, killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     dir: TempDir,
@@ -31,7 +31,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it, with more lines for its configuration (sshd_config(5)).
+    /// Starts a server with additional configuration lines (sshd_config(5)).
     ///
     /// # Panics
     /// If it cannot be started.
@@ -42,7 +42,7 @@ impl Server {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
         let port = free.port();
         configure(dir.path(), port, more);
-        // where its processes without rights go, which Debian makes at boot
+        // Directory for its unprivileged processes; Debian creates it at boot.
         fs::create_dir_all("/run/sshd").expect("/run/sshd can be made");
         let mut command = Command::new("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f"]).arg(dir.path().join("sshd_config")).stderr(Stdio::null());
@@ -67,7 +67,7 @@ impl Server {
         put(self.dir(), "config", &format!("{config}  {line}\n"));
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

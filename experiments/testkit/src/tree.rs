@@ -6,10 +6,10 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// A temporary directory in memory, where there is a tmpfs: what a test syncs there does not wait for a disk.
+/// A temporary directory on tmpfs, if there is one, so that syncs in tests do not wait for a disk.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If it cannot be created.
 #[expect(clippy::panic, reason = "test code")]
 pub fn in_memory() -> TempDir {
     let made = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
@@ -39,7 +39,7 @@ fn collect(dir: &Path, at: &str, without: &[&str], found: &mut BTreeMap<String, 
     }
 }
 
-/// Writes a file and makes its parent directories.
+/// Writes a file and creates its parent directories.
 #[expect(clippy::disallowed_methods, reason = "a fake root must be created")]
 pub fn put(dir: &Path, path: &str, text: &str) {
     let at = dir.join(path);

@@ -1,19 +1,19 @@
-//! Waiting for a condition, never for a time.
+//! Waits for a condition, never for a time.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Far longer than anything that a test waits for: only a test that fails waits this long.
+/// Far longer than any wait: only a failing test waits this long.
 pub const BOUND: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a condition may answer: `bool`, or an `Option` or a `Result` whose value the waiting test gets.
+/// The result of a condition: `bool`, or an `Option` or a `Result` whose value the waiting test gets.
 pub trait Condition {
-    /// What the waiting test gets.
+    /// The value for the waiting test.
     type Found;
 
-    /// The value once the condition holds; until then its state, in words that an error can show.
+    /// The value if the condition holds; otherwise its state, for the error message.
     ///
     /// # Errors
     /// While it does not hold.
@@ -44,16 +44,16 @@ impl<T, E: Display> Condition for Result<T, E> {
     }
 }
 
-/// Asks again and again until the condition holds, and gives its value.
+/// Polls until the condition holds, and returns its value.
 ///
 /// # Panics
-/// After [`BOUND`], with `what` was waited for and the state that the condition gave last.
+/// After [`BOUND`], with `what` and the last state of the condition.
 #[track_caller]
 pub fn wait_for<C: Condition>(what: &str, condition: impl FnMut() -> C) -> C::Found {
     wait_at_most(BOUND, what, condition)
 }
 
-/// The same with a bound of its own, for what really takes minutes.
+/// The same with another bound, for operations that take minutes.
 ///
 /// # Panics
 /// After `bound`.
@@ -70,7 +70,7 @@ pub fn wait_at_most<C: Condition>(bound: Duration, what: &str, mut condition: im
     }
 }
 
-/// Raises a flag when it is dropped: threads that go on until then also end where a test fails.
+/// Sets a flag when dropped, so that threads that run until then also end if a test fails.
 #[derive(Debug)]
 pub struct RaiseOnDrop<'a>(pub &'a AtomicBool);
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_was_waited_for_and_the_last_state() {
+    fn an_error_names_the_condition_and_its_last_state() {
         let none = || wait_at_most(Duration::ZERO, "the disk", || false);
         assert_eq!(message(none), "waited 0ns in vain for the disk");
         let empty = || wait_at_most(Duration::ZERO, "the disk", || Err::<(), _>("it has 3 readers"));

@@ -1,4 +1,4 @@
-//! Binaries that start in the machine: static ones of this workspace.
+//! Builds and checks the static binaries that run in the machine.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,18 +11,18 @@ use super::scratch::run_to_end;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const INTERPRETER: u32 = 3;
 
-/// Builds binaries of the workspace statically in release mode without link-time optimisation, below its `target/static`, and gives their paths in the
-/// order of `bins`.
+/// Builds binaries of the workspace statically in release mode without link-time optimization, in `target/static`.
+/// Returns their paths in the order of `bins`.
 ///
 /// # Errors
-/// [`Error::Command`] with the end of what cargo said (the target needs a static C library: Debian's libc6-dev).
+/// [`Error::Command`] with the end of cargo's output (the target needs a static C library: Debian's libc6-dev).
 pub fn build_static(workspace: &Path, bins: &[&str]) -> Result<Vec<PathBuf>> {
     let target = workspace.join("target/static");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace).env_remove("CARGO_ENCODED_RUSTFLAGS");
     command.env("RUSTFLAGS", "-C target-feature=+crt-static");
-    // Linking with optimisation takes minutes; what runs there is counted, not timed.
+    // Link-time optimization takes minutes; experiments in the machine count, and do not measure time.
     command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     command.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(&target);
     for bin in bins {
@@ -32,10 +32,10 @@ pub fn build_static(workspace: &Path, bins: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(bins.iter().map(|bin| target.join(TARGET).join("release").join(bin)).collect())
 }
 
-/// Fails unless the file is an x86-64 binary that needs no dynamic linker.
+/// Checks that the file is an x86-64 binary that needs no dynamic linker.
 ///
 /// # Errors
-/// [`Error::NotStatic`], or [`Error::File`] when it cannot be read.
+/// [`Error::NotStatic`], or [`Error::File`] if it cannot be read.
 pub fn check_static(path: &Path) -> Result<()> {
     let mut head = Vec::new();
     File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head)).map_err(on("read", path))?;

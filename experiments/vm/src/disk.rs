@@ -1,4 +1,4 @@
-//! Makes disk images on the host.
+//! Creates disk images on the host.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,7 +12,7 @@ use super::scratch::run_to_end;
 
 const PAGE: usize = 4096;
 
-/// Makes the disk's image, unless it is there already.
+/// Creates the disk's image if it does not exist.
 pub(super) fn ensure(kit: &Kit, disk: &Disk) -> Result<()> {
     if disk.image.exists() {
         return Ok(());
@@ -25,7 +25,7 @@ pub(super) fn ensure(kit: &Kit, disk: &Disk) -> Result<()> {
     make_ext4(kit, &disk.image, None).inspect_err(|_| drop(std::fs::remove_file(&disk.image)))
 }
 
-/// A new sparse file of `size` bytes that starts with `header`. Fails when the file is there.
+/// Creates a sparse file of `size` bytes that starts with `header`. Fails if the file exists.
 pub(super) fn make_image(image: &Path, size: u64, header: &[u8]) -> Result<()> {
     let mut file =
         OpenOptions::new().write(true).create_new(true).open(image).map_err(on("make the image", image))?;
@@ -33,7 +33,7 @@ pub(super) fn make_image(image: &Path, size: u64, header: &[u8]) -> Result<()> {
     file.write_all(header).map_err(on("write", image))
 }
 
-/// Puts an ext4 file system on the image, with the files below `contents`.
+/// Creates an ext4 file system in the image, with the files of the directory `contents`.
 pub(super) fn make_ext4(kit: &Kit, image: &Path, contents: Option<&Path>) -> Result<()> {
     let mut command = Command::new(&kit.mke2fs);
     command.args(["-q", "-F", "-t", "ext4", "-m", "0"]);
@@ -43,12 +43,12 @@ pub(super) fn make_ext4(kit: &Kit, image: &Path, contents: Option<&Path>) -> Res
     run_to_end(command.arg(image)).map(drop)
 }
 
-/// The first page of a swap area, as mkswap writes it.
+/// The first page of a swap area, in the format of mkswap.
 fn swap_header(size: u64) -> Result<Vec<u8>> {
     let pages = size / PAGE as u64;
     let last = u32::try_from(pages.saturating_sub(1)).ok().filter(|_| pages >= 10);
     let last =
-        last.ok_or_else(|| Error::Recipe(format!("a swap disk of {size} bytes: 40 KiB to 16 TiB can be")))?;
+        last.ok_or_else(|| Error::Recipe(format!("a swap disk of {size} bytes: give 40 KiB to 16 TiB")))?;
     let mut page = vec![0; PAGE];
     page[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
     page[1028..1032].copy_from_slice(&last.to_le_bytes());

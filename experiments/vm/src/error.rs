@@ -1,85 +1,85 @@
-//! What can go wrong with the small machine, said for people.
+//! The errors of the small machine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::kit::Missing;
+use super::parts::Missing;
 
-/// The result of everything in [`crate`].
+/// The result type of [`crate`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// An error of the small machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something that the small machine needs is not on this host.
+    /// A part of the small machine is not on this host.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// A file or directory on the host could not be read, written or made.
+    /// A file or directory of the host could not be read, written or created.
     #[error("could not {what} {path}: {source}")]
     File {
-        /// What was tried, as a verb.
+        /// The operation, a verb.
         what: &'static str,
-        /// On which path.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's answer.
         source: std::io::Error,
     },
-    /// A program of the host could not be started or did not succeed.
+    /// A program of the host could not be started, or failed.
     #[error("`{command}` {answer}")]
     Command {
-        /// The command line that was run.
+        /// The command line.
         command: String,
-        /// How it ended, with the end of what it said.
+        /// Its exit status and the end of its output.
         answer: String,
     },
-    /// A wanted kernel module is not there, or not in a form that can be carried.
+    /// A kernel module is missing, or has an unsupported format.
     #[error("module {name}: {problem}")]
     Module {
-        /// The module's name as asked for.
+        /// The requested name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A binary would not start in the machine, because it needs a dynamic linker that is not there.
+    /// A binary cannot start in the machine, because it needs a dynamic linker.
     #[error("{path} is not a static x86-64 binary ({problem}); make it with eke_vm::build_static")]
     NotStatic {
         /// The binary.
         path: PathBuf,
-        /// What was seen in it.
+        /// Why it is not static.
         problem: &'static str,
     },
-    /// The recipe asks for something that cannot be.
+    /// An impossible recipe.
     #[error("recipe: {0}")]
     Recipe(String),
-    /// The time limit passed; QEMU was killed.
+    /// The time limit passed, and QEMU was killed.
     #[error("the small machine was still running after {} s and was killed\n{trace}", limit.as_secs_f32())]
     TimedOut {
         /// The limit of the recipe.
         limit: Duration,
-        /// What the machine had said.
+        /// The machine's output until then.
         trace: Trace,
     },
-    /// The caller asked for the end; QEMU was killed.
+    /// The caller requested a stop, and QEMU was killed.
     #[error("interrupted; the small machine was switched off")]
     Interrupted,
-    /// The machine ended before its script did: a panic, a power-off by the script, or QEMU did not start.
+    /// The machine ended before its script: a panic, a power-off by the script, or QEMU did not start.
     #[error("the small machine ended before its script ({ending})\n{trace}")]
     Ended {
         /// How QEMU ended.
         ending: String,
-        /// What the machine had said.
+        /// The machine's output until then.
         trace: Trace,
     },
 }
 
-/// What a machine had said when it failed. Displayed as the last lines of each.
+/// The output of a machine that failed. Displays the last lines of each part.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// The script's output so far.
     pub output: String,
     /// The kernel's and init's console.
     pub console: String,
-    /// What QEMU itself said.
+    /// QEMU's own messages.
     pub qemu: String,
 }
 
@@ -94,13 +94,13 @@ impl std::fmt::Display for Trace {
     }
 }
 
-/// The last `count` lines of `text` that are not empty.
+/// The last `count` nonempty lines of `text`.
 pub(super) fn last_lines(text: &str, count: usize) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].to_vec()
 }
 
-/// Makes an [`Error::File`] of an I/O error: for `map_err`.
+/// Creates an [`Error::File`] from an I/O error, for `map_err`.
 pub(super) fn on(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::File { what, path: path.to_path_buf(), source }
 }

@@ -1,4 +1,4 @@
-//! Gets the parts of a [`Kit`] with apt: installs what must be installed, downloads and unpacks the rest.
+//! Gets the parts of a [`Kit`] with apt: installs programs, downloads and extracts the rest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,18 +6,19 @@ use std::process::Command;
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::{Error, Result, on};
-use super::kit::{Kit, Missing, Part, version_key};
+use super::kit::{Kit, version_key};
+use super::parts::{Missing, Part};
 use super::scratch::{make_directory, program, run_to_end};
 use super::vmlinux::extract;
 
 impl Kit {
-    /// Finds the kit, and gets with apt what is missing of it. The kernel and busybox are downloaded and unpacked below
-    /// `cache`, for which an ordinary user is enough; QEMU, kmod and e2fsprogs are installed, for which root is needed.
-    /// Waits for another process that fetches into the same cache. Needs no network when all is there.
+    /// Finds the kit, and gets missing parts with apt. An ordinary user can download and extract kernel and busybox
+    /// into `cache`; installing QEMU, kmod and e2fsprogs needs root. Waits for other processes that fetch into the same
+    /// cache. Needs no network if the kit is complete.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no apt-get, or where something must be installed and this is not root;
-    /// [`Error::Command`] when apt fails.
+    /// [`Error::Missing`] if there is no apt-get, or if a program must be installed and this is not root;
+    /// [`Error::Command`] if apt fails.
     pub fn fetch(cache: &Path) -> Result<Self> {
         make_directory(cache)?;
         let lock = std::fs::File::open(cache).map_err(on("open", cache))?;
@@ -32,11 +33,11 @@ impl Kit {
     }
 }
 
-/// The files of a Debian package, unpacked below `cache` and not installed: a directory that looks like `/`. Downloads it
-/// (`apt-get download`, for which an ordinary user is enough) if it is not there; then needs no network.
+/// The files of a Debian package, extracted into `cache` and not installed: a directory that looks like `/`. Downloads
+/// the package if necessary (`apt-get download`, which an ordinary user can do); afterwards needs no network.
 ///
 /// # Errors
-/// [`Error::Command`] where there is no apt, or no such package.
+/// [`Error::Command`] if there is no apt, or no such package.
 pub fn fetch_package(cache: &Path, name: &str) -> Result<PathBuf> {
     make_directory(cache)?;
     let lock = std::fs::File::open(cache).map_err(on("open", cache))?;
@@ -48,7 +49,7 @@ pub fn fetch_package(cache: &Path, name: &str) -> Result<PathBuf> {
     Ok(cache.join(name))
 }
 
-/// What [`fetch_package`] has fetched; needs no network.
+/// The directory of an earlier [`fetch_package`]; needs no network.
 #[must_use]
 pub fn find_package(cache: &Path, name: &str) -> Option<PathBuf> {
     Some(cache.join(name)).filter(|place| place.is_dir())
@@ -81,7 +82,7 @@ fn download_part(part: Part, cache: &Path) -> Result<()> {
     }
 }
 
-/// Downloads and unpacks a package; `prepare` gets it ready before it is moved into place.
+/// Downloads and extracts a package; `prepare` runs before the directory gets its final name.
 fn download(package: &str, cache: &Path, prepare: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
@@ -90,18 +91,18 @@ fn download(package: &str, cache: &Path, prepare: impl FnOnce(&Path) -> Result<(
     after_update_if_needed(|| {
         run_to_end(apt("apt-get").args(["download", package]).current_dir(work.path()))
     })?;
-    let unpacked = work.path().join("unpacked");
-    run_to_end(Command::new("dpkg-deb").arg("-x").arg(downloaded(work.path())?).arg(&unpacked))?;
-    prepare(&unpacked)?;
-    move_into_place(&unpacked, &cache.join(package))
+    let extracted = work.path().join("extracted");
+    run_to_end(Command::new("dpkg-deb").arg("-x").arg(downloaded(work.path())?).arg(&extracted))?;
+    prepare(&extracted)?;
+    move_into_place(&extracted, &cache.join(package))
 }
 
-/// A directory is moved into place when it is whole, so that an interrupted fetch leaves no half of one.
-fn move_into_place(unpacked: &Path, place: &Path) -> Result<()> {
+/// Gives a complete directory its final name, so that an interrupted fetch leaves no partial one.
+fn move_into_place(extracted: &Path, place: &Path) -> Result<()> {
     if place.exists() {
         std::fs::remove_dir_all(place).map_err(on("remove the incomplete", place))?;
     }
-    std::fs::rename(unpacked, place).map_err(on("make", place))
+    std::fs::rename(extracted, place).map_err(on("make", place))
 }
 
 fn newest_kernel_package() -> Result<String> {
@@ -113,14 +114,14 @@ fn newest_kernel_package() -> Result<String> {
     })
 }
 
-/// The newest concrete kernel package in what `apt-cache depends linux-image-amd64` printed.
+/// The newest concrete kernel package in the output of `apt-cache depends linux-image-amd64`.
 fn concrete_kernel(answer: &str) -> Option<String> {
     let names = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     let kernels = names.filter(|name| name.starts_with("linux-image-"));
     kernels.max_by_key(|name| version_key(name)).map(str::to_owned)
 }
 
-/// Makes an unpacked kernel ready below `root`: `depmod`, and the kernel out of its image where that can be.
+/// Prepares an extracted kernel below `root`: runs `depmod`, and extracts the kernel from its image if possible.
 fn prepare_kernel(root: &Path) -> Result<()> {
     let depmod = program("depmod").unwrap_or_else(|| "depmod".into());
     let place = root.join("lib/modules");
@@ -128,7 +129,7 @@ fn prepare_kernel(root: &Path) -> Result<()> {
         let version = entry.file_name();
         run_to_end(Command::new(&depmod).arg("-b").arg(root).arg(&version))?;
         let boot = |name: &str| root.join("boot").join(format!("{name}-{}", version.to_string_lossy()));
-        // without it the image is started, which only takes longer
+        // Without it the image is booted, which only takes longer.
         drop(extract(&boot("vmlinuz"), &boot("vmlinux")));
     }
     Ok(())
@@ -141,7 +142,7 @@ fn downloaded(place: &Path) -> Result<PathBuf> {
     package.ok_or_else(|| on("find the downloaded package in", place)(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Tries; on failure updates apt's lists (they may be absent or old) and tries once more.
+/// Tries `action`; if it fails, updates apt's lists (which may be missing or old) and tries once more.
 fn after_update_if_needed(action: impl Fn() -> Result<String>) -> Result<String> {
     action().or_else(|_| {
         run_to_end(apt("apt-get").arg("update"))?;

@@ -1,8 +1,8 @@
 //! The *small machine*: a real Linux machine with little memory, in QEMU's software emulation.
 //!
-//! It has Debian's own kernel, busybox, our static binaries and the wanted kernel modules; it boots in about three
-//! seconds, runs one script, and switches itself off. What it has that the host of the tests may lack: zstd and lz4hc for
-//! zram, zram writeback, zswap as a share of a *small* RAM, MGLRU, both kinds of control groups, disks with a rate.
+//! It has Debian's kernel, busybox, our static binaries and the requested kernel modules. It boots in about three
+//! seconds, runs one script, and switches itself off. It has features that the tests' host may lack: zstd and lz4hc for
+//! zram, zram writeback, zswap as a share of a *small* RAM, MGLRU, both cgroup versions, disks with a limited rate.
 //!
 //! ```no_run
 //! use eke_vm::{Kit, Recipe, default_cache, run};
@@ -14,8 +14,8 @@
 //! # Ok::<(), eke_vm::Error>(())
 //! ```
 //!
-//! Emulation makes work of the CPU 10 to 18 times slower, unlike work of the (emulated) disks: compare counts and states
-//! there, and times only between variants inside one machine.
+//! Emulation makes CPU work 10 to 18 times slower, but not the (emulated) disks: compare counts and states there, and
+//! times only between variants in one machine.
 
 mod binaries;
 mod disk;
@@ -25,6 +25,7 @@ mod kit;
 mod modules;
 mod newc;
 mod outcome;
+mod parts;
 mod policy;
 mod qemu;
 mod recipe;
@@ -37,8 +38,9 @@ mod vmlinux;
 pub use binaries::{build_static, check_static};
 pub use error::{Error, Result, Trace};
 pub use fetch::{fetch_package, find_package};
-pub use kit::{Kit, Missing, Part, default_cache};
+pub use kit::{Kit, default_cache};
 pub use outcome::Outcome;
+pub use parts::{Missing, Part};
 pub use policy::kit_for_tests;
 pub use recipe::{Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
 pub use running::{run, run_until};

@@ -1,13 +1,14 @@
-//! Which module files a machine needs. Pure: the texts of modules.dep, modules.builtin and modules.alias in, names out.
+//! Selects the module files of a machine. Pure: from the texts of modules.dep, modules.builtin and modules.alias to
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{Error, Result};
 
-/// The kernel's modules and what each needs, as depmod wrote it.
+/// The kernel's modules and their dependencies, as written by depmod.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    /// By name: the file below the modules' directory, and the names that must be loaded before, last one first.
+    /// By name: the file in the modules' directory, and the modules to load before it, the last one first.
     files: BTreeMap<String, (String, Vec<String>)>,
     builtin: BTreeSet<String>,
 }
@@ -20,8 +21,8 @@ impl Catalogue {
         Self { files, builtin: builtin.lines().map(module_name).collect() }
     }
 
-    /// The files (below the modules' directory) for `wanted` with all that they need, in an order in which they can be
-    /// loaded. What is built into the kernel needs no file.
+    /// The files (in the modules' directory) of `wanted` and their dependencies, in loading order. Built-in modules
+    /// need no file.
     ///
     /// # Errors
     /// [`Error::Module`] for a name that this kernel does not have, or has only compressed.
@@ -51,7 +52,7 @@ impl Catalogue {
     }
 }
 
-/// The lines of `modules.dep` for the carried files only, so that modprobe in the machine looks for no others.
+/// The lines of `modules.dep` for the copied files, so that modprobe in the machine does not search for others.
 #[must_use]
 pub fn trim_dependencies(dep: &str, files: &[String]) -> String {
     keep_lines(dep, |line| {
@@ -59,7 +60,7 @@ pub fn trim_dependencies(dep: &str, files: &[String]) -> String {
     })
 }
 
-/// The lines of `modules.alias` for the carried files only: by these the kernel itself asks for modules ("crypto-zstd").
+/// The lines of `modules.alias` for the copied files: the kernel requests modules by aliases ("crypto-zstd").
 #[must_use]
 pub fn trim_aliases(alias: &str, files: &[String]) -> String {
     let names: BTreeSet<String> = files.iter().map(|file| module_name(file)).collect();
@@ -89,7 +90,7 @@ fn unknown(name: &str) -> Error {
 }
 
 fn compressed(name: &str, file: &str) -> Error {
-    let problem = format!("{file} is compressed; only plain .ko files (Debian 12's kernels) can be carried");
+    let problem = format!("{file} is compressed; only plain .ko files (Debian 12's kernels) are supported");
     Error::Module { name: name.to_owned(), problem }
 }
 
@@ -108,20 +109,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_needs_comes_before_it_and_once() {
+    fn dependencies_come_first_and_once() {
         let files = order(&["ext4", "zram", "crc_16", "zbud"]).unwrap();
         let expected = ["lib/crc-16", "fs/jbd2", "fs/ext4", "mm/zsmalloc", "a/zram"];
         assert_eq!(files, expected.map(|file| format!("kernel/{file}.ko")));
     }
 
     #[test]
-    fn unknown_and_compressed_modules_are_told_apart() {
+    fn unknown_and_compressed_modules_have_different_errors() {
         assert!(order(&["nope"]).unwrap_err().contains("neither in"));
         assert!(order(&["odd"]).unwrap_err().contains("is compressed"));
     }
 
     #[test]
-    fn only_the_carried_modules_stay_in_the_lists() {
+    fn only_copied_modules_stay_in_the_lists() {
         let files = order(&["zram"]).unwrap();
         assert_eq!(trim_dependencies(DEP, &files).lines().count(), 2);
         let alias = "alias crypto-zstd zstd\nalias block-zram zram\nalias fs-ext4 ext4\n";

@@ -1,9 +1,9 @@
-//! The newc cpio archive, which the kernel unpacks as its first file system. Pure: bytes out, nothing read.
+//! The newc cpio archive, which the kernel extracts as its first file system. Pure: returns bytes, reads nothing.
 
 const MAGIC: &str = "070701";
 const TRAILER: &str = "TRAILER!!!";
 
-/// A newc archive that is being written.
+/// A newc archive under construction.
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -12,13 +12,13 @@ pub struct Archive {
 
 impl Archive {
     /// Adds one member. `name` has no leading slash; `mode` is the whole `st_mode` (type and permissions); `data` is a
-    /// file's contents or a link's target, at most 4 GiB.
+    /// file's content or a link's target, at most 4 GiB.
     pub fn add(&mut self, name: &str, mode: u32, data: &[u8]) {
         self.inode += 1;
         self.member(self.inode, name, mode, data);
     }
 
-    /// Ends the archive and gives its bytes.
+    /// Ends the archive and returns its bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.member(0, TRAILER, 0, &[]);
@@ -26,7 +26,7 @@ impl Archive {
     }
 
     fn member(&mut self, inode: u32, name: &str, mode: u32, data: &[u8]) {
-        // inode mode uid gid links mtime size, device and rdevice (major, minor), length of the name with its NUL, check
+        // inode mode uid gid links mtime size, device and rdevice (major, minor), length of the name with its NUL, checksum
         let fields = [inode, mode, 0, 0, 1, 0, narrow(data.len()), 0, 0, 0, 0, narrow(name.len() + 1), 0];
         self.bytes.extend_from_slice(MAGIC.as_bytes());
         for field in fields {

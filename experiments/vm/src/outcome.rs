@@ -1,11 +1,11 @@
-//! What a machine said, taken apart. Pure.
+//! The result of a run, and the parsing of the machine's output. Pure.
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What the script printed (standard output and error), with plain line ends.
+    /// The script's output (standard output and error), with plain line ends.
     pub output: String,
-    /// The console: the kernel's and init's messages, for when something went wrong.
+    /// The console: the kernel's and init's messages, to diagnose failures.
     pub console: String,
     /// The exit status of the script.
     pub status: i32,
@@ -13,21 +13,21 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Takes the script's output and its status apart; `None` when the mark did not come.
+/// Separates the script's output from its status; `None` without the mark.
 pub(super) fn split_status(port: &str, mark: &str) -> Option<(String, i32)> {
     let (output, rest) = port.rsplit_once(&format!("\n{mark} "))?;
     let status = rest.lines().next()?.trim().parse().ok()?;
     Some((output.to_owned(), status))
 }
 
-/// A text that grows, line by line.
+/// Text that arrives in pieces, as lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes what came; gives the lines that are whole by now, cleaned.
+    /// Takes a piece; returns the lines that are complete now, cleaned.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let Some(last) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
@@ -36,7 +36,7 @@ impl Lines {
     }
 }
 
-/// Text from a serial port: valid, and with plain line ends.
+/// Converts text from a serial port to UTF-8 with plain line ends.
 pub(super) fn clean(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "")
 }
@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn an_output_without_a_line_end_or_with_nothing_is_kept_as_it_is() {
+    fn an_output_without_a_line_end_or_without_text_is_unchanged() {
         assert_eq!(split_status("two\n@m 0\n", "@m"), Some(("two".into(), 0)));
         assert_eq!(split_status("\n@m 0\n", "@m"), Some((String::new(), 0)));
     }
 
     #[test]
-    fn lines_come_when_they_are_whole() {
+    fn lines_are_returned_when_complete() {
         let mut lines = Lines::default();
         assert_eq!(lines.take(b"one\r\ntw"), ["one"]);
         assert_eq!(lines.take(b"o"), [""; 0]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_torn_mark_is_no_status() {
+    fn a_missing_or_partial_mark_is_no_status() {
         assert_eq!(split_status("one\n", "@m"), None);
         assert_eq!(split_status("one\n@m ", "@m"), None);
     }

@@ -1,9 +1,9 @@
-//! Whether tests may start small machines: the environment's `EKE_VM`.
+//! Whether tests may start small machines: the environment variable `EKE_VM`.
 
 use super::error::Result;
 use super::kit::{Kit, default_cache};
 
-/// What a test does about the small machine.
+/// What a test may do to get a small machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Policy {
     skip: bool,
@@ -11,12 +11,12 @@ struct Policy {
     require: bool,
 }
 
-/// The kit for a test, as `EKE_VM` has it: `find` (the default) takes what is on this host, `fetch` gets with apt what is
-/// missing, `skip` takes none, `require` makes an absent kit an error; `fetch,require` is both. Where there is none, prints
-/// `skipped: REASON` to standard error and gives `None`.
+/// The kit for a test, depending on `EKE_VM`: `find` (the default) uses parts on this host, `fetch` gets missing parts
+/// with apt, `skip` uses none, `require` makes a missing kit an error; `fetch,require` combines both. Without a kit,
+/// prints `skipped: REASON` to standard error and returns `None`.
 ///
 /// # Errors
-/// Only with `require`: what is missing, or why it could not be fetched.
+/// Only with `require`: the missing parts, or why they could not be fetched.
 pub fn kit_for_tests() -> Result<Option<Kit>> {
     let policy = Policy::parse(&std::env::var("EKE_VM").unwrap_or_default());
     if policy.skip {
@@ -46,7 +46,7 @@ mod tests {
     use super::Policy;
 
     #[test]
-    fn words_can_be_put_together() {
+    fn words_can_be_combined() {
         assert_eq!(Policy::parse(""), Policy::default());
         assert_eq!(Policy::parse("find"), Policy::default());
         assert_eq!(Policy::parse("fetch, require"), Policy { skip: false, fetch: true, require: true });

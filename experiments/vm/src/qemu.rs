@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use super::kit::Kit;
 use super::recipe::{Disk, Format, Recipe, System};
 
-/// Quiet enough that the console stays readable; a panic ends the machine at once. The mitigations would only make the
-/// emulation slower.
+/// A quiet kernel keeps the console readable. A panic ends the machine at once. Mitigations would only slow the
+/// emulation down.
 const KERNEL_ARGS: &str = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off";
 
-/// The files of one start.
+/// The files of one run.
 #[derive(Debug)]
 pub(super) struct Files {
     /// The initramfs.
     pub initramfs: PathBuf,
-    /// Where the console goes.
+    /// The console's output.
     pub console: PathBuf,
-    /// Where the script's output goes.
+    /// The script's output.
     pub output: PathBuf,
-    /// Where QEMU's own messages go.
+    /// QEMU's own messages.
     pub messages: PathBuf,
 }
 
 impl Files {
-    /// The files of a start in a directory of its own.
+    /// The files of a run in the directory `place`.
     pub fn in_directory(place: &Path) -> Self {
         let file = |name| place.join(name);
         Self {
@@ -68,10 +68,10 @@ fn all_disks(recipe: &Recipe) -> Vec<Disk> {
     [root.as_slice(), recipe.disks.as_slice()].concat()
 }
 
-/// `cache=unsafe`: the machine's flushes are not passed on to the host's disk, which is what a scratch image wants. What
-/// the machine wrote is in the image all the same when QEMU has ended.
+/// `cache=unsafe`: QEMU does not forward the machine's flushes to the host's disk, which a scratch image does not need.
+/// The image still contains all writes when QEMU has ended.
 ///
-/// `snapshot=on`: what is written goes to an unlinked file in `$TMPDIR`.
+/// `snapshot=on`: writes go to an unlinked file in `$TMPDIR`.
 fn drive(index: usize, disk: &Disk, forget: bool) -> OsString {
     let mut text = format!("if=none,id=disk{index},format=raw,cache=unsafe,discard=unmap");
     if forget {
@@ -86,7 +86,7 @@ fn drive(index: usize, disk: &Disk, forget: bool) -> OsString {
     with_path(&format!("{text},file="), &disk.image)
 }
 
-/// QEMU takes a comma in a path doubled.
+/// In QEMU's options, a comma in a path is doubled.
 fn with_path(prefix: &str, path: &Path) -> OsString {
     format!("{prefix}{}", path.to_string_lossy().replace(',', ",,")).into()
 }

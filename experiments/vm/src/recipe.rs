@@ -1,38 +1,39 @@
-//! What kind of machine is wanted, and what it shall do. Data only.
+//! The specification of a machine and its task. Data only.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A machine and its one task, from power-on to power-off. [`Recipe::new`] gives one that can be changed field by field.
+/// A machine and its task, from power-on to power-off. [`Recipe::new`] returns defaults that can be changed field by
+/// field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// RAM in MiB. Of 124 the kernel leaves about 74 MiB as `MemTotal`.
+    /// RAM in MiB. Of 124 MiB the kernel leaves about 74 MiB as `MemTotal`.
     pub memory_mib: u32,
-    /// Processors (emulated: each is 10 to 18 times slower than the host's).
+    /// Processors. They are emulated: each is 10 to 18 times slower than the host's.
     pub cpus: u32,
-    /// More arguments for the kernel's command line, such as `zswap.enabled=1`.
+    /// Additional kernel arguments, such as `zswap.enabled=1`.
     pub kernel_args: Vec<String>,
-    /// What is mounted at /sys/fs/cgroup.
+    /// The mounts at /sys/fs/cgroup.
     pub cgroup: Cgroup,
-    /// What user space runs.
+    /// The user space.
     pub system: System,
-    /// What is written to the root disk is gone at the end: every start finds the image as it was made.
+    /// Whether to discard writes to the root disk at the end, so that each run starts with the original image.
     pub forget_root: bool,
-    /// Virtio disks, in order; [`Recipe::device`] says what each is called in the machine.
+    /// Virtio disks, in order; [`Recipe::device`] returns each one's device in the machine.
     pub disks: Vec<Disk>,
-    /// Modules that are loaded, in order, before the script. They must be in the [`Userland`]. Drivers for the disks and
-    /// the root file system need no mention.
+    /// Modules to load in order before the script. They must be in the [`Userland`]. Drivers for the disks and the root
+    /// file system are loaded automatically.
     pub load: Vec<String>,
-    /// A `sh` script, run as root in /root with no input; what it prints is [`super::Outcome::output`].
+    /// A `sh` script, run as root in /root without input; [`super::Outcome::output`] contains its output.
     pub script: String,
     /// How the machine ends after the script.
     pub ending: Ending,
-    /// The longest that the whole may take on the host's clock; then QEMU is killed.
+    /// The time limit of the whole run on the host's clock; then QEMU is killed.
     pub timeout: Duration,
 }
 
 impl Recipe {
-    /// 124 MiB, two processors, cgroup v2, no disks, a fresh busybox system with the default modules at hand, two minutes.
+    /// 124 MiB, two processors, cgroup v2, no disks, a fresh busybox system with the default modules, two minutes.
     #[must_use]
     pub fn new(script: impl Into<String>) -> Self {
         Self {
@@ -57,7 +58,8 @@ impl Recipe {
         self
     }
 
-    /// The same recipe on a root disk made by [`super::make_root`]. Running recipes on one image in turn is rebooting.
+    /// The same recipe on a root disk made by [`super::make_root`]. Running several recipes on one image is like
+    /// rebooting.
     #[must_use]
     pub fn on_root(mut self, image: impl Into<PathBuf>) -> Self {
         self.system = System::Root(image.into());
@@ -75,20 +77,20 @@ impl Recipe {
 /// The user space of a [`Recipe`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum System {
-    /// Unpacked in RAM at each start and gone at the end. Its files take RAM (tmpfs, which can be swapped out).
+    /// Extracted into RAM at each start, and lost at the end. Its files take RAM (tmpfs, which can be swapped out).
     Fresh(Userland),
-    /// On an ext4 image that [`super::make_root`] made, which keeps what is written. Boots with busybox init, which runs
+    /// On an ext4 image of [`super::make_root`], which keeps its writes. Boots with busybox init, which runs
     /// `/etc/rcS.d/S*`, `/etc/rc2.d/S*` (each with `start`) and `/etc/rc.local` before the script.
     Root(PathBuf),
 }
 
-/// The files of a system besides busybox with its applets.
+/// The files of a system in addition to busybox and its applets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Userland {
-    /// Kernel modules at hand for modprobe and for the kernel's own requests, with all that these need. What is built in
-    /// may be named too.
+    /// Kernel modules for modprobe and for the kernel's own requests; their dependencies are added. Built-in ones may
+    /// be named, too.
     pub modules: Vec<String>,
-    /// Static binaries on the host; each becomes `/bin/NAME`.
+    /// Static binaries of the host; each becomes `/bin/NAME`.
     pub binaries: Vec<PathBuf>,
     /// Other files.
     pub files: Vec<GuestFile>,
@@ -140,42 +142,42 @@ impl GuestFile {
     }
 }
 
-/// Which control groups the machine has.
+/// The cgroup hierarchies of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cgroup {
-    /// Version 2 at /sys/fs/cgroup, every controller on for the top groups.
+    /// Version 2 at /sys/fs/cgroup, with every controller enabled for the top groups.
     #[default]
     V2,
     /// Version 1: /sys/fs/cgroup/memory, cpu,cpuacct, blkio, pids, freezer, cpuset.
     V1,
-    /// The controllers as version 1, and version 2 without controllers at /sys/fs/cgroup/unified.
+    /// The controllers in version 1, and version 2 without controllers at /sys/fs/cgroup/unified.
     Hybrid,
-    /// Nothing is mounted.
+    /// No cgroup file system is mounted.
     None,
 }
 
-/// How the machine ends when the script has.
+/// How the machine ends after the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ending {
-    /// Runs `/etc/rc0.d/K* stop` of a root disk, writes everything out, switches off.
+    /// Runs `/etc/rc0.d/K* stop` of a root disk, syncs, and switches off.
     #[default]
     PowerOff,
-    /// Switches off at once: what the machine had not written to its disks is lost.
+    /// Switches off at once: unsynced writes are lost.
     PowerCut,
 }
 
 /// One virtio disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
-    /// The raw image on the host. Made (sparse, with `format`) when it is not there; else used as it is.
+    /// The raw image on the host. A missing one is created (sparse, with `format`); an existing one is used unchanged.
     pub image: PathBuf,
-    /// Bytes, when the image is made.
+    /// Its size in bytes if it is created.
     pub size: u64,
-    /// What is put on it when it is made.
+    /// The content of a new image.
     pub format: Format,
-    /// Requests per second that QEMU lets through (reads and writes together); `None` for no limit.
+    /// Most requests per second (reads and writes together); `None` for no limit.
     pub iops: Option<u32>,
-    /// Bytes per second that QEMU lets through (reads and writes together); `None` for no limit.
+    /// Most bytes per second (reads and writes together); `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -187,7 +189,7 @@ impl Disk {
     }
 }
 
-/// What a new [`Disk`] holds.
+/// The content of a new [`Disk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Zeros.

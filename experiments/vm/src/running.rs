@@ -1,4 +1,4 @@
-//! Starts QEMU, waits for it, and never leaves it behind.
+//! Starts QEMU, waits for it, and always ends it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -16,17 +16,17 @@ use super::recipe::{Recipe, System};
 use super::scratch::{program, write_scratch};
 use super::userland::initramfs;
 
-/// Starts the machine, runs the recipe's script in it, and waits until it is off. Makes the disks that are not there.
-/// A script that fails is an [`Outcome`] with its status, not an error.
+/// Starts the machine, runs the recipe's script in it, and waits until it is off. Creates missing disks. A script that
+/// fails gives an [`Outcome`] with its status, not an error.
 ///
 /// # Errors
-/// [`Error::TimedOut`] after the recipe's time limit, [`Error::Ended`] when the machine went off before the script's end
-/// (both with what it had said), and whatever kept it from starting. QEMU is gone in every case.
+/// [`Error::TimedOut`] after the recipe's time limit, [`Error::Ended`] if the machine ended before the script (both
+/// with its output), and any reason why it did not start. QEMU has ended in every case.
 pub fn run(kit: &Kit, recipe: &Recipe) -> Result<Outcome> {
     run_until(kit, recipe, &AtomicBool::new(false), &mut |_| {})
 }
 
-/// As [`run`], until `shutdown` is set; `line` is called with each line that the script prints, when it has.
+/// As [`run`], until `shutdown` is set. Calls `line` with each line that the script prints, as it arrives.
 ///
 /// # Errors
 /// As [`run`], and [`Error::Interrupted`] if `shutdown` was set before the machine was off.
@@ -56,7 +56,7 @@ pub fn run_until(
 fn check(recipe: &Recipe) -> Result<()> {
     let problem = match &recipe.system {
         System::Root(image) if !image.is_file() => {
-            format!("no root disk {}; make_root makes one", image.display())
+            format!("no root disk {}; make_root creates one", image.display())
         }
         _ if recipe.load.iter().any(|name| name.contains('\'')) => {
             "a quote in the name of a module".to_owned()
@@ -97,15 +97,15 @@ fn trace(files: &Files) -> Trace {
 /// The script's output as it grows.
 struct Output<'a> {
     path: &'a Path,
-    /// Open once QEMU has made it.
+    /// Open once QEMU has created it.
     file: Option<File>,
     lines: Lines,
     line: &'a mut dyn FnMut(&str),
 }
 
 impl Output<'_> {
-    /// Tells what has come since. It is read whole at the end, so that here nothing needs to succeed.
-    fn tell(&mut self) {
+    /// Passes on the new lines. Errors are ignored, because the whole file is read at the end.
+    fn pass_on(&mut self) {
         if self.file.is_none() {
             self.file = File::open(self.path).ok();
         }
@@ -119,7 +119,7 @@ impl Output<'_> {
     }
 }
 
-/// A QEMU that is killed when this is dropped.
+/// A QEMU process, killed when dropped.
 struct Running {
     child: Child,
 }
@@ -141,7 +141,7 @@ impl Running {
         Ok(Self { child: command.spawn().map_err(answer)? })
     }
 
-    /// How QEMU ended; `None` when it was still running at the deadline, and was killed.
+    /// How QEMU ended; `None` if it still ran at the deadline and was killed.
     fn wait(
         &mut self,
         deadline: Instant,
@@ -150,7 +150,7 @@ impl Running {
     ) -> Result<Option<ExitStatus>> {
         loop {
             let state = self.child.try_wait().map_err(on("wait for", Path::new("qemu")))?;
-            output.tell();
+            output.pass_on();
             if state.is_some() {
                 return Ok(state);
             }
@@ -167,7 +167,7 @@ impl Running {
     }
 
     fn end(&mut self) {
-        // it may have ended by itself, which is as good
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -179,7 +179,7 @@ impl Drop for Running {
     }
 }
 
-/// A command that dies with this thread, even when this process is killed (where util-linux has setpriv).
+/// A command that ends with this thread, even if this process is killed (if util-linux has setpriv).
 fn mortal(qemu: &Path) -> Command {
     let Some(setpriv) = program("setpriv") else { return Command::new(qemu) };
     let mut command = Command::new(setpriv);

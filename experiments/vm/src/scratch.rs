@@ -1,20 +1,17 @@
-//! Small acts on the host: the lab's own files, and programs run to their end.
+//! Helpers on the host: writes scratch files, and runs programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::{Error, Result, last_lines, on};
 
-/// Writes a file of the lab's own, which no kernel setting is.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the lab's own scratch files; no kernel attribute is under these paths"
-)]
+/// Writes a scratch file, which is no kernel setting.
+#[expect(clippy::disallowed_methods, reason = "scratch files; no kernel attribute is below these paths")]
 pub(super) fn write_scratch(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).map_err(on("write", path))
 }
 
-/// Makes a directory and its parents.
+/// Creates a directory and its parents.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(on("make the directory", path))
 }
@@ -24,7 +21,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(on("read", path))
 }
 
-/// Runs a program to its end and gives its standard output. Fails when it cannot be started or does not succeed.
+/// Runs a program and returns its standard output. Fails if it does not start or does not succeed.
 pub(super) fn run_to_end(command: &mut Command) -> Result<String> {
     let line = command_line(command);
     let output = command.stdin(Stdio::null()).output().map_err(|error| Error::Command {
@@ -34,12 +31,12 @@ pub(super) fn run_to_end(command: &mut Command) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let answer = format!("ended with {}: {}", output.status, last_lines(&said, 8).join(" | "));
+    let message = String::from_utf8_lossy(&output.stderr);
+    let answer = format!("ended with {}: {}", output.status, last_lines(&message, 8).join(" | "));
     Err(Error::Command { command: line, answer })
 }
 
-/// A program by name: in PATH, and in the sbin directories that an ordinary user's PATH lacks.
+/// Finds a program in PATH, and in the sbin directories, which an ordinary user's PATH lacks.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -57,7 +54,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_failing_program_is_named_with_what_it_said() {
+    fn a_failing_program_is_named_with_its_output() {
         let error = run_to_end(Command::new("sh").args(["-c", "echo no room >&2; exit 3"])).unwrap_err();
         assert_eq!(error.to_string(), "`sh -c echo no room >&2; exit 3` ended with exit status: 3: no room");
     }

@@ -1,4 +1,4 @@
-//! A file tree in memory, which becomes an initramfs or a directory on the host.
+//! A file tree in memory, which can be written as an initramfs or a directory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,8 @@ use super::scratch::{make_directory, write_scratch};
 #[derive(Debug, Default)]
 pub struct Tree {
     entries: BTreeMap<String, Entry>,
-    /// When directories of the host were changed: fontconfig's cache is only good for directories as old as it knows.
+    /// Modification times of the host's directories: fontconfig's cache is valid only for directories with unchanged
+    /// times.
     changed: BTreeMap<String, SystemTime>,
 }
 
@@ -25,7 +26,7 @@ enum Entry {
         mode: u32,
         bytes: Vec<u8>,
     },
-    /// A file of the host, not read until it is needed.
+    /// A file of the host, read only when needed.
     Copy {
         from: PathBuf,
     },
@@ -44,29 +45,29 @@ impl Tree {
         }
     }
 
-    /// Adds a file with permissions `mode` (such as 0o755), and the directories above it; replaces what was there.
+    /// Adds a file with permissions `mode` (such as 0o755) and its parent directories; replaces an existing file.
     pub fn file(&mut self, path: &str, mode: u32, bytes: impl Into<Vec<u8>>) {
         self.place(path, Entry::File { mode, bytes: bytes.into() });
     }
 
-    /// Adds a symbolic link, unless its path is taken. Paths that are added later and lead through a link to an absolute
-    /// directory land in that directory.
+    /// Adds a symbolic link, unless its path exists. A later path that leads through a link to an absolute directory is
+    /// added to that directory.
     pub fn link(&mut self, path: &str, target: &str) {
         if !self.entries.contains_key(&self.resolve(path)) {
             self.place(path, Entry::Link { target: target.to_owned() });
         }
     }
 
-    /// Adds all that is below a directory of the host; replaces files that were there, but not links and directories.
-    /// What is neither a file, a directory nor a link is left out.
+    /// Adds all files below a directory of the host; replaces existing files, but not links and directories. Only
+    /// files, directories and links are added.
     ///
     /// # Errors
-    /// When a directory of it cannot be listed.
+    /// If one of its directories cannot be listed.
     pub fn host_directory(&mut self, from: &Path) -> Result<()> {
         self.host_entries(from, "")
     }
 
-    /// Is something at this path?
+    /// Whether the path exists.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.entries.contains_key(&self.resolve(path))
@@ -75,7 +76,7 @@ impl Tree {
     /// The tree as a newc archive.
     ///
     /// # Errors
-    /// When a file of the host cannot be read.
+    /// If a file of the host cannot be read.
     pub fn archive(&self) -> Result<Vec<u8>> {
         let mut archive = Archive::default();
         for (path, entry) in &self.entries {
@@ -92,11 +93,11 @@ impl Tree {
         Ok(archive.finish())
     }
 
-    /// Writes the tree below an empty directory of the host.
+    /// Writes the tree into an empty directory of the host.
     ///
     /// # Errors
-    /// When a file cannot be made there.
-    pub fn unpack(&self, below: &Path) -> Result<()> {
+    /// If a file cannot be created there.
+    pub fn write_to(&self, below: &Path) -> Result<()> {
         for (path, entry) in &self.entries {
             let path = below.join(path);
             match entry {
@@ -106,7 +107,7 @@ impl Tree {
                 Entry::Link { target } => symlink(target, &path).map_err(on("make the link", &path))?,
             }
         }
-        // last, since making what is in them changes directories
+        // Last, because creating files changes their directory's time.
         for (path, changed) in &self.changed {
             let path = below.join(path);
             let set = File::open(&path).and_then(|directory| directory.set_modified(*changed));
@@ -126,7 +127,7 @@ impl Tree {
     }
 
     fn host_entry(&mut self, from: &Path, path: &str) -> Result<()> {
-        let kind = std::fs::symlink_metadata(from).map_err(on("look at", from))?.file_type();
+        let kind = std::fs::symlink_metadata(from).map_err(on("stat", from))?.file_type();
         if kind.is_dir() {
             self.directory(path);
             if let Ok(changed) = std::fs::metadata(from).and_then(|metadata| metadata.modified()) {
@@ -151,7 +152,7 @@ impl Tree {
         self.entries.insert(path, entry);
     }
 
-    /// The path without its leading slash, its directories followed through absolute links.
+    /// The path without its leading slash; follows absolute links in its directories.
     fn resolve(&self, path: &str) -> String {
         let path = path.trim_matches('/');
         for (at, _) in path.match_indices('/') {
@@ -168,7 +169,7 @@ fn write_with_mode(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(on("set the mode of", path))
 }
 
-/// A second name for the file where that can be (it is only read), else a copy, with its permissions.
+/// Hard-links the file if possible (it is only read), otherwise copies it with its permissions.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if std::fs::hard_link(from, to).is_ok() {
         return Ok(());
@@ -177,7 +178,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn mode_of(path: &Path) -> Result<u32> {
-    let metadata = std::fs::metadata(path).map_err(on("look at", path))?;
+    let metadata = std::fs::metadata(path).map_err(on("stat", path))?;
     Ok(metadata.permissions().mode() & 0o7777)
 }
 
@@ -205,18 +206,18 @@ mod tests {
         let mut tree = Tree::default();
         tree.file("/a/b", 0o750, "hello");
         tree.link("/a/c", "b");
-        tree.unpack(place.path()).unwrap();
+        tree.write_to(place.path()).unwrap();
         assert_eq!(std::fs::read_to_string(place.path().join("a/c")).unwrap(), "hello");
     }
 
     #[test]
-    fn the_hosts_programs_are_not_shadowed_and_land_behind_the_links() {
+    fn the_hosts_programs_are_not_shadowed_and_follow_the_links() {
         let host = tempfile::tempdir().unwrap();
         let mut programs = Tree::default();
         programs.file("/bin/sh", 0o750, "a real shell");
         programs.file("/lib/x/libc.so", 0o644, "c");
         programs.link("/usr/bin/vi", "/etc/alternatives/vi");
-        programs.unpack(host.path()).unwrap();
+        programs.write_to(host.path()).unwrap();
         let mut tree = Tree::default();
         tree.directory("/usr/bin");
         tree.link("/bin", "/usr/bin");
@@ -226,7 +227,7 @@ mod tests {
         tree.link("/bin/vi", "busybox");
         tree.link("/bin/ls", "busybox");
         let place = tempfile::tempdir().unwrap();
-        tree.unpack(place.path()).unwrap();
+        tree.write_to(place.path()).unwrap();
         let changed =
             |root: &std::path::Path, path: &str| root.join(path).metadata().unwrap().modified().unwrap();
         assert_eq!(changed(place.path(), "usr/lib/x"), changed(host.path(), "lib/x"));

@@ -1,4 +1,4 @@
-//! Assembles the file trees: busybox, modules and binaries for a system, the initramfs of one start, a root disk.
+//! Builds the file trees: busybox, modules and binaries of a system, the initramfs of one run, a root disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,33 +16,33 @@ const INIT: &str = include_str!("guest/init.sh");
 const MAIN: &str = include_str!("guest/main.sh");
 const RC_S: &str = include_str!("guest/rcS.sh");
 const INITTAB: &str = "::sysinit:/etc/init.d/rcS\n::wait:/bin/sh /run/eke/main\n";
-/// What reaches the output port.
+/// Drivers of the output port.
 const PORT_DRIVERS: &str = "virtio_pci virtio_console";
-/// What reaches a disk besides.
+/// Additional drivers of a disk.
 const DISK_DRIVERS: &str = "virtio_blk";
-/// The one of x86-64's binaries (System V ABI, AMD64 supplement).
+/// The path in x86-64 binaries (System V ABI, AMD64 supplement).
 const DYNAMIC_LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
-/// What reads a root disk besides.
+/// Additional drivers of a root disk.
 const ROOT_DRIVERS: &str = "crc32c_generic crc32c_intel ext4";
 
-/// Makes an ext4 image of `size` bytes with a bootable system on it, for [`Recipe::on_root`]. Boot hooks are files at
-/// `/etc/rc2.d/S??NAME`, `/etc/rcS.d/S??NAME` or `/etc/rc.local`, shutdown hooks at `/etc/rc0.d/K??NAME`. Nothing is
-/// mounted on the host for it, and root is not needed.
+/// Creates an ext4 image of `size` bytes with a bootable system, for [`Recipe::on_root`]. Boot hooks are
+/// `/etc/rc2.d/S??NAME`, `/etc/rcS.d/S??NAME` or `/etc/rc.local`, shutdown hooks `/etc/rc0.d/K??NAME`. It mounts
+/// nothing on the host and does not need root.
 ///
 /// # Errors
-/// When the image is there already, when a file of the user space cannot be read, or when mke2fs fails.
+/// The image exists already, a file of the user space cannot be read, or mke2fs fails.
 pub fn make_root(kit: &Kit, image: &Path, size: u64, userland: &Userland) -> Result<()> {
     write_root(kit, image, size, system_tree(kit, userland)?)
 }
 
-/// As [`make_root`], with the programs of `trees` besides: directories of the host that look like `/`, with programs, the
-/// shared libraries that they need, and whatever files. `/bin`, `/sbin` and `/lib` are `/usr/bin`, `/usr/sbin` and
-/// `/usr/lib`, however the trees have them. Busybox stands in only for programs that no tree has, a file of a later tree
-/// for an earlier one's, and what `userland` names for what the trees have. If a tree has a dynamic linker, `userland`'s
-/// binaries may be dynamic.
+/// As [`make_root`], with the programs of `trees`: directories of the host that look like `/`, with programs, their
+/// shared libraries, and any files. `/bin`, `/sbin` and `/lib` become `/usr/bin`, `/usr/sbin` and `/usr/lib`, wherever
+/// the trees have them. Later files replace earlier ones: busybox only provides programs that no tree has, a later tree
+/// replaces files of an earlier one, and `userland` replaces files of the trees. If a tree has a dynamic linker,
+/// `userland`'s binaries may be dynamic.
 ///
 /// # Errors
-/// As [`make_root`], and when a tree cannot be read.
+/// As [`make_root`], and if a tree cannot be read.
 pub fn make_root_from(
     kit: &Kit,
     image: &Path,
@@ -56,7 +56,7 @@ pub fn make_root_from(
         whole.link(place, &format!("/usr/{place}"));
     }
     add_skeleton(&mut whole);
-    // called by these paths: the second by the kernel, when it wants a module
+    // Called by these paths; the kernel calls the second to load a module.
     for name in ["init", "modprobe"] {
         whole.link(&format!("/sbin/{name}"), "/bin/busybox");
     }
@@ -70,16 +70,16 @@ pub fn make_root_from(
 fn write_root(kit: &Kit, image: &Path, size: u64, mut tree: Tree) -> Result<()> {
     tree.file("/etc/inittab", 0o644, INITTAB);
     tree.file("/etc/init.d/rcS", 0o755, RC_S);
-    // beside the image: there is room for it, and the tree may be on the same file system, which saves copies
+    // In the image's directory: it has room, and files of the tree on the same file system need no copies.
     let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = tempfile::Builder::new().prefix(".eke-root-").tempdir_in(beside);
     let place = place.map_err(on("make a directory in", beside))?;
-    tree.unpack(place.path())?;
+    tree.write_to(place.path())?;
     make_image(image, size, &[])?;
     make_ext4(kit, image, Some(place.path())).inspect_err(|_| drop(std::fs::remove_file(image)))
 }
 
-/// The initramfs for one start. `mark` is the word that comes before the status in the output.
+/// The initramfs of one run. `mark` is the word before the status in the output.
 pub(super) fn initramfs(kit: &Kit, recipe: &Recipe, mark: &str) -> Result<Vec<u8>> {
     let early = early_modules(recipe);
     let mut userland = match &recipe.system {
@@ -96,7 +96,7 @@ pub(super) fn initramfs(kit: &Kit, recipe: &Recipe, mark: &str) -> Result<Vec<u8
     tree.archive()
 }
 
-/// The modules that init loads first of all.
+/// The modules that init loads first.
 fn early_modules(recipe: &Recipe) -> String {
     match &recipe.system {
         System::Root(_) => format!("{PORT_DRIVERS} {DISK_DRIVERS} {ROOT_DRIVERS}"),
@@ -105,7 +105,7 @@ fn early_modules(recipe: &Recipe) -> String {
     }
 }
 
-/// What init is told, as shell variables.
+/// The configuration for init, as shell variables.
 fn configuration(recipe: &Recipe, mark: &str) -> String {
     let early = early_modules(recipe);
     let root = if matches!(recipe.system, System::Root(_)) { "/dev/vda" } else { "" };
@@ -153,7 +153,7 @@ fn add_skeleton(tree: &mut Tree) {
     ] {
         tree.directory(place);
     }
-    // no effect where /bin itself is a link already
+    // No effect if /bin itself is a link.
     for (link, target) in [("sbin", "/bin"), ("usr/bin", "/bin"), ("usr/sbin", "/bin"), ("var/run", "/run")] {
         tree.link(link, target);
     }

@@ -1,5 +1,5 @@
-//! Takes Debian's kernel out of its self-extracting image. QEMU starts the plain ELF file directly (PVH), and the slow
-//! emulated processor is spared the decompression: a start takes half as long.
+//! Extracts Debian's kernel from its self-extracting image. QEMU boots the plain ELF file directly (PVH), without a
+//! decompression on the slow emulated processor: booting takes half as long.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,19 +11,19 @@ use super::scratch::write_scratch;
 /// Writes the kernel inside `image` (a `vmlinuz`) to `plain` as ELF.
 ///
 /// # Errors
-/// When the image has no xz payload (Debian's has), or `xz` is not there or fails. The image itself can be started then.
+/// The image has no xz payload (Debian's has), or `xz` is missing or fails. The image itself can then be booted.
 pub(super) fn extract(image: &Path, plain: &Path) -> Result<()> {
     let bytes = std::fs::read(image).map_err(on("read", image))?;
     let not_xz = || on("find an xz payload in", image)(std::io::ErrorKind::InvalidData.into());
-    let (packed, part) = (plain.with_file_name("packed.part"), plain.with_file_name("plain.part"));
-    write_scratch(&packed, payload(&bytes).ok_or_else(not_xz)?)?;
-    let result = decompress(&packed, &part);
-    drop(std::fs::remove_file(&packed));
+    let (compressed, part) = (plain.with_file_name("compressed.part"), plain.with_file_name("plain.part"));
+    write_scratch(&compressed, payload(&bytes).ok_or_else(not_xz)?)?;
+    let result = decompress(&compressed, &part);
+    drop(std::fs::remove_file(&compressed));
     result?;
     std::fs::rename(&part, plain).map_err(on("make", plain))
 }
 
-/// The xz stream (and what follows it) in a bzImage, by its setup header's `payload_offset` and `payload_length`.
+/// The xz stream (and the bytes after it) in a bzImage, from its setup header's `payload_offset` and `payload_length`.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let number = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
     if image.get(0x202..0x206)? != b"HdrS" {
@@ -38,9 +38,9 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     payload.starts_with(b"\xfd7zXZ\0").then_some(payload)
 }
 
-/// `--single-stream`: the image has its unpacked size behind the stream.
-fn decompress(packed: &Path, plain: &Path) -> Result<()> {
-    let input = File::open(packed).map_err(on("open", packed))?;
+/// `--single-stream`, because the image has its uncompressed size after the stream.
+fn decompress(compressed: &Path, plain: &Path) -> Result<()> {
+    let input = File::open(compressed).map_err(on("open", compressed))?;
     let output =
         File::options().write(true).create(true).truncate(true).open(plain).map_err(on("make", plain))?;
     let mut command = Command::new("xz");
@@ -49,7 +49,7 @@ fn decompress(packed: &Path, plain: &Path) -> Result<()> {
         .stdin(input)
         .stdout(output)
         .stderr(Stdio::null());
-    let failed = |answer| Error::Command { command: format!("xz <{}", packed.display()), answer };
+    let failed = |answer| Error::Command { command: format!("xz <{}", compressed.display()), answer };
     let status = command.status().map_err(|error| failed(format!("did not start: {error}")))?;
     if status.success() { Ok(()) } else { Err(failed(format!("ended with {status}"))) }
 }
@@ -68,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_is_where_the_header_says() {
+    fn the_payload_is_where_the_header_points() {
         assert_eq!(payload(&image()), Some(b"\xfd7zXZ\0ab".as_slice()));
     }
 
     #[test]
-    fn other_payloads_and_torn_images_have_none() {
+    fn other_payloads_and_truncated_images_have_none() {
         let mut other = image();
         other[1041] = b'8';
         assert_eq!(payload(&other), None);

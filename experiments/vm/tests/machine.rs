@@ -1,4 +1,4 @@
-//! Real small machines. `EKE_VM=fetch` gets what they need, `EKE_VM=require` makes a missing kit a failure.
+//! Real small machines. `EKE_VM=fetch` gets their parts, `EKE_VM=require` makes a missing kit a failure.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use eke_vm::{
     run,
 };
 
-/// One machine at a time: the emulation wants every processor.
+/// One machine at a time: emulation needs all processors.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn kit() -> Option<(Kit, MutexGuard<'static, ()>)> {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    kit_for_tests().unwrap().map(|kit| (kit, turn))
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    kit_for_tests().unwrap().map(|kit| (kit, guard))
 }
 
 fn succeed(kit: &Kit, recipe: &Recipe) -> Outcome {
@@ -37,7 +37,7 @@ echo "lru" $(cat /sys/kernel/mm/lru_gen/enabled)
 "#;
 
 #[test]
-fn a_machine_with_124_mb_has_what_the_experiments_want() {
+fn a_machine_with_124_mb_has_the_features_of_the_experiments() {
     let Some((kit, _turn)) = kit() else { return };
     let outcome = succeed(&kit, &Recipe::new(SMALL));
     let line = |name: &str| outcome.output.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -88,7 +88,7 @@ fn a_root_disk_survives_a_reboot_with_its_boot_hook() {
     let third =
         Recipe::new("cat /var/lib/second; modprobe zram && grep -c start /var/log/hook").on_root(&root);
     let output = succeed(&kit, &third).output;
-    assert!(!output.contains("lost\n"), "the power cut kept what was not written out: {output}");
+    assert!(!output.contains("lost\n"), "the power cut kept unsynced data: {output}");
 }
 
 #[test]

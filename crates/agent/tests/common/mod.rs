@@ -1,4 +1,4 @@
-//! A whole agent on a made-up root, and clients for it.
+//! A whole agent on a simulated root, and clients for it.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Does the agent still hold it, with nothing to tell?
+    /// Whether the connection is open, with nothing to read.
     pub fn is_open(&mut self) -> bool {
         let stream = self.0.get_mut();
         stream.set_nonblocking(true).unwrap();
@@ -120,7 +120,7 @@ impl Connection {
     }
 }
 
-/// Connects as another user, whom the kernel knows by the thread that connects.
+/// Connects as another user; the kernel takes the connecting thread's credentials.
 pub fn connect_as(uid: u32, socket: &Path) -> std::io::Result<UnixStream> {
     let path = socket.to_owned();
     let thread = std::thread::spawn(move || {
@@ -133,11 +133,11 @@ pub fn connect_as(uid: u32, socket: &Path) -> std::io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// A clock that is set by hand.
+/// A clock that the test sets.
 #[derive(Default)]
-pub struct Hand(pub AtomicU64);
+pub struct ManualClock(pub AtomicU64);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn monotonic_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -161,12 +161,12 @@ impl Drop for Process {
     }
 }
 
-/// Starts the program on a directory and waits until it answers or ends.
+/// Starts the program on a directory and waits until it answers or exits.
 pub fn spawn(dir: &Path) -> Process {
     spawn_logging(dir, Stdio::piped())
 }
 
-/// The same with this standard error.
+/// The same, with this standard error.
 pub fn spawn_logging(dir: &Path, log: Stdio) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
     command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(log);

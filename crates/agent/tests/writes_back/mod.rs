@@ -1,5 +1,5 @@
-//! The made-up machine with a zram1 that really writes back, as `writeback_store` does (zram_drv.c): until the limit is
-//! used up, then EIO.
+//! A simulated machine whose zram1 writes back like `writeback_store` (zram_drv.c): until the limit is used up, then
+//! EIO.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ const DIR: &str = "sys/block/zram1";
 
 pub struct WritesBack {
     machine: Arc<FakeKernel>,
-    /// Pages that could be written back, in all.
+    /// Number of pages that can be written back.
     pages: u64,
 }
 

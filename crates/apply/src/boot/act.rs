@@ -1,52 +1,52 @@
-//! Changing the files, running the commands that make them count, and both backwards.
+//! Applies a plan: changes the files and runs the commands. Undoes both.
 
 use std::io;
 
 use super::OWNER;
 use super::command::{Command, Ran, run};
 use super::plan::{self, BootPlan};
-use crate::files::{self, Applied, Change, Effect, Outcome, Reverted};
+use crate::files::{self, AppliedFile, Change, Effect, Outcome, Reverted};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
 /// What was changed and run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// The files.
-    pub files: Vec<Applied>,
+    /// The changed files.
+    pub files: Vec<AppliedFile>,
     /// The commands that ran.
     pub ran: Vec<Command>,
-    /// Those that did not, because the root is not the running machine.
+    /// The commands that did not run, because the root is not the running machine.
     pub to_run: Vec<Command>,
 }
 
 /// What was undone and run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Undone {
-    /// The files.
+    /// The restored files.
     pub files: Vec<Reverted>,
     /// The commands that ran.
     pub ran: Vec<Command>,
-    /// Those that did not, because the root is not the running machine.
+    /// The commands that did not run, because the root is not the running machine.
     pub to_run: Vec<Command>,
 }
 
-/// Runs a command, or does not have to.
-pub(super) type Run<'a> = &'a mut dyn FnMut(&Command) -> Result<Ran>;
+/// Runs a command, or only lists it.
+pub(super) type RunCommand<'a> = &'a mut dyn FnMut(&Command) -> Result<Ran>;
 
 /// Makes the plan's changes and runs its commands.
 ///
 /// # Errors
-/// When a command fails, its name, status and words, and the files are put back.
+/// A failing command: its name, status and output. The files are then restored.
 pub fn write(root: &Root, plan: &BootPlan) -> Result<Written> {
     let reason = format!("zswap from boot on: {}", plan.words.join(" "));
     write_files(root, OWNER, &plan.changes, &plan.commands, &reason, &mut |command| run(root, command))
 }
 
-/// Puts the files back and runs the same commands again.
+/// Restores the files and runs the same commands again.
 ///
 /// # Errors
-/// A command that fails; the files are back by then.
+/// A failing command; the files are restored by then.
 pub fn undo(root: &Root) -> Result<Undone> {
     undo_files(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))
 }
@@ -58,7 +58,7 @@ pub(super) fn write_files(
     changes: &[Change],
     commands: &[Command],
     reason: &str,
-    run: Run<'_>,
+    run: RunCommand<'_>,
 ) -> Result<Written> {
     let first = files::journal::load(root)?.len();
     let mut written = Written { files: files::apply(root, owner, changes, reason)?, ..Written::default() };
@@ -71,33 +71,33 @@ pub(super) fn write_files(
             let back = files::revert::since(root, owner, first);
             return Err(with_words(
                 e,
-                back.map_or("; not all files could be put back", |_| "; the files were put back"),
+                back.map_or("; not all files could be restored", |_| "; the files were restored"),
             ));
         }
     }
     Ok(written)
 }
 
-/// Runs `before`, puts the files back, and runs what these files then need.
+/// Runs `before`, restores the files, and runs the commands that the restored files need.
 pub(super) fn undo_files(
     root: &Root,
     owner: &str,
     before: &[Command],
     after: &dyn Fn(&Root, &[String]) -> Vec<Command>,
-    run: Run<'_>,
+    run: RunCommand<'_>,
 ) -> Result<Undone> {
     let (mut ran, mut to_run) = perform(before, run)?;
     let files = files::revert(root, owner)?;
     let back = files.iter().filter(|f| !matches!(f.outcome, Outcome::Unchanged)).map(|f| f.path.clone());
     let after = after(root, &back.collect::<Vec<_>>());
     let (ran_after, to_run_after) =
-        perform(&after, run).map_err(|e| with_words(e, "; the files are back as they were"))?;
+        perform(&after, run).map_err(|e| with_words(e, "; the files are restored"))?;
     ran.extend(ran_after);
     to_run.extend(to_run_after);
     Ok(Undone { files, ran, to_run })
 }
 
-fn perform(commands: &[Command], run: Run<'_>) -> Result<(Vec<Command>, Vec<Command>)> {
+fn perform(commands: &[Command], run: RunCommand<'_>) -> Result<(Vec<Command>, Vec<Command>)> {
     let (mut ran, mut listed) = (Vec::new(), Vec::new());
     for command in commands {
         match run(command)? {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_fails_takes_the_files_back() {
+    fn a_failing_command_restores_the_files() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         files::apply(&root, "o", &[Change::text("a", "1")], "r").unwrap();
@@ -148,7 +148,7 @@ mod tests {
             },
         );
         let error = error.unwrap_err().to_string();
-        assert_eq!(error, "cannot run /bin/bad: exit status: 1; the files were put back");
+        assert_eq!(error, "cannot run /bin/bad: exit status: 1; the files were restored");
         assert_eq!(seen, ["good", "bad --now"]);
         assert_eq!(root.read("a").unwrap(), "1");
         assert!(!root.exists("b"));

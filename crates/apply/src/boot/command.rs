@@ -1,4 +1,4 @@
-//! Commands that make changed files count, and programs below a root.
+//! Commands that put changed files into effect, and the search for programs below a root.
 
 use std::fmt;
 use std::io;
@@ -8,12 +8,12 @@ use std::process::{self, Stdio};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// A command that makes changed files count.
+/// A command that puts changed files into effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The program's name and its arguments.
     pub argv: Vec<String>,
-    /// Why.
+    /// What it is for.
     pub why: String,
 }
 
@@ -29,30 +29,29 @@ impl fmt::Display for Command {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 pub(super) enum Ran {
-    /// It was run.
+    /// It ran.
     Yes,
-    /// It would run on the machine that this root belongs to.
+    /// It was only listed, because the root is not the running machine.
     Listed,
 }
 
 const PROGRAM_DIRS: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
 
-/// Where a program is below the root.
+/// The path of a program below the root.
 pub(super) fn find(root: &Root, program: &str) -> Option<String> {
     PROGRAM_DIRS.iter().map(|dir| format!("{dir}/{program}")).find(|path| root.path(path).is_file())
 }
 
-/// Runs a command on the running machine, its output captured.
+/// Runs a command on the running machine and captures its output.
 pub(super) fn run(root: &Root, command: &Command) -> Result<Ran> {
     if !root.is_host() {
         return Ok(Ran::Listed);
     }
     let name = command.argv.first().map_or("", String::as_str);
-    let missing = || {
-        Error::Refused(format!("`{command}` cannot run: there is no {name} in {}", PROGRAM_DIRS.join(", ")))
-    };
+    let missing =
+        || Error::Refused(format!("`{command}` cannot run: {name} is not in {}", PROGRAM_DIRS.join(", ")));
     let program = root.path(find(root, name).ok_or_else(missing)?);
     execute(&program, &command.argv[1..]).map(|()| Ran::Yes).map_err(|source| {
         let arguments = command.argv[1..].join(" ");
@@ -71,11 +70,11 @@ fn execute(program: &Path, arguments: &[String]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said =
+    let output_text =
         String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr })
             .trim()
             .to_owned();
-    Err(io::Error::other(format!("{}, and it said: {said}", output.status)))
+    Err(io::Error::other(format!("{}, with the output: {output_text}", output.status)))
 }
 
 #[cfg(test)]
@@ -84,9 +83,9 @@ mod tests {
 
     #[test]
     fn a_failing_program_is_quoted() {
-        let said =
+        let error =
             execute(Path::new("/bin/sh"), &["-c".into(), "echo no space >&2; exit 3".into()]).unwrap_err();
-        assert_eq!(said.to_string(), "exit status: 3, and it said: no space");
+        assert_eq!(error.to_string(), "exit status: 3, with the output: no space");
         execute(Path::new("/bin/sh"), &["-c".into(), "true".into()]).unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! Which boot loader and which initramfs generator a root has.
+//! Finds the boot loader and the initramfs generator of a root.
 
 use super::{command, extlinux, grub, initramfs};
 use eke_linux::root::Root;
 
-/// Who gives the kernel its command line.
+/// The program that gives the kernel its command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loader {
     /// GRUB with `/etc/default/grub`.
@@ -12,15 +12,15 @@ pub enum Loader {
     SystemdBoot,
     /// U-Boot with `extlinux.conf`.
     Extlinux,
-    /// The Raspberry Pi's firmware; the path of its `cmdline.txt`.
+    /// The Raspberry Pi's firmware, with the path of its `cmdline.txt`.
     RaspberryPi(&'static str),
-    /// A system that declares its command line elsewhere; what to do there.
+    /// A system that declares its command line elsewhere, with advice.
     Elsewhere(&'static str),
-    /// None that eke knows.
+    /// No loader that eke knows.
     Unknown,
 }
 
-/// Who makes the initramfs.
+/// The program that generates the initramfs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initramfs {
     /// Debian's initramfs-tools.
@@ -29,27 +29,27 @@ pub enum Initramfs {
     Dracut,
     /// Arch's mkinitcpio.
     Mkinitcpio,
-    /// None that eke knows.
+    /// No generator that eke knows.
     Unknown,
 }
 
-/// What was found, and by which files.
+/// What was found, and from which files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     /// The loader.
     pub loader: Loader,
     /// The generator.
     pub initramfs: Initramfs,
-    /// One sentence each.
+    /// One sentence for each finding.
     pub evidence: Vec<String>,
 }
 
-/// Where the EFI system partition may be mounted.
+/// Mount points of the EFI system partition.
 pub(super) const ESPS: [&str; 4] = ["boot", "efi", "boot/efi", "boot/firmware"];
-/// What the loader that started this machine calls itself, in UTF-16 behind four bytes of attributes.
+/// The name of the loader that started this machine, in UTF-16 after four bytes of attributes.
 const LOADER_INFO: &str = "sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 
-/// Looks for loader and generator; changes nothing.
+/// Detects loader and generator; changes nothing.
 pub fn detect(root: &Root) -> Detected {
     let (loader, seen) = loader(root);
     let (initramfs, generator) = generator(root);
@@ -58,7 +58,7 @@ pub fn detect(root: &Root) -> Detected {
 }
 
 fn loader(root: &Root) -> (Loader, Option<String>) {
-    let seen = |loader, file: &str| (loader, Some(format!("/{file} is there")));
+    let seen = |loader, file: &str| (loader, Some(format!("found /{file}")));
     for (file, advice) in [
         ("run/ostree-booted", "this is an ostree system: `rpm-ostree kargs --append=WORD` for each word"),
         ("etc/NIXOS", "this is NixOS: add the words to `boot.kernelParams`"),
@@ -78,7 +78,7 @@ fn loader(root: &Root) -> (Loader, Option<String>) {
     grub_or_systemd_boot(root)
 }
 
-/// Both may be installed: then the one counts that says it started this machine, and without a word from it, GRUB.
+/// If both are installed, the one that started this machine according to the firmware counts, otherwise GRUB.
 fn grub_or_systemd_boot(root: &Root) -> (Loader, Option<String>) {
     let grub = [grub::FILE].into_iter().find(|file| root.exists(file)).map(str::to_owned);
     let files = ["loader/loader.conf", "EFI/systemd/systemd-bootx64.efi", "EFI/systemd/systemd-bootaa64.efi"];
@@ -87,10 +87,10 @@ fn grub_or_systemd_boot(root: &Root) -> (Loader, Option<String>) {
     let started = started_by(root);
     match (grub, systemd) {
         (_, Some(_)) if started.starts_with("systemd-boot") => {
-            (Loader::SystemdBoot, Some(format!("the firmware says that {started} started this machine")))
+            (Loader::SystemdBoot, Some(format!("the firmware reports that {started} started this machine")))
         }
-        (Some(file), _) => (Loader::Grub, Some(format!("/{file} is there"))),
-        (None, Some(file)) => (Loader::SystemdBoot, Some(format!("/{file} is there"))),
+        (Some(file), _) => (Loader::Grub, Some(format!("found /{file}"))),
+        (None, Some(file)) => (Loader::SystemdBoot, Some(format!("found /{file}"))),
         (None, None) => (Loader::Unknown, None),
     }
 }
@@ -102,7 +102,7 @@ fn started_by(root: &Root) -> String {
     String::from_utf16_lossy(&units).trim_end_matches('\0').to_owned()
 }
 
-/// The one whose program is there, else the one whose configuration is.
+/// The generator whose program exists, else the one whose configuration exists.
 fn generator(root: &Root) -> (Initramfs, Option<String>) {
     let known = [
         (Initramfs::Tools, "update-initramfs", "etc/initramfs-tools"),
@@ -113,7 +113,7 @@ fn generator(root: &Root) -> (Initramfs, Option<String>) {
         .iter()
         .find(|(_, program, config)| root.exists(config) && command::find(root, program).is_some());
     match program.or_else(|| known.iter().find(|(_, _, config)| root.exists(config))) {
-        Some((kind, _, config)) => (*kind, Some(format!("/{config} is there"))),
+        Some((kind, _, config)) => (*kind, Some(format!("found /{config}"))),
         None => (Initramfs::Unknown, None),
     }
 }

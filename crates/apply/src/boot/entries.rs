@@ -1,16 +1,16 @@
-//! Loader entries (`loader/entries/*.conf`: systemd-boot, and GRUB where it reads them), and what `kernel-install`
-//! makes new ones from.
+//! Loader entries (`loader/entries/*.conf`: systemd-boot, and GRUB where it reads them), and the file from which
+//! `kernel-install` writes new ones.
 
 use super::words;
 use eke_linux::error::Result;
 
-/// What `kernel-install` takes the command line of a new kernel from.
+/// The source of a new kernel's command line for `kernel-install`.
 pub const KERNEL_CMDLINE: &str = "etc/kernel/cmdline";
 
-/// An entry's text with our words in its `options`; one that starts no Linux stays as it is.
+/// An entry's text with our words in its `options`; an entry that starts no Linux is unchanged.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
     if !text.lines().any(|line| value_of(line, "linux").is_some()) {
         return Ok(text.to_owned());
@@ -22,7 +22,7 @@ pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
 /// The text of `/etc/kernel/cmdline` with our words; lines that begin with `#` are comments.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn cmdline_with_words(text: &str, ours: &[String]) -> Result<String> {
     let parameters =
         |line: &str| (!line.trim().is_empty() && !line.trim_start().starts_with('#')).then_some(0);
@@ -30,7 +30,7 @@ pub fn cmdline_with_words(text: &str, ours: &[String]) -> Result<String> {
     Ok(edited.unwrap_or_else(|| super::shell::with_line(text, &ours.join(" "))))
 }
 
-/// Where the value of `key value` starts.
+/// Offset of the value in `key value`.
 fn value_of(line: &str, key: &str) -> Option<usize> {
     let rest = line.trim_start().strip_prefix(key)?;
     rest.starts_with(char::is_whitespace).then(|| line.len() - rest.trim_start_matches([' ', '\t']).len())

@@ -1,20 +1,20 @@
-//! U-Boot's `extlinux.conf`, what Debian's `u-boot-menu` makes it from, and the Raspberry Pi's `cmdline.txt`.
+//! U-Boot's `extlinux.conf`, its source in Debian's `u-boot-menu`, and the Raspberry Pi's `cmdline.txt`.
 
 use super::{shell, words};
 use eke_linux::error::{Error, Result};
 
-/// What U-Boot reads.
+/// The file that U-Boot reads.
 pub const FILE: &str = "boot/extlinux/extlinux.conf";
-/// What `u-boot-update` makes it from.
+/// The file from which `u-boot-update` writes it.
 pub const DEFAULTS: &str = "etc/default/u-boot";
-/// What `u-boot-update` takes where [`DEFAULTS`] says nothing.
+/// The default of `u-boot-update`.
 const DEFAULT_PARAMETERS: &str = "ro quiet";
 const VARIABLE: &str = "U_BOOT_PARAMETERS";
 
 /// `extlinux.conf` with our words in every `append` line.
 ///
 /// # Errors
-/// There is no such line, or a quotation mark in one is not closed.
+/// There is no such line, or one has an unclosed quotation mark.
 pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
     let mut found = false;
     let mut out = String::with_capacity(text.len());
@@ -29,7 +29,7 @@ pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
     if found { Ok(out) } else { Err(Error::Refused("it has no `append` line".into())) }
 }
 
-/// Where the value of an `append` line starts; the keyword is read in either case.
+/// Offset of the value in an `append` line; the keyword may be in upper or lower case.
 fn append_start(line: &str) -> Option<usize> {
     const KEY: &str = "append";
     let body = line.trim_start();
@@ -40,16 +40,16 @@ fn append_start(line: &str) -> Option<usize> {
 /// `/etc/default/u-boot` with our words in `U_BOOT_PARAMETERS`.
 ///
 /// # Errors
-/// A value that only a shell could make out.
+/// A value that only a shell can evaluate.
 pub fn defaults_with_words(text: &str, ours: &[String]) -> Result<String> {
     let (text, missing) = shell::replaced(text, &[VARIABLE], ours)?;
     shell::appended(&text, VARIABLE, &missing, DEFAULT_PARAMETERS)
 }
 
-/// The Raspberry Pi's `cmdline.txt` with our words: the firmware reads its first line.
+/// The Raspberry Pi's `cmdline.txt` with our words. The firmware reads only its first line.
 ///
 /// # Errors
-/// The first line is empty, or a quotation mark in it is not closed.
+/// The first line is empty, or has an unclosed quotation mark.
 pub fn firmware_with_words(text: &str, ours: &[String]) -> Result<String> {
     let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
     if first.trim().is_empty() {

@@ -3,30 +3,30 @@
 use super::shell;
 use eke_linux::error::Result;
 
-/// What `grub-mkconfig` reads everywhere.
+/// The file that every `grub-mkconfig` reads.
 pub const FILE: &str = "etc/default/grub";
-/// What Debian's `grub-mkconfig` reads after it: `*.cfg` in the order of their names.
+/// The directory that Debian's `grub-mkconfig` reads next: `*.cfg` in the order of their names.
 pub const DROP_INS: &str = "etc/default/grub.d";
-/// Ours among them.
+/// Our drop-in.
 pub const DROP_IN: &str = "etc/default/grub.d/50-eke.cfg";
 
 const DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
 const BOTH: [&str; 2] = ["GRUB_CMDLINE_LINUX", DEFAULT];
 
-/// The text of `/etc/default/grub` with our words in `GRUB_CMDLINE_LINUX_DEFAULT`, or in `GRUB_CMDLINE_LINUX` where
-/// they stand there already.
+/// The text of `/etc/default/grub` with our words in `GRUB_CMDLINE_LINUX_DEFAULT`, or in `GRUB_CMDLINE_LINUX` if they
+/// are there already.
 ///
 /// # Errors
-/// A value that only a shell could make out.
+/// A value that only a shell can evaluate.
 pub fn with_words(text: &str, words: &[String]) -> Result<String> {
     let (text, missing) = replaced(text, words)?;
     shell::appended(&text, DEFAULT, &missing, "")
 }
 
-/// The text with those words replaced that it sets, and the words that it does not.
+/// Replaces our words where the text sets them. Returns the new text and the words that it does not set.
 ///
 /// # Errors
-/// A value that only a shell could make out.
+/// A value that only a shell can evaluate.
 pub fn replaced(text: &str, words: &[String]) -> Result<(String, Vec<String>)> {
     shell::replaced(text, &BOTH, words)
 }

@@ -1,26 +1,27 @@
-//! Which modules the early boot needs for the command line's words, and where each generator is told about them.
+//! Finds the modules that the early boot needs for our words, and adds them to the configuration of each initramfs
+//! generator.
 //!
-//! zswap asks for its compressor before the root file system is there: a module has to be in the initramfs, or the
-//! kernel takes its default compressor without a word.
+//! zswap loads its compressor before the root file system is mounted. If the module is not in the initramfs, the kernel
+//! silently uses its default compressor.
 
 use super::shell;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// initramfs-tools: one module a line.
+/// initramfs-tools: one module per line.
 pub const INITRAMFS_TOOLS: &str = "etc/initramfs-tools/modules";
-/// dracut: a drop-in of our own.
+/// dracut: our drop-in.
 pub const DRACUT: &str = "etc/dracut.conf.d/eke.conf";
-/// mkinitcpio: the file, and where newer ones (v36) have drop-ins.
+/// mkinitcpio's configuration file.
 pub const MKINITCPIO: &str = "etc/mkinitcpio.conf";
-/// mkinitcpio's drop-ins.
+/// mkinitcpio's directory of drop-ins (since v36).
 pub const MKINITCPIO_DROP_INS: &str = "etc/mkinitcpio.conf.d";
-/// Ours among them.
+/// Our drop-in.
 pub const MKINITCPIO_DROP_IN: &str = "etc/mkinitcpio.conf.d/eke.conf";
 
 const WRITTEN_BY: &str = "# Written by `eke swap boot-config`; `eke swap boot-config --undo` removes it.";
 
-/// `/etc/initramfs-tools/modules` with one more line for each module that it does not list.
+/// `/etc/initramfs-tools/modules` with a line for each missing module.
 pub fn tools_with_modules(text: &str, modules: &[String]) -> String {
     let listed = |module: &str| {
         text.lines().any(|line| line.split_whitespace().next().is_some_and(|m| same(m, module)))
@@ -42,7 +43,7 @@ pub fn mkinitcpio_conf(modules: &[String]) -> String {
 /// `mkinitcpio.conf` with the modules in its last `MODULES=(...)`.
 ///
 /// # Errors
-/// A list that only a shell could make out.
+/// A list that only a shell can evaluate.
 pub fn mkinitcpio_with_modules(text: &str, modules: &[String]) -> Result<String> {
     let Some(open) = last_array(text) else {
         return match text.lines().any(|line| line.trim_start().starts_with("MODULES=")) {
@@ -54,7 +55,7 @@ pub fn mkinitcpio_with_modules(text: &str, modules: &[String]) -> Result<String>
         text[open..].find(')').ok_or_else(|| Error::Refused("its MODULES list is not closed".into()))?;
     let list = &text[open..open + len];
     if list.contains(['#', '(', '$', '`', '"', '\'', '\\']) {
-        return Err(Error::Refused(format!("its MODULES list holds more than names: ({list})")));
+        return Err(Error::Refused(format!("its MODULES list contains more than names: ({list})")));
     }
     let missing: Vec<&str> = modules
         .iter()
@@ -69,7 +70,7 @@ pub fn mkinitcpio_with_modules(text: &str, modules: &[String]) -> Result<String>
     Ok(format!("{}{space}{}{}", &text[..end], missing.join(" "), &text[end..]))
 }
 
-/// Just behind the opening parenthesis of the last line that begins a list of modules.
+/// Offset after the opening parenthesis of the last list of modules.
 fn last_array(text: &str) -> Option<usize> {
     let mut at = 0;
     let mut last = None;
@@ -82,21 +83,21 @@ fn last_array(text: &str) -> Option<usize> {
     last
 }
 
-/// The kernel takes `-` and `_` in a module's name for the same.
+/// The kernel does not distinguish `-` and `_` in a module's name.
 fn same(a: &str, b: &str) -> bool {
     a.replace('-', "_") == b.replace('-', "_")
 }
 
-/// Which modules the installed kernels need, and a sentence for each kernel that does not have one.
+/// Modules for the initramfs, and a sentence for each kernel that lacks one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needed {
-    /// What must be in the initramfs.
+    /// Modules that must be in the initramfs.
     pub modules: Vec<String>,
     /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// What of `modules` must be in the initramfs: what some installed kernel has not built in.
+/// The `modules` that some installed kernel has not built in.
 pub fn needed(root: &Root, modules: &[String]) -> Result<Needed> {
     let base = if root.exists("lib/modules") { "lib/modules" } else { "usr/lib/modules" };
     let mut needed = Needed::default();
@@ -108,14 +109,14 @@ pub fn needed(root: &Root, modules: &[String]) -> Result<Needed> {
                 Kind::BuiltIn => {}
                 Kind::Module => as_module = true,
                 Kind::Missing => needed.notes.push(format!(
-                    "kernel {kernel} has no module {module}: with it zswap would take its default compressor instead"
+                    "kernel {kernel} has no module {module}: there, zswap will use its default compressor"
                 )),
             }
         }
         match as_module {
             true => needed.modules.push(module.clone()),
             false => needed.notes.push(format!(
-                "{module} needs no place in the initramfs: no installed kernel has it as a module"
+                "{module} is not added to the initramfs: no installed kernel has it as a module"
             )),
         }
     }
@@ -139,7 +140,7 @@ fn kind(root: &Root, dir: &str, module: &str) -> Result<Kind> {
     })
 }
 
-/// Does a `modules.builtin` or `modules.dep` list the module? `kernel/crypto/zstd.ko.xz: kernel/...`
+/// Whether a `modules.builtin` or `modules.dep` lists the module: `kernel/crypto/zstd.ko.xz: kernel/...`
 fn lists(text: &str, module: &str) -> bool {
     text.lines().any(|line| {
         let path = line.split(':').next().unwrap_or_default();

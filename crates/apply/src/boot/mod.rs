@@ -1,20 +1,20 @@
-//! What has to hold from the next boot on: zswap's settings on the kernel command line, and eke itself.
+//! Settings for the next boots: zswap's on the kernel command line, and eke itself.
 //!
 //! # Layout
 //! - [`words`], [`shell`]: a kernel command line, and a variable in a file that a shell reads, as text
 //! - [`grub`], [`entries`], [`extlinux`], [`initramfs`]: the files of each loader and generator, as text
 //! - [`mod@detect`]: which of them this root has
-//! - [`plan`]: from there to changes of files and the commands that make them count
-//! - [`command`]: commands that make changed files count
-//! - [`act`]: doing that, and undoing it, through [`crate::files`]
-//! - [`enable`]: eke at every boot
+//! - [`plan`]: the file changes, and the commands that put them into effect
+//! - [`command`]: those commands
+//! - [`act`]: applies and undoes a plan, through [`crate::files`]
+//! - [`enable`]: starts eke at every boot
 //!
-//! Invariants: nothing but [`act`] changes anything; a text that cannot be made out is left alone, and the words to
-//! add by hand are said; commands run on the running machine only and are listed for any other root.
+//! Invariants: only [`act`] changes anything; a text that eke cannot parse is left alone, and the user gets the words
+//! to add by hand; commands run only on the running machine and are listed for any other root.
 //!
-//! Where Debian's `/etc/default/grub.d` is read, the words go into a drop-in of our own: `/etc/default/grub` belongs
-//! to the user and to ucf, which asks about every change at the next upgrade. Words of the user's that set the same
-//! parameters are replaced where they stand.
+//! If Debian's `/etc/default/grub.d` is read, the words go into a drop-in of our own: `/etc/default/grub` belongs to
+//! the user and to ucf, which asks about every change at the next upgrade. Words of the user's for the same parameters
+//! are replaced in place.
 
 pub mod act;
 pub mod command;

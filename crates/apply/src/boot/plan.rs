@@ -1,4 +1,4 @@
-//! From what a root has to the changes that make zswap's settings hold from boot on. Reads, changes nothing.
+//! Plans the changes that make zswap's settings effective from boot on. Reads only.
 
 use super::command::{self, Command};
 use super::detect::{Detected, ESPS, Initramfs, Loader, detect};
@@ -7,18 +7,18 @@ use crate::files::{self, Change, Content};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// zswap's settings from boot on; `None` leaves the kernel's default.
+/// zswap's settings from boot on; `None` keeps the kernel's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZswapBoot {
-    /// A name of the kernel's.
+    /// The kernel's name of the compressor.
     pub compressor: String,
-    /// Percent of RAM that the pool may take.
+    /// Largest share of RAM for the pool, in percent.
     pub max_pool_percent: u32,
     /// The pool's allocator (Linux 3.17 to 6.17).
     pub zpool: Option<String>,
-    /// Percent of the pool below which a full one takes pages again (Linux 5.6).
+    /// Share of the pool, in percent, below which a full pool accepts pages again (Linux 5.6).
     pub accept_threshold_percent: Option<u32>,
-    /// Does the kernel write cold pages out by itself (Linux 6.8)?
+    /// Whether the kernel writes cold pages out by itself (Linux 6.8).
     pub shrinker: Option<bool>,
 }
 
@@ -33,7 +33,7 @@ impl ZswapBoot {
         words
     }
 
-    /// The modules that these words need early.
+    /// The modules that these words need early in the boot.
     pub fn modules(&self) -> Vec<String> {
         std::iter::once(&self.compressor).chain(&self.zpool).cloned().collect()
     }
@@ -43,9 +43,11 @@ impl ZswapBoot {
             name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
         };
         match std::iter::once(&self.compressor).chain(&self.zpool).find(plain) {
-            Some(name) => Err(Error::Refused(format!("\"{name}\" is no name of a compressor or allocator"))),
+            Some(name) => {
+                Err(Error::Refused(format!("\"{name}\" is not the name of a compressor or allocator")))
+            }
             None if !(1..=100).contains(&self.max_pool_percent) => Err(Error::Refused(format!(
-                "zswap's pool cannot take {} % of RAM: 1 to 100",
+                "zswap's pool cannot take {} % of RAM: give 1 to 100",
                 self.max_pool_percent
             ))),
             None => Ok(()),
@@ -53,25 +55,25 @@ impl ZswapBoot {
     }
 }
 
-/// What would be changed and run, and what the user has to know.
+/// The changes and commands, and what the user has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootPlan {
     /// What the root has.
     pub detected: Detected,
-    /// The words that the kernel is to find on its command line.
+    /// The words for the kernel command line.
     pub words: Vec<String>,
     /// The files.
     pub changes: Vec<Change>,
-    /// The commands that make them count, in order.
+    /// The commands that put them into effect, in order.
     pub commands: Vec<Command>,
-    /// What eke does not do, a sentence each.
+    /// What eke does not do, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Plans what makes `zswap` hold from boot on.
+/// Plans the changes that make `zswap` effective from boot on.
 ///
 /// # Errors
-/// A setting that cannot be a word, or a file that cannot be read. A file that cannot be made out is a note.
+/// An invalid setting, or an unreadable file. A file that eke cannot parse is a note.
 pub fn changes(root: &Root, zswap: &ZswapBoot) -> Result<BootPlan> {
     zswap.valid()?;
     let (detected, words) = (detect(root), zswap.words());
@@ -82,7 +84,7 @@ pub fn changes(root: &Root, zswap: &ZswapBoot) -> Result<BootPlan> {
     let paths: Vec<String> = plan.changes.iter().map(|c| c.path.clone()).collect();
     plan.commands = commands_for(root, &paths);
     let absent = plan.commands.iter().filter(|c| command::find(root, &c.argv[0]).is_none());
-    plan.notes.extend(absent.map(|c| format!("`{c}` has to run, but {} is not installed here", c.argv[0])));
+    plan.notes.extend(absent.map(|c| format!("`{c}` must run, but {} is not installed here", c.argv[0])));
     Ok(plan)
 }
 
@@ -111,7 +113,7 @@ impl BootPlan {
                 .edit(root, initramfs::MKINITCPIO, |text| initramfs::mkinitcpio_with_modules(text, &modules)),
             Initramfs::Unknown => {
                 let modules = modules.join(", ");
-                self.notes.push(format!("no initramfs generator that eke knows was found; if there is an initramfs, it has to hold: {modules}"));
+                self.notes.push(format!("no known initramfs generator was found; if there is an initramfs, it must contain: {modules}"));
                 Ok(())
             }
         }
@@ -132,7 +134,7 @@ impl BootPlan {
                 self.edit(root, file, |text| extlinux::firmware_with_words(text, &words))?
             }
             Loader::Elsewhere(advice) => self.notes.push(format!("{advice}: {}", words.join(" "))),
-            Loader::Unknown => self.by_hand("no boot loader that eke knows was found"),
+            Loader::Unknown => self.by_hand("no known boot loader was found"),
         }
         match self.detected.loader {
             Loader::Grub | Loader::SystemdBoot => self.entries(root),
@@ -147,7 +149,7 @@ impl BootPlan {
         ));
     }
 
-    /// Replaces words where they stand, and puts the missing ones into a drop-in if this GRUB reads one.
+    /// Replaces words in place, and puts the missing ones into a drop-in if this GRUB reads drop-ins.
     fn grub(&mut self, root: &Root) -> Result<()> {
         let words = self.words.clone();
         if !reads_drop_ins(root) {
@@ -173,7 +175,7 @@ impl BootPlan {
         Ok(())
     }
 
-    /// The entries that are there, and what new ones are made from.
+    /// The existing entries, and the source of new ones.
     fn entries(&mut self, root: &Root) -> Result<()> {
         let words = self.words.clone();
         let mut found = self.detected.loader == Loader::Grub;
@@ -189,20 +191,20 @@ impl BootPlan {
             if root.list(format!("{esp}/EFI/Linux"))?.iter().any(|name| name.ends_with(".efi")) {
                 found = true;
                 self.notes.push(format!(
-                    "/{esp}/EFI/Linux holds unified kernel images, which carry their command line: make them anew (`kernel-install add-all`, `mkinitcpio -P`) with: {}",
+                    "/{esp}/EFI/Linux contains unified kernel images, which embed their command line: rebuild them (`kernel-install add-all`, `mkinitcpio -P`) with: {}",
                     words.join(" ")
                 ));
             }
         }
         if !found {
-            self.by_hand("systemd-boot is here, but none of its entries");
+            self.by_hand("systemd-boot was found, but none of its entries");
         }
         Ok(())
     }
 
     fn edit(&mut self, root: &Root, path: &str, with: impl FnOnce(&str) -> Result<String>) -> Result<()> {
         match files::read(root, path) {
-            Ok(None) => self.by_hand(&format!("/{path} is not there")),
+            Ok(None) => self.by_hand(&format!("/{path} does not exist")),
             Ok(Some(text)) => self.edited(path, &text, with(&text)),
             Err(Error::Refused(why)) => self.by_hand(&why),
             Err(e) => return Err(e),
@@ -237,17 +239,17 @@ fn stands(root: &Root, change: &Change) -> bool {
     matches!(&change.new, Content::Text { text, .. } if now.as_ref() == Some(text))
 }
 
-/// Debian's `grub-mkconfig` reads the drop-ins; others do not, even where the directory is there.
+/// Whether this `grub-mkconfig` reads drop-ins, as Debian's does; others do not, even if the directory exists.
 fn reads_drop_ins(root: &Root) -> bool {
     let mkconfig = command::find(root, "grub-mkconfig").and_then(|path| root.read(path).ok());
     root.exists(grub::DROP_INS) && mkconfig.is_none_or(|text| text.contains("default/grub.d"))
 }
 
-/// The commands that make changes of `paths` count. The initramfs comes first: a loader may look for it.
+/// The commands that put changes of `paths` into effect. The initramfs comes first, because a loader may search for it.
 pub(super) fn commands_for(root: &Root, paths: &[String]) -> Vec<Command> {
     let changed = |start: &str| paths.iter().any(|path| path.starts_with(start));
     let mut commands = Vec::new();
-    let images = "puts the module into the initramfs of every kernel";
+    let images = "adds the module to the initramfs of every kernel";
     for (config, line) in [
         (initramfs::INITRAMFS_TOOLS, "update-initramfs -u -k all"),
         (initramfs::DRACUT, "dracut --force --regenerate-all"),
@@ -256,7 +258,7 @@ pub(super) fn commands_for(root: &Root, paths: &[String]) -> Vec<Command> {
         commands.extend(changed(config).then(|| Command::new(line, images)));
     }
     commands.extend(changed(grub::FILE).then(|| grub_command(root)));
-    let u_boot = || Command::new("u-boot-update", "writes /boot/extlinux/extlinux.conf anew");
+    let u_boot = || Command::new("u-boot-update", "rewrites /boot/extlinux/extlinux.conf");
     commands.extend(changed(extlinux::DEFAULTS).then(u_boot));
     commands
 }
@@ -266,8 +268,5 @@ fn grub_command(root: &Root) -> Command {
         ["update-grub", "grub2-mkconfig -o /boot/grub2/grub.cfg", "grub-mkconfig -o /boot/grub/grub.cfg"];
     let installed =
         |line: &&&str| line.split(' ').next().is_some_and(|program| command::find(root, program).is_some());
-    Command::new(
-        lines.iter().find(installed).unwrap_or(&lines[2]),
-        "writes GRUB's menu anew with these words",
-    )
+    Command::new(lines.iter().find(installed).unwrap_or(&lines[2]), "rewrites GRUB's menu with these words")
 }

@@ -1,9 +1,9 @@
-//! Files that a shell reads (`/etc/default/*`): the value of a variable, changed where it stands.
+//! Files that a shell reads (`/etc/default/*`): changes the value of a variable in place.
 
 use super::words;
 use eke_linux::error::{Error, Result};
 
-/// A line `NAME="value"  # comment` in parts.
+/// The parts of a line `NAME="value"  # comment`.
 #[derive(Debug)]
 struct Assignment<'a> {
     before: &'a str,
@@ -13,7 +13,7 @@ struct Assignment<'a> {
 }
 
 impl<'a> Assignment<'a> {
-    /// `None` where the line does not assign to `name`.
+    /// `None` if the line does not assign to `name`.
     fn parse(line: &'a str, name: &str) -> Result<Option<Self>> {
         let Some(at) = value_start(line, name) else { return Ok(None) };
         let (before, rest) = line.split_at(at);
@@ -46,7 +46,7 @@ fn value_start(line: &str, name: &str) -> Option<usize> {
     Some(line.len() - rest.len())
 }
 
-/// Where the closing quotation mark is. A backslash takes the next character's meaning between double ones only.
+/// Offset of the closing quotation mark. A backslash escapes the next character only inside double quotes.
 fn closing(inner: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (n, c) in inner.char_indices() {
@@ -58,10 +58,10 @@ fn closing(inner: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// `text` with those words replaced that any of the variables sets, and the words that none does.
+/// Replaces our words where any of the variables sets them. Returns the new text and the words that none sets.
 ///
 /// # Errors
-/// A value that only a shell could make out.
+/// A value that only a shell can evaluate.
 pub fn replaced(text: &str, names: &[&str], ours: &[String]) -> Result<(String, Vec<String>)> {
     let mut missing = ours.to_vec();
     let mut out = String::with_capacity(text.len());
@@ -80,10 +80,10 @@ pub fn replaced(text: &str, names: &[&str], ours: &[String]) -> Result<(String, 
     Ok((out, missing))
 }
 
-/// `text` with `ours` at the end of the last value of `name`; where there is none, a line with `default` and them.
+/// Appends `ours` to the last value of `name`; without one, adds a line with `default` and `ours`.
 ///
 /// # Errors
-/// A value that only a shell could make out.
+/// A value that only a shell can evaluate.
 pub fn appended(text: &str, name: &str, ours: &[String], default: &str) -> Result<String> {
     if ours.is_empty() {
         return Ok(text.to_owned());
@@ -99,7 +99,7 @@ pub fn appended(text: &str, name: &str, ours: &[String], default: &str) -> Resul
     Ok(lines.concat())
 }
 
-/// `text` with one more line at its end.
+/// `text` with a line added at its end.
 pub fn with_line(text: &str, line: &str) -> String {
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{newline}{line}\n")
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_can_make_out_is_refused() {
+    fn what_only_a_shell_can_evaluate_is_refused() {
         for text in [
             "ARGS=\"a\n b\"\n",
             "ARGS=\"a\"\"b\"\n",

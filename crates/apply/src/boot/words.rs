@@ -1,23 +1,23 @@
-//! The words of a kernel command line. Everything that is not about our words stays byte by byte.
+//! The words of a kernel command line. All other words stay byte for byte.
 
 use std::ops::Range;
 
 use eke_linux::error::{Error, Result};
 
-/// `line` with our words: one that sets the same parameter is replaced where it stands, a second one of it goes, and
-/// the missing ones come at the end of the kernel's part (what follows ` -- ` is for init).
+/// `line` with our words: the first word that sets the same parameter is replaced in place, further ones are removed,
+/// and missing words are added at the end of the kernel's part (words after ` -- ` are for init).
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn with_words(line: &str, words: &[String]) -> Result<String> {
     let (line, missing) = replaced(line, words)?;
     appended(&line, &missing)
 }
 
-/// `line` with those of our words that it has a parameter for, and the others.
+/// Replaces our words where `line` sets their parameters. Returns the line and the missing words.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn replaced(line: &str, words: &[String]) -> Result<(String, Vec<String>)> {
     let mut out = String::with_capacity(line.len());
     let mut missing = words.to_vec();
@@ -39,10 +39,10 @@ pub fn replaced(line: &str, words: &[String]) -> Result<(String, Vec<String>)> {
     Ok((out, missing))
 }
 
-/// `line` with `words` at the end of the kernel's part.
+/// Adds `words` at the end of the kernel's part.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn appended(line: &str, words: &[String]) -> Result<String> {
     if words.is_empty() {
         return Ok(line.to_owned());
@@ -54,11 +54,11 @@ pub fn appended(line: &str, words: &[String]) -> Result<String> {
     Ok(format!("{before}{space}{}{gap}{after}", words.join(" ")))
 }
 
-/// A text of lines of which some hold parameters: where they start in such a line is what `start` says. The missing
-/// words go to the last such line. `None` where there is no such line.
+/// Edits a text in which some lines hold parameters; `start` finds their offset in such a line. The last such line gets
+/// the missing words. `None` if there is no such line.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// An unclosed quotation mark.
 pub fn in_lines(
     text: &str,
     words: &[String],
@@ -86,18 +86,18 @@ pub fn in_lines(
     Ok(Some(lines.concat()))
 }
 
-/// Does the line set one of the parameters that our words set?
+/// Whether the line sets a parameter that our words set.
 pub fn mentions(line: &str, words: &[String]) -> bool {
     line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''))
         .any(|t| words.iter().any(|w| key(w) == key(t)))
 }
 
-/// A parameter's name. The kernel takes `-` and `_` in it for the same.
+/// A parameter's name. The kernel does not distinguish `-` and `_` in it.
 fn key(word: &str) -> String {
     word.split('=').next().unwrap_or_default().replace('-', "_")
 }
 
-/// Where the words are, up to a lone `--`. White space between quotation marks does not part words.
+/// The ranges of the words before a lone `--`. Blanks inside quotation marks do not separate words.
 fn kernel_part(line: &str) -> Result<Vec<Range<usize>>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     let (mut start, mut quoted) = (None, false);

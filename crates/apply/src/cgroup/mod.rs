@@ -1,21 +1,22 @@
-//! Groups of processes with little memory, on cgroup v2 or v1.
+//! Control groups with a memory limit, on cgroup v2 or v1.
 //!
 //! # Layout
-//! - [`place`]: where groups can be made on this machine, as root or in a delegated part of cgroup v2
-//! - [`eke_linux::cgroup::name`]: a group's name says who made it, so that what a dead owner left can be told from what is in use
-//! - [`figures`]: what a group uses
-//! - [`quota`]: groups with a part of a CPU
+//! - [`parent`]: finds where this process may create groups, as root or in a delegated part of cgroup v2
+//! - [`eke_linux::cgroup::name`]: group names contain the owner, so that leftovers of a dead owner can be distinguished
+//!   from groups in use
+//! - [`stats`]: what a group uses
+//! - [`quota`]: groups with a share of a CPU
 //! - [`sweep`](fn@sweep): removes the groups of dead owners
 //!
-//! A group on cgroup v1 has a twin in the unified hierarchy of a hybrid machine: it has no limits there, but the
-//! pressure figures that v1 lacks, and `cgroup.kill`.
+//! A cgroup v1 group has a twin in the unified hierarchy of a hybrid machine. The twin has no limits, but it has
+//! pressure-stall information and `cgroup.kill`, which v1 lacks.
 //!
-//! Groups are not in the journal: they hold nothing but processes that eke started, their names say whose they are, and
-//! they are gone after a boot.
+//! Groups are not in the journal: they contain only processes that eke started, their names contain their owner, and a
+//! boot removes them.
 
-pub mod figures;
-pub mod place;
+pub mod parent;
 pub mod quota;
+pub mod stats;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -34,51 +35,51 @@ use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
 pub use eke_linux::cgroup::Hierarchy;
-pub use figures::{Figures, Oom};
-pub use place::Place;
+pub use parent::GroupParent;
+pub use stats::{GroupStats, Oom};
 pub use sweep::sweep;
 
-/// How often a group that is still busy is tried again: dead processes leave their group a moment after their parent
-/// could have seen them die.
+/// Attempts to remove a busy group: dead processes leave their group slightly after their parent could have reaped
+/// them.
 const REMOVE_TRIES: u32 = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
-/// How often a group is made again when another owner removes the common parent at that very moment.
+/// Attempts to create a group, because another owner may remove the common parent meanwhile.
 const MAKE_TRIES: u32 = 5;
 
-/// A group of processes that this process made. It is killed and removed when dropped.
+/// A group of processes created by this process. Drop kills the members and removes the group.
 #[derive(Debug)]
 pub struct Group {
     at: Located,
     removed: bool,
 }
 
-/// Where a group is: enough to read, fill, kill and remove it.
+/// The location of a group: enough to read, fill, kill and remove it.
 #[derive(Debug, Clone)]
 pub(crate) struct Located {
     pub root: Root,
     pub hierarchy: Hierarchy,
-    /// What fills the `*` of the `group.*` knobs: `eke/NAME`, with what is above `eke` on a delegated cgroup v2.
+    /// Replaces the `*` of the `group.*` knobs: `eke/NAME`, with its parents on a delegated cgroup v2.
     pub target: String,
-    /// The name in `sys/fs/cgroup/unified`, where a group of cgroup v1 has a twin.
+    /// The name in `sys/fs/cgroup/unified`, if a cgroup v1 group has a twin there.
     pub twin: Option<String>,
 }
 
 impl Group {
-    /// Makes an empty group below `place`, without limits. `label` (letters and digits) is for people; process and
-    /// start time of the owner, this process, are added to it.
+    /// Creates an empty group in `parent`, without limits. Its name is `label` (letters and digits) with pid and start
+    /// time of the owner, this process.
     ///
     /// # Errors
-    /// The kernel's answer; nothing is left then.
-    pub fn make(root: &Root, place: &Place, label: &str) -> Result<Self> {
+    /// The kernel's answer; no group is left then.
+    pub fn make(root: &Root, parent: &GroupParent, label: &str) -> Result<Self> {
         let name = name::of_this_process(root, label)?;
-        let target = format!("{}/{name}", place.parent);
-        let twin = place.twin.as_ref().map(|parent| format!("{parent}/{name}"));
+        let target = format!("{}/{name}", parent.path);
+        let twin = parent.twin.as_ref().map(|twin| format!("{twin}/{name}"));
         let group = Self {
-            at: Located { root: root.clone(), hierarchy: place.hierarchy, target, twin },
+            at: Located { root: root.clone(), hierarchy: parent.hierarchy, target, twin },
             removed: false,
         };
         for attempt in 1.. {
-            match place.prepare(root).and_then(|()| group.at.create()) {
+            match parent.prepare(root).and_then(|()| group.at.create()) {
                 Err(e) if e.is_absent() && attempt < MAKE_TRIES => continue,
                 done => {
                     done?;
@@ -89,7 +90,7 @@ impl Group {
         Ok(group)
     }
 
-    /// The cgroup version that limits it.
+    /// Its cgroup version.
     pub fn hierarchy(&self) -> Hierarchy {
         self.at.hierarchy
     }
@@ -99,12 +100,12 @@ impl Group {
         self.at.dir()
     }
 
-    /// Sets the most memory that it may use, rounded down to whole pages. cgroup v2 kills what does not fit; cgroup v1
-    /// refuses with EBUSY, after a second of trying, where it cannot push enough out.
+    /// Sets its memory limit, rounded down to whole pages. If the group does not fit, cgroup v2 kills processes; cgroup
+    /// v1 answers EBUSY after a second of trying to reclaim.
     ///
-    /// On cgroup v1 the group stands still while its limit is lowered below what it uses: the kernel pushes 32 pages out
-    /// and checks again (`mem_cgroup_resize_max`), and a group that swaps has taken those back by then, for seconds
-    /// (seen on Linux 6.18).
+    /// On cgroup v1 the group is frozen while its limit goes below its usage. The kernel reclaims 32 pages and checks
+    /// again (`mem_cgroup_resize_max`); a running group that swaps has those back by then, for seconds (observed on
+    /// Linux 6.18).
     ///
     /// # Errors
     /// The kernel's answer.
@@ -118,7 +119,7 @@ impl Group {
     }
 
     fn limit_v1(&self, bytes: u64) -> Result<()> {
-        if figures::usage_v1(&self.at)?.0 <= bytes {
+        if stats::usage_v1(&self.at)?.0 <= bytes {
             return self.at.set("group.memory.limit_in_bytes", &bytes.to_string());
         }
         self.freeze(true)?;
@@ -127,7 +128,7 @@ impl Group {
         limited
     }
 
-    /// Through its twin. Without one, or before Linux 5.2, it runs on.
+    /// Freezes or thaws it through its twin. Without one, or before Linux 5.2, it keeps running.
     fn freeze(&self, still: bool) -> Result<()> {
         let Some(twin) = &self.at.twin else { return Ok(()) };
         let value = if still { "1" } else { "0" };
@@ -137,9 +138,9 @@ impl Group {
         }
     }
 
-    /// Keeps it from using swap at all, whatever the machine has. Set its limit first, and not again afterwards.
-    /// Where the kernel does not account swap by group (`swapaccount=0`), cgroup v1 has swappiness 0, which forbids
-    /// swap for a limited group (`get_scan_count` in mm/vmscan.c).
+    /// Keeps it from using swap at all. Set its limit first, and do not change it afterwards. If the kernel does not
+    /// account swap per group (`swapaccount=0`), cgroup v1 gets swappiness 0, which forbids swap for a limited group
+    /// (`get_scan_count` in mm/vmscan.c).
     ///
     /// # Errors
     /// The kernel's answer.
@@ -155,7 +156,7 @@ impl Group {
         }
     }
 
-    /// Sets its own swappiness, 0 to 200; cgroup v2 has none for a group.
+    /// Sets its own swappiness, 0 to 200; cgroup v2 has none per group.
     ///
     /// # Errors
     /// The kernel's answer, `Refused` on cgroup v2.
@@ -163,13 +164,12 @@ impl Group {
         match self.at.hierarchy {
             Hierarchy::V1 => self.at.set("memory.swappiness", &value.to_string()),
             Hierarchy::V2 => Err(Error::Refused(
-                "cgroup v2 has no swappiness for one group; set vm.swappiness for the machine instead"
-                    .to_owned(),
+                "cgroup v2 has no swappiness per group; set vm.swappiness for the machine instead".to_owned(),
             )),
         }
     }
 
-    /// Moves a process into it.
+    /// Moves a process into the group.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -186,10 +186,10 @@ impl Group {
         }
     }
 
-    /// A way in for a process that has no memory to spare and no locks to take: a child between fork and exec.
+    /// Opens the group for a process that cannot allocate memory or take locks: a child between fork and exec.
     ///
     /// # Errors
-    /// The kernel's answer to the opening of `cgroup.procs`.
+    /// The kernel's answer to opening `cgroup.procs`.
     pub fn entry(&self) -> Result<Entry> {
         let knob = match self.at.hierarchy {
             Hierarchy::V1 => "group.v1.cgroup.procs",
@@ -202,15 +202,15 @@ impl Group {
         Ok(Entry { files })
     }
 
-    /// What it uses now.
+    /// Reads its current usage and counters.
     ///
     /// # Errors
-    /// The kernel's answer where usage or the counters cannot be read.
-    pub fn figures(&self) -> Result<Figures> {
-        figures::read(&self.at)
+    /// The kernel's answer if one cannot be read.
+    pub fn stats(&self) -> Result<GroupStats> {
+        stats::read(&self.at)
     }
 
-    /// The processes in it.
+    /// The pids of its members.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -218,7 +218,7 @@ impl Group {
         self.at.pids()
     }
 
-    /// Kills every process in it. They are gone soon after, not at once.
+    /// Kills all members. They exit soon after, not at once.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -226,10 +226,11 @@ impl Group {
         self.at.kill()
     }
 
-    /// Kills what is in it and removes it, and the directory above it when no other group is left.
+    /// Kills its members and removes it, and removes the parent if no other group is left.
     ///
     /// # Errors
-    /// The kernel's answer; EBUSY after two seconds means that a process cannot be killed (it waits in the kernel).
+    /// The kernel's answer; EBUSY after two seconds means that a process cannot be killed because it waits in the
+    /// kernel.
     pub fn remove(mut self) -> Result<()> {
         self.removed = true;
         self.at.remove()
@@ -251,8 +252,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Moves the calling process in, by nothing but `write(2)`: "0" is the writer (cgroup-v1/cgroups.rst,
-    /// cgroup-v2.rst). The one setting that is not written by [`write_value`], which allocates memory.
+    /// Moves the calling process in with one `write(2)`: "0" means the writer (cgroup-v1/cgroups.rst, cgroup-v2.rst).
+    /// It does not use [`write_value`], which allocates memory.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -273,7 +274,7 @@ impl Located {
         self.twin.as_ref().map(|twin| format!("sys/fs/cgroup/unified/{twin}"))
     }
 
-    /// The directory in the unified hierarchy, where pressure and `cgroup.kill` are.
+    /// The directory in the unified hierarchy, which has pressure and `cgroup.kill`.
     pub fn unified_dir(&self) -> Option<String> {
         match self.hierarchy {
             Hierarchy::V1 => self.twin_dir(),
@@ -311,7 +312,7 @@ impl Located {
         Ok(pids)
     }
 
-    /// By `cgroup.kill` (Linux 5.14), which no fork escapes, and one by one where there is none.
+    /// Uses `cgroup.kill` (Linux 5.14), which no fork escapes; without it, kills the members one by one.
     fn kill(&self) -> Result<()> {
         let unified =
             self.unified_dir().and_then(|dir| dir.strip_prefix("sys/fs/cgroup/").map(str::to_owned));
@@ -322,7 +323,7 @@ impl Located {
                 Ok(()) => {}
             }
         }
-        // The numbers in another root's files are not processes of this machine.
+        // Pids in another root's files are not processes of this machine.
         if self.root.is_host() {
             for pid in self.pids()?.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
                 let _ = kill_process(pid, Signal::KILL);
@@ -331,12 +332,12 @@ impl Located {
         Ok(())
     }
 
-    /// Kills and removes, with patience; a group that is gone is fine.
+    /// Kills the members and removes the group, with retries; a missing group is fine.
     pub fn remove(&self) -> Result<()> {
         for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
             self.remove_dir(&dir)?;
         }
-        place::remove_parents(self);
+        parent::remove_parents(self);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
-//! A group with a part of one CPU: the small CPU of an experiment.
+//! A group with a share of one CPU: the small CPU of an experiment.
 //!
-//! cgroup v1 has `cpu.cfs_quota_us` (sched-bwc.rst), v2 has `cpu.max` (cgroup-v2.rst). On v2 the controller must be on at the top already,
-//! as systemd has it: eke does not turn it on for the whole machine.
+//! cgroup v1 has `cpu.cfs_quota_us` (sched-bwc.rst), v2 has `cpu.max` (cgroup-v2.rst). On v2 the controller must
+//! already be enabled at the top, as systemd does: eke does not enable it for the whole machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use eke_linux::root::Root;
 const V1: &str = "sys/fs/cgroup/cpu";
 const V2: &str = "sys/fs/cgroup";
 const PARENT: &str = "eke";
-/// Short, so that what runs is slow rather than in jerks; the kernel takes 1 ms to 1 s.
+/// Short, so that processes run slowly rather than in bursts; the kernel accepts 1 ms to 1 s.
 const PERIOD_US: u64 = 10_000;
-/// The least that the kernel takes.
+/// The kernel's minimum.
 const LEAST_US: u64 = 1_000;
 const REMOVE_TRIES: u32 = 100;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
-/// See the module. What is in it is killed, and it is removed, when it is dropped.
+/// A group with a CPU quota. Drop kills the members and removes the group.
 #[derive(Debug)]
 pub struct Quota {
     root: Root,
@@ -33,7 +33,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// An empty group with all of every CPU. `label` is letters and digits.
+    /// Creates an empty group without a quota. `label` is letters and digits.
     ///
     /// # Errors
     /// `Refused` without a CPU controller; the kernel's answer.
@@ -58,7 +58,7 @@ impl Quota {
         sys::of(&self.root).create_dir(&path, 0o755).map_err(|e| Error::io("make the group", &path, e))
     }
 
-    /// Everything in it together gets so many thousandths of one CPU, 100 at least.
+    /// Limits all its members together to `permille` thousandths of one CPU, at least 100.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -76,7 +76,7 @@ impl Quota {
         write_value(&self.root, "group.cpu.cfs_quota_us", &self.target, &quota_us.to_string())
     }
 
-    /// The file to which a process writes 0 to move in.
+    /// The file to which a process writes 0 to join.
     pub fn entry(&self) -> PathBuf {
         self.root.path(format!("{}/cgroup.procs", self.dir()))
     }
@@ -85,7 +85,7 @@ impl Quota {
 impl Drop for Quota {
     fn drop(&mut self) {
         let _ = remove(&self.root, &self.dir());
-        // not while another one has a group there
+        // Fails while another group exists there.
         let _ = sys::of(&self.root).remove_dir(&self.root.path(format!("{}/{PARENT}", self.hierarchy)));
     }
 }
@@ -105,12 +105,12 @@ fn hierarchy(root: &Root) -> Result<&'static str> {
     )))
 }
 
-/// Kills what is in groups of dead owners, and removes them.
+/// Kills the members of groups of dead owners, and removes the groups.
 ///
 /// # Errors
-/// The kernel's answer to the first that cannot be removed.
+/// The kernel's answer to the first group that cannot be removed.
 pub fn sweep(root: &Root) -> Result<()> {
-    // those of cgroup v2 lie beside the groups with little memory, whose sweep takes them, too
+    // On cgroup v2 the sweep of memory groups removes them, too: they have the same parent.
     let parent = format!("{V1}/{PARENT}");
     for name in root.list(&parent).unwrap_or_default() {
         let Some(owner) = name::owner(&name) else { continue };
@@ -126,7 +126,7 @@ fn remove(root: &Root, dir: &str) -> Result<()> {
     let path = root.path(dir);
     for attempt in 1.. {
         let pids = root.read_if_there(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
-        // The numbers in another root's files are not processes of this machine.
+        // Pids in another root's files are not processes of this machine.
         for pid in
             pids.lines().filter(|_| root.is_host()).filter_map(|l| Pid::from_raw(l.trim().parse().ok()?))
         {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_cpu_on_either_version() {
+    fn a_share_of_a_cpu_on_either_version() {
         for (v1, files) in [
             (true, &[("cpu.cfs_period_us", "10000"), ("cpu.cfs_quota_us", "2500")][..]),
             (false, &[("cpu.max", "2500 10000")]),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_controller_it_says_where_it_looked() {
+    fn without_a_controller_the_error_names_both_files() {
         let dir = tempfile::tempdir().unwrap();
         let pid = std::process::id();
         put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (x) S {}77 1 1", "1 ".repeat(18)));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_owner_left_is_swept() {
+    fn leftovers_of_a_dead_owner_are_swept() {
         let (dir, root) = machine(true);
         std::fs::create_dir_all(dir.path().join("sys/fs/cgroup/cpu/eke/x-1-99")).unwrap();
         put(dir.path(), "proc/1/stat", &format!("1 (x) S {}77 1 1", "1 ".repeat(18)));

@@ -1,21 +1,21 @@
-//! Removes what a dead owner left.
+//! Removes the groups of dead owners.
 
-use super::{Hierarchy, Located, Place, place};
+use super::{GroupParent, Hierarchy, Located, parent};
 use eke_linux::cgroup::name;
 use eke_linux::error::Result;
 use eke_linux::root::Root;
 
-/// Kills and removes every group of eke whose owner does not run any more (it was killed with SIGKILL), and says which.
-/// Groups of owners that run are left alone.
+/// Kills and removes every group of eke whose owner is dead (killed with SIGKILL), and returns their names. Groups of
+/// living owners are left alone.
 ///
 /// # Errors
-/// The kernel's answer to the first group that cannot be removed, after all others were tried.
+/// The kernel's answer to the first group that cannot be removed, after trying all others.
 pub fn sweep(root: &Root) -> Result<Vec<String>> {
     let mut swept = Vec::new();
     let mut failed = None;
-    for place in place::everywhere(root) {
-        for name in names(root, &place)? {
-            match sweep_one(root, &place, &name) {
+    for parent in parent::everywhere(root) {
+        for name in names(root, &parent)? {
+            match sweep_one(root, &parent, &name) {
                 Ok(true) => swept.push(name),
                 Ok(false) => {}
                 Err(e) => failed = failed.or(Some(e)),
@@ -25,13 +25,13 @@ pub fn sweep(root: &Root) -> Result<Vec<String>> {
     failed.map_or(Ok(swept), Err)
 }
 
-/// A group of cgroup v1 counts even if only its twin is left.
-fn names(root: &Root, place: &Place) -> Result<Vec<String>> {
-    let mut names = match place.hierarchy {
-        Hierarchy::V1 => root.list(format!("sys/fs/cgroup/memory/{}", place.parent))?,
-        Hierarchy::V2 => root.list(format!("sys/fs/cgroup/{}", place.parent))?,
+/// The names of the groups. A cgroup v1 group counts even if only its twin is left.
+fn names(root: &Root, parent: &GroupParent) -> Result<Vec<String>> {
+    let mut names = match parent.hierarchy {
+        Hierarchy::V1 => root.list(format!("sys/fs/cgroup/memory/{}", parent.path))?,
+        Hierarchy::V2 => root.list(format!("sys/fs/cgroup/{}", parent.path))?,
     };
-    if let Some(twin) = &place.twin {
+    if let Some(twin) = &parent.twin {
         names.extend(root.list(format!("sys/fs/cgroup/unified/{twin}"))?);
     }
     names.sort();
@@ -39,16 +39,16 @@ fn names(root: &Root, place: &Place) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn sweep_one(root: &Root, place: &Place, name: &str) -> Result<bool> {
+fn sweep_one(root: &Root, parent: &GroupParent, name: &str) -> Result<bool> {
     let Some(owner) = name::owner(name) else { return Ok(false) };
     if name::is_alive(root, owner)? {
         return Ok(false);
     }
-    let twin = place.twin.as_ref().map(|parent| format!("{parent}/{name}"));
+    let twin = parent.twin.as_ref().map(|twin| format!("{twin}/{name}"));
     Located {
         root: root.clone(),
-        hierarchy: place.hierarchy,
-        target: format!("{}/{name}", place.parent),
+        hierarchy: parent.hierarchy,
+        target: format!("{}/{name}", parent.path),
         twin,
     }
     .remove()?;

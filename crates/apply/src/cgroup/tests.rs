@@ -1,4 +1,4 @@
-//! Groups on a directory that answers like cgroup v1 and v2.
+//! Groups in a directory that answers like cgroup v1 and v2.
 
 use eke_linux::discard::Discard;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use eke_model::units::Bytes;
 
-use super::{Group, Hierarchy, Place, sweep};
+use super::{Group, GroupParent, Hierarchy, sweep};
 use crate::sys::{FilesOnly, Sys};
 use eke_linux::Root;
 use eke_linux::cgroup::name;
@@ -35,7 +35,7 @@ const V2_FILES: [(&str, &str); 9] = [
     ("memory.stat", "anon 0\npgmajfault 7\npswpin 1\npswpout 2\n"),
 ];
 
-/// A directory where a new group has its files, and a removed one takes them along.
+/// A directory in which a new group gets its files, and removing a group removes them.
 struct CgroupFs;
 
 fn fill(dir: &Path) {
@@ -120,7 +120,7 @@ fn v1() -> (tempfile::TempDir, Root) {
     (dir, root)
 }
 
-/// A machine's top group has no type, and processes.
+/// A machine's root group has no type, but processes.
 fn v2(own: &str) -> (tempfile::TempDir, Root) {
     let (dir, root) = machine(own);
     let top = dir.path().join("sys/fs/cgroup");
@@ -158,8 +158,8 @@ fn text(root: &Root, group: &Group, file: &str) -> String {
 fn a_v1_group_and_its_twin_come_and_go() {
     let (_dir, root) = v1();
     let before = tree(&root);
-    let place = Place::find(&root).unwrap();
-    let group = Group::make(&root, &place, "box").unwrap();
+    let parent = GroupParent::find(&root).unwrap();
+    let group = Group::make(&root, &parent, "box").unwrap();
     assert_eq!(group.hierarchy(), Hierarchy::V1);
     group.limit(Bytes(10_000_000)).unwrap();
     group.swappiness(100).unwrap();
@@ -167,9 +167,9 @@ fn a_v1_group_and_its_twin_come_and_go() {
     assert_eq!(text(&root, &group, "memory.limit_in_bytes"), "9998336", "whole pages");
     assert_eq!(text(&root, &group, "memory.swappiness"), "100");
     assert_eq!(group.pids().unwrap(), [42]);
-    let figures = group.figures().unwrap();
-    assert_eq!((figures.usage, figures.swapped, figures.oom_kills), (Bytes(4096), Bytes(8192), 2));
-    assert_eq!((figures.major_faults, figures.swap_pages), (7, None));
+    let stats = group.stats().unwrap();
+    assert_eq!((stats.usage, stats.swapped, stats.oom_kills), (Bytes(4096), Bytes(8192), 2));
+    assert_eq!((stats.major_faults, stats.swap_pages), (7, None));
     group.remove().unwrap();
     assert_eq!(tree(&root), before);
 }
@@ -177,7 +177,7 @@ fn a_v1_group_and_its_twin_come_and_go() {
 #[test]
 fn a_v1_group_without_swap_accounting_forbids_swap_by_swappiness() {
     let (_dir, root) = v1();
-    let group = Group::make(&root, &Place::find(&root).unwrap(), "box").unwrap();
+    let group = Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap();
     group.forbid_swap(Bytes::mib(64)).unwrap();
     assert_eq!(text(&root, &group, "memory.memsw.limit_in_bytes"), "67108864");
     std::fs::remove_file(root.path(format!("{}/memory.memsw.limit_in_bytes", group.dir()))).unwrap();
@@ -186,17 +186,17 @@ fn a_v1_group_without_swap_accounting_forbids_swap_by_swappiness() {
 }
 
 #[test]
-fn on_v2_the_controller_is_turned_on_and_off_again() {
+fn on_v2_the_controller_is_enabled_and_disabled_again() {
     let (_dir, root) = v2("a.scope");
     let before = tree(&root);
-    let group = Group::make(&root, &Place::find(&root).unwrap(), "box").unwrap();
-    let second = Group::make(&root, &Place::find(&root).unwrap(), "other").unwrap();
+    let group = Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap();
+    let second = Group::make(&root, &GroupParent::find(&root).unwrap(), "other").unwrap();
     assert!(group.dir().starts_with("sys/fs/cgroup/eke/box-"));
     assert_eq!(root.read("sys/fs/cgroup/cgroup.subtree_control").unwrap().trim(), "memory");
     group.limit(Bytes::mib(64)).unwrap();
     group.forbid_swap(Bytes::mib(64)).unwrap();
     assert_eq!(text(&root, &group, "memory.swap.max"), "0");
-    assert_eq!(group.figures().unwrap().swap_pages, Some((1, 2)));
+    assert_eq!(group.stats().unwrap().swap_pages, Some((1, 2)));
     assert!(group.swappiness(10).is_err());
     drop(second);
     assert_eq!(root.read("sys/fs/cgroup/cgroup.subtree_control").unwrap().trim(), "memory", "one is left");
@@ -209,14 +209,14 @@ fn on_v2_the_controller_stays_on_where_it_was_on() {
     let (dir, root) = v2("");
     put(&dir.path().join("sys/fs/cgroup/cgroup.subtree_control"), "memory\n");
     let before = tree(&root);
-    Group::make(&root, &Place::find(&root).unwrap(), "box").unwrap().remove().unwrap();
+    Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap().remove().unwrap();
     assert_eq!(tree(&root), before);
 }
 
 #[test]
 fn on_v2_the_controller_stays_on_for_somebody_who_uses_it_now() {
     let (dir, root) = v2("");
-    let group = Group::make(&root, &Place::find(&root).unwrap(), "box").unwrap();
+    let group = Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap();
     fill(&dir.path().join("sys/fs/cgroup/theirs"));
     put(&dir.path().join("sys/fs/cgroup/theirs/memory.max"), "4096\n");
     group.remove().unwrap();
@@ -231,35 +231,35 @@ fn in_a_container_the_nearest_group_without_processes_is_taken() {
     fill(&at("app.slice"));
     fill(&at("app.slice/me.scope"));
     put(&at("app.slice/me.scope/cgroup.procs"), "77\n");
-    assert_eq!(Place::find(&root).unwrap().parent, "app.slice/eke");
+    assert_eq!(GroupParent::find(&root).unwrap().path, "app.slice/eke");
     let before = tree(&root);
-    Group::make(&root, &Place::find(&root).unwrap(), "box").unwrap().remove().unwrap();
+    Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap().remove().unwrap();
     assert_eq!(tree(&root), before);
 }
 
 #[test]
-fn a_machine_without_controller_says_so() {
+fn a_machine_without_controller_is_an_error() {
     let (_dir, root) = machine("");
-    let why = Place::find(&root).unwrap_err().to_string();
+    let why = GroupParent::find(&root).unwrap_err().to_string();
     assert!(why.contains("no memory controller"), "{why}");
 }
 
 #[test]
-fn a_sweep_takes_the_dead_and_leaves_the_living() {
+fn a_sweep_removes_only_groups_of_dead_owners() {
     for (_dir, root) in [v1(), v2("")] {
         let before = tree(&root);
-        let place = Place::find(&root).unwrap();
-        let mine = Group::make(&root, &place, "box").unwrap();
+        let parent = GroupParent::find(&root).unwrap();
+        let mine = Group::make(&root, &parent, "box").unwrap();
         let top =
-            if place.hierarchy == Hierarchy::V1 { "sys/fs/cgroup/memory/eke" } else { "sys/fs/cgroup/eke" };
+            if parent.hierarchy == Hierarchy::V1 { "sys/fs/cgroup/memory/eke" } else { "sys/fs/cgroup/eke" };
         let dead = format!("box-{}", name::Owner { pid: std::process::id(), start_ticks: 4 });
         CgroupFs.create_dir(&root.path(format!("{top}/{dead}")), 0o755).unwrap();
         CgroupFs.create_dir(&root.path(format!("{top}/somebody")), 0o755).unwrap();
-        if place.twin.is_some() {
+        if parent.twin.is_some() {
             CgroupFs.create_dir(&root.path("sys/fs/cgroup/unified/eke/gone-999999999-1"), 0o755).unwrap();
         }
         let swept = sweep(&root).unwrap();
-        assert_eq!(swept.len(), 1 + usize::from(place.twin.is_some()), "{swept:?}");
+        assert_eq!(swept.len(), 1 + usize::from(parent.twin.is_some()), "{swept:?}");
         assert!(swept.contains(&dead));
         assert!(root.exists(mine.dir()) && root.exists(format!("{top}/somebody")));
         CgroupFs.remove_dir(&root.path(format!("{top}/somebody"))).unwrap();

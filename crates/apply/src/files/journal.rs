@@ -1,7 +1,7 @@
-//! `var/lib/eke/files.jsonl`: one JSON line a change, appended before the change happens.
+//! `var/lib/eke/files.jsonl`: one JSON line for each change, appended before the change.
 //!
-//! Records are only ever appended; [`keep`] drops those that are undone, and with the last one the file. The last
-//! line may be torn by a crash: its change never happened.
+//! Records are only appended; [`keep`] drops undone ones, and the file with the last one. A crash may leave a partial
+//! last line; its change never happened.
 
 use std::fs::File;
 
@@ -18,25 +18,25 @@ pub const NAME: &str = "files.jsonl";
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Who undoes it.
+    /// The feature that made the change and undoes it.
     pub owner: String,
     /// Relative to the root, without links.
     pub path: String,
     /// Why.
     pub reason: String,
-    /// What was there.
+    /// The state before.
     pub old: State,
-    /// What is to be there.
+    /// The state after.
     pub new: State,
-    /// The directories that had to be created for it, outermost first.
+    /// Directories created for it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dirs: Vec<String>,
 }
 
-/// All records of a journal's bytes; a torn last line is left out.
+/// All records in a journal's bytes, without a partial last line.
 ///
 /// # Errors
-/// The first whole line that is not a record, by its number.
+/// The number of the first complete line that is not a record.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
     let text = std::str::from_utf8(whole_lines(bytes))
         .map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
@@ -60,10 +60,10 @@ fn bytes(root: &Root) -> Result<Vec<u8>> {
     }
 }
 
-/// All records; none where there is no journal.
+/// All records; none without a journal.
 ///
 /// # Errors
-/// A line that is not a record, so that nothing is undone by halves.
+/// A line that is not a record: then nothing is undone, rather than a part.
 pub fn load(root: &Root) -> Result<Vec<Record>> {
     parse(&bytes(root)?).map_err(|message| Error::Malformed {
         path: root.path(path()),
@@ -71,7 +71,7 @@ pub fn load(root: &Root) -> Result<Vec<Record>> {
     })
 }
 
-/// Appends a record in one write(2) and waits until it is on the disk.
+/// Appends a record in one write(2), and syncs it.
 pub fn append(root: &Root, record: &Record) -> Result<()> {
     let (dir, full) = (root.path(STATE_DIR), root.path(path()));
     sys::of(root).create_dir(&dir, 0o755).map_err(|e| Error::io("create directory", &dir, e))?;
@@ -88,7 +88,7 @@ pub fn append(root: &Root, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Makes the journal hold just these records; removes it where there are none.
+/// Replaces the journal by these records; removes it if there are none.
 pub fn keep(root: &Root, records: &[Record]) -> Result<()> {
     let full = root.path(path());
     if records.is_empty() {
@@ -102,7 +102,7 @@ pub fn keep(root: &Root, records: &[Record]) -> Result<()> {
 }
 
 fn line(record: &Record) -> String {
-    // Strings and numbers only: there is no value that JSON could not hold.
+    // Serializing strings and numbers cannot fail.
     let mut line = serde_json::to_string(record).unwrap_or_default();
     line.push('\n');
     line
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_left_out_and_a_broken_one_is_named() {
+    fn a_partial_last_line_is_skipped_and_a_broken_one_is_named() {
         let two = line(&record("a")) + &line(&record("ö"));
         for cut in line(&record("a")).len()..two.len() {
             assert_eq!(parse(&two.as_bytes()[..cut]).unwrap(), [record("a")], "cut at {cut}");

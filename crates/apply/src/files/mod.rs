@@ -1,20 +1,20 @@
-//! Changes of files that outlive the boot (boot loader, module lists, units), and their way back.
+//! Changes of files that outlive the boot (boot loader, module lists, units), and their undo.
 //!
 //! # Layout
-//! - [`journal`]: `var/lib/eke/files.jsonl`, one record a change, written before the change
-//! - [`place`]: where a path really is, without leaving the root
-//! - [`state`]: what is at a path, and putting it there
-//! - [`mod@revert`]: from the records back to what was
+//! - [`journal`]: `var/lib/eke/files.jsonl`, one record for each change, written before the change
+//! - [`links`]: resolves symbolic links without leaving the root
+//! - [`state`]: reads and writes the state of a path
+//! - [`mod@revert`]: restores files from the records
 //!
-//! Each change belongs to an owner ("boot-config", "enable"); owners are undone one by one, and a file belongs to
-//! at most one of them. A record holds the old content, so nothing else is needed for the way back. Whether a
-//! recorded change happened is read off the file: its content is the record's new one, its old one, or somebody
-//! else's, which is left alone.
+//! Each change has an owner ("boot-config", "enable"). Owners are undone separately, and a file belongs to at most one.
+//! A record contains the old content, so undo needs nothing else. Whether a recorded change happened follows from the
+//! file: its content is the record's new one, the old one, or somebody else's, which eke leaves alone.
 //!
-//! Not kept: times of change, hard links, extended attributes. Not guarded: two writers at once (the caller's lock).
+//! Not restored: modification times, hard links, extended attributes. Two concurrent writers are not guarded against:
+//! the caller holds a lock.
 
 pub mod journal;
-pub mod place;
+pub mod links;
 pub mod revert;
 pub mod state;
 
@@ -25,107 +25,107 @@ use journal::Record;
 pub use revert::{Outcome, Reverted, revert};
 use state::State;
 
-/// What is to be at a path.
+/// The new content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text file; `mode` `None` keeps that of the file that is there (0644 for a new one).
+    /// A text file; with `mode` `None`, an existing file keeps its mode and a new one gets 0644.
     Text {
-        /// All of it.
+        /// The whole text.
         text: String,
         /// Permission bits.
         mode: Option<u32>,
     },
     /// A symbolic link to this target.
     Symlink(String),
-    /// Nothing.
+    /// No file.
     Absent,
 }
 
-/// One file to change; `path` is relative to the root.
+/// A change of one file; `path` is relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The file. A text goes to where a symbolic link at this place points; a link or a removal is about the link.
+    /// The file. A text is written to the target of a symbolic link; a link or a removal concerns the link itself.
     pub path: String,
-    /// What is to be there.
+    /// The new content.
     pub new: Content,
 }
 
 impl Change {
-    /// A text; an existing file keeps its mode.
+    /// Writes a text; an existing file keeps its mode.
     pub fn text(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self { path: path.into(), new: Content::Text { text: text.into(), mode: None } }
     }
 
-    /// A text with these permission bits.
+    /// Writes a text with these permission bits.
     pub fn text_with_mode(path: impl Into<String>, text: impl Into<String>, mode: u32) -> Self {
         Self { path: path.into(), new: Content::Text { text: text.into(), mode: Some(mode) } }
     }
 
-    /// A symbolic link.
+    /// Creates a symbolic link.
     pub fn symlink(path: impl Into<String>, target: impl Into<String>) -> Self {
         Self { path: path.into(), new: Content::Symlink(target.into()) }
     }
 
-    /// A removal.
+    /// Removes a file.
     pub fn removal(path: impl Into<String>) -> Self {
         Self { path: path.into(), new: Content::Absent }
     }
 }
 
-/// What [`apply`] did to one file.
+/// What [`apply`] did to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It was not there.
+    /// It did not exist before.
     Created,
-    /// It was there and differs now.
+    /// It existed and was changed.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It was so already; nothing was recorded.
+    /// It already had this content; nothing was recorded.
     Unchanged,
 }
 
-/// A changed file.
+/// A file that [`apply`] changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedFile {
     /// Relative to the root, symbolic links resolved.
     pub path: String,
     /// What happened.
     pub effect: Effect,
 }
 
-/// A file that an owner has changed and not put back.
+/// A file that an owner has changed and not restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Relative to the root.
     pub path: String,
     /// Why it was changed.
     pub reason: String,
-    /// Is what eke wrote still there?
+    /// Whether it still has eke's content.
     pub stands: bool,
 }
 
-/// Makes all `changes` or none; each is in the journal before it happens.
+/// Makes all `changes` or none. Each one is in the journal before it happens.
 ///
 /// # Errors
-/// A place that cannot be put back byte for byte (not a regular file, not UTF-8) or that belongs to another owner is
-/// refused before anything is changed. When a change fails, those before it are undone.
-pub fn apply(root: &Root, owner: &str, changes: &[Change], reason: &str) -> Result<Vec<Applied>> {
+/// Refused before any change: a path that could not be restored byte for byte (not a regular file, not UTF-8), or one
+/// of another owner. If a change fails, those before it are undone.
+pub fn apply(root: &Root, owner: &str, changes: &[Change], reason: &str) -> Result<Vec<AppliedFile>> {
     let before = journal::load(root)?;
     for change in changes {
         unclaimed(root, &before, &prepare(root, owner, change, reason)?)?;
     }
-    let applied: Result<Vec<Applied>> = changes
+    let applied: Result<Vec<AppliedFile>> = changes
         .iter()
         .map(|change| {
-            // Once more: a change before it may have been a link that leads elsewhere.
+            // Prepared again, because an earlier change may have been a link that leads elsewhere.
             let record = prepare(root, owner, change, reason)?;
             unclaimed(root, &before, &record)?;
             perform(root, record)
         })
         .collect();
     if applied.is_err() {
-        // What cannot be undone now stays in the journal, for `revert` to find.
+        // A change that cannot be undone now stays in the journal for `revert`.
         let _ = revert::since(root, owner, before.len());
     }
     applied
@@ -144,22 +144,22 @@ pub fn listed(root: &Root, owner: &str) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// A file's text as [`apply`] would find it: symbolic links stay below the root, `None` where there is no file.
+/// Reads a file's text as [`apply`] would: symbolic links stay below the root. `None` if there is no file.
 ///
 /// # Errors
-/// What is there is not a regular file or not UTF-8.
+/// It is not a regular file, or not UTF-8.
 pub fn read(root: &Root, path: &str) -> Result<Option<String>> {
-    match state::observe(root, &place::resolve(root, path, true)?)? {
+    match state::observe(root, &links::resolve(root, path, true)?)? {
         State::File { text, .. } => Ok(Some(text)),
         State::Absent | State::Symlink { .. } => Ok(None),
     }
 }
 
 fn prepare(root: &Root, owner: &str, change: &Change, reason: &str) -> Result<Record> {
-    let path = place::resolve(root, &change.path, matches!(change.new, Content::Text { .. }))?;
+    let path = links::resolve(root, &change.path, matches!(change.new, Content::Text { .. }))?;
     let old = state::observe(root, &path)?;
     let new = wanted(&change.new, &old);
-    let made_dirs = if new == State::Absent { Vec::new() } else { place::missing_dirs(root, &path) };
+    let made_dirs = if new == State::Absent { Vec::new() } else { links::missing_dirs(root, &path) };
     Ok(Record { owner: owner.to_owned(), path, reason: reason.to_owned(), old, new, made_dirs })
 }
 
@@ -180,7 +180,7 @@ fn wanted(content: &Content, old: &State) -> State {
 fn unclaimed(root: &Root, records: &[Record], wanted: &Record) -> Result<()> {
     match records.iter().find(|r| r.path == wanted.path && r.owner != wanted.owner) {
         Some(other) => Err(Error::Refused(format!(
-            "{} is changed already by eke's \"{}\" ({}); undo that before \"{}\" changes it",
+            "{} was already changed by eke's \"{}\" ({}); undo that before \"{}\" changes it",
             root.path(&other.path).display(),
             other.owner,
             other.reason,
@@ -190,9 +190,9 @@ fn unclaimed(root: &Root, records: &[Record], wanted: &Record) -> Result<()> {
     }
 }
 
-fn perform(root: &Root, record: Record) -> Result<Applied> {
+fn perform(root: &Root, record: Record) -> Result<AppliedFile> {
     if record.old == record.new {
-        return Ok(Applied { path: record.path, effect: Effect::Unchanged });
+        return Ok(AppliedFile { path: record.path, effect: Effect::Unchanged });
     }
     journal::append(root, &record)?;
     for dir in &record.made_dirs {
@@ -205,5 +205,5 @@ fn perform(root: &Root, record: Record) -> Result<Applied> {
         (_, State::Absent) => Effect::Removed,
         _ => Effect::Changed,
     };
-    Ok(Applied { path: record.path, effect })
+    Ok(AppliedFile { path: record.path, effect })
 }

@@ -1,4 +1,4 @@
-//! From the journal back to what was there before.
+//! Restores files from the journal.
 
 use super::journal::{self, Record};
 use super::state::{self, State};
@@ -6,32 +6,32 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::{Root, STATE_DIR};
 
-/// What became of a changed file.
+/// The result of undoing the changes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is as it was.
+    /// Its old content was restored.
     Restored,
-    /// eke had created it; it is gone.
+    /// eke had created it, and it was removed.
     Removed,
-    /// Somebody else changed it since; it was left alone. The sentence says what to do.
+    /// Somebody else changed it since, so it was left alone. The sentence tells the user what to do.
     Kept(String),
-    /// It was as before already.
+    /// It already had its old content.
     Unchanged,
 }
 
-/// A file of the journal and what became of it.
+/// A file of the journal with the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reverted {
     /// Relative to the root.
     pub path: String,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// Undoes every change of `owner`, the last one first. A second call finds nothing to do.
+/// Undoes all changes of `owner`, the last one first. A second call has nothing to do.
 ///
-/// A file that somebody else changed is left alone, and eke has nothing more to do with it: its text from before is
-/// saved in `var/lib/eke/kept/`.
+/// A file that somebody else changed is left alone, and leaves the journal. Its old text is saved in
+/// `var/lib/eke/kept/`.
 pub fn revert(root: &Root, owner: &str) -> Result<Vec<Reverted>> {
     since(root, owner, 0)
 }
@@ -65,8 +65,8 @@ fn newest_first(records: &[Record]) -> Vec<String> {
     paths
 }
 
-/// How far a file's records, newest first, lead back from `now`, and the one that they stop at. Records may be
-/// passed over: a revert that was cut off had written the oldest state at once.
+/// Follows a file's records, newest first, back from `now`. Returns the oldest state reached, and the record at which
+/// it stopped. Records may be skipped: an interrupted revert had written the oldest state directly.
 fn walk_back<'a>(now: &State, mut chain: &[&'a Record]) -> (State, Option<&'a Record>) {
     let mut state = now;
     while let Some(newest) = chain.first() {
@@ -96,17 +96,17 @@ fn revert_path(root: &Root, path: &str, chain: &[&Record]) -> Result<Outcome> {
     }
 }
 
-/// What is there now is nothing that eke writes.
+/// The current content is not one that eke wrote.
 fn keep_oldest(root: &Root, path: &str, chain: &[&Record]) -> Result<Outcome> {
     let old = chain.last().map_or(&State::Absent, |r| &r.old);
     keep_old(root, path, old).map(Outcome::Kept)
 }
 
 fn keep_old(root: &Root, path: &str, old: &State) -> Result<String> {
-    let since = "somebody else changed it since eke did; it was left as it is";
+    let since = "somebody else changed it since, so it was left alone";
     let text = match old {
         State::Absent => {
-            return Ok(format!("{since}. It was not there before eke: remove it if nobody needs it"));
+            return Ok(format!("{since}. It did not exist before eke: remove it if nobody needs it"));
         }
         State::Symlink { target } => {
             return Ok(format!("{since}. It was a symbolic link to {target} before"));
@@ -122,12 +122,12 @@ fn keep_old(root: &Root, path: &str, old: &State) -> Result<String> {
         .replace(&full, text.as_bytes(), 0o600)
         .map_err(|e| Error::io("save the old text to", &full, e))?;
     Ok(format!(
-        "{since}. Its text from before eke is in {}: compare, and take back what you want",
+        "{since}. Its text from before eke is in {}: compare them, and restore what you need",
         full.display()
     ))
 }
 
-/// Innermost first. Those that are not empty stay and are returned.
+/// Removes the directories that eke created, innermost first. Returns those that are not empty.
 fn remove_made_dirs<'a>(root: &Root, records: &'a [Record]) -> Vec<&'a String> {
     let mut dirs: Vec<&String> = records.iter().flat_map(|r| &r.made_dirs).collect();
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.len()));
@@ -135,7 +135,7 @@ fn remove_made_dirs<'a>(root: &Root, records: &'a [Record]) -> Vec<&'a String> {
     dirs
 }
 
-/// A directory that holds another record's file is that one's to remove.
+/// A directory with another record's file is left to that record.
 fn hand_on(dir: &str, others: &mut [Record]) {
     let below = format!("{dir}/");
     let heir = others.iter_mut().find(|r| r.path.starts_with(&below));

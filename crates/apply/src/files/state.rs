@@ -1,4 +1,4 @@
-//! What is at a path: nothing, a text file or a symbolic link.
+//! The state of a path: no file, a text file or a symbolic link. Reads and writes it.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -12,30 +12,30 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// What is, was or is to be at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum State {
-    /// Nothing.
+    /// No file.
     Absent,
     /// A regular file.
     File {
-        /// All of it.
+        /// The whole text.
         text: String,
         /// Permission bits.
         mode: u32,
-        /// User and group; `None`: whoever creates it.
+        /// User and group; `None`: those of the writing process.
         owner: Option<(u32, u32)>,
     },
     /// A symbolic link.
     Symlink {
-        /// Where it points, as written in it.
+        /// Its target, as written in the link.
         target: String,
     },
 }
 
 impl State {
-    /// Are kind and content the same, whatever mode and owner?
+    /// Whether kind and content are the same, regardless of mode and owner.
     pub fn same_content(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { text: a, .. }, Self::File { text: b, .. }) => a == b,
@@ -44,10 +44,10 @@ impl State {
     }
 }
 
-/// What is at `path` now; `path` is resolved already.
+/// Reads the state of `path`, which must be resolved already.
 ///
 /// # Errors
-/// Anything that could not be put back byte for byte is refused.
+/// A state that could not be restored byte for byte is refused.
 pub fn observe(root: &Root, path: &str) -> Result<State> {
     let full = root.path(path);
     let meta = match fs::symlink_metadata(&full) {
@@ -65,7 +65,7 @@ pub fn observe(root: &Root, path: &str) -> Result<State> {
     }
     if !meta.is_file() {
         return Err(Error::Refused(format!(
-            "{} is not a regular file; eke leaves it alone (is it masked, or a directory?)",
+            "{} is not a regular file, so eke leaves it alone (is it masked, or a directory?)",
             full.display()
         )));
     }
@@ -79,12 +79,12 @@ fn file_state(root: &Root, path: &str, full: &Path, meta: &Metadata) -> Result<S
 
 fn not_text(path: &Path) -> Error {
     Error::Refused(format!(
-        "{} holds bytes that are not UTF-8, so eke's journal could not bring it back byte for byte; change it by hand",
+        "{} contains bytes that are not UTF-8, so eke's journal could not restore it byte for byte; change it by hand",
         path.display()
     ))
 }
 
-/// Makes `path` be `state`, at once or not at all.
+/// Puts `path` into `state`, atomically.
 pub fn put(root: &Root, path: &str, state: &State) -> Result<()> {
     let full = root.path(path);
     match state {
@@ -104,7 +104,7 @@ pub fn put(root: &Root, path: &str, state: &State) -> Result<()> {
     }
 }
 
-/// Removes what a write that was cut short left beside `path`.
+/// Removes the temporary file that an interrupted write left beside `path`.
 pub fn clear_leftover(root: &Root, path: &str) -> Result<()> {
     remove(root, &beside(&root.path(path)))
 }
@@ -124,7 +124,7 @@ fn give_to(full: &Path, (uid, gid): (u32, u32)) -> Result<()> {
     chown(full, Some(uid), Some(gid)).map_err(|e| Error::io("change owner of", full, e))
 }
 
-/// The name that [`crate::sys::Sys::replace`] writes to before it renames.
+/// The temporary name that [`crate::sys::Sys::replace`] writes to before it renames.
 fn beside(full: &Path) -> PathBuf {
     let mut name = OsString::from(full);
     name.push(".eke-new");

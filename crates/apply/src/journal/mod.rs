@@ -1,11 +1,11 @@
-//! What was changed, from what, to what, by whom and why: written down before it is done.
+//! The journal: each change of the machine, its inverse, its owner and its reason, recorded before it happens.
 //!
-//! `run/eke/journal.jsonl`, mode 0600, append-only, one `write(2)` a record. The state that it is about dies with
-//! the boot, and so does `/run`; the boot's id is checked all the same. Only the death of a process must be
-//! survived, not that of the machine, so records are not synced.
+//! `run/eke/journal.jsonl`, mode 0600, append-only, one `write(2)` for each record. The recorded state ends with the
+//! boot, and so does `/run`; the boot's id is checked all the same. The journal must survive the death of a process but
+//! not of the machine, so records are not synced.
 //!
-//! - [`record`]: what stands in it
-//! - [`replay`]: which changes are still in force, from the records alone
+//! - [`record`]: the format of a record
+//! - [`replay`]: which changes are still in force
 
 pub mod record;
 pub mod replay;
@@ -26,24 +26,24 @@ use replay::Entry;
 
 const FILE: &str = "run/eke/journal.jsonl";
 const LOCK: &str = "run/eke/lock";
-/// How long to wait for another eke that is changing the machine: 5 s.
+/// How long to wait for another eke that changes the machine: 5 s.
 const LOCK_TRIES: u32 = 50;
-/// No journal has so many changes: numbers from here on are somebody else's, and there would be none after them.
+/// Larger sequence numbers than any journal has are not eke's, and would leave no room for the next ones.
 const MOST_SEQ: u64 = 1 << 48;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The open journal. While it is open no other process changes the machine by eke.
+/// The open journal. While it is open, no other process changes the machine through eke.
 #[derive(Debug)]
 pub struct Journal {
     root: Root,
     next_seq: u64,
-    /// Does the file perhaps end in the middle of a line?
+    /// Whether the file may end with a partial line.
     torn: AtomicBool,
     _lock: Lock,
 }
 
-/// The lock on the machine, given back when dropped, also where a child that another thread is just starting has a copy
-/// of the descriptor: closing ours alone would leave it locked until that child calls execve(2) (flock(2)).
+/// The lock on the machine, released explicitly when dropped. Closing the descriptor is not enough: a child that
+/// another thread is just starting may have a copy, which keeps the lock until the child calls execve(2) (flock(2)).
 #[derive(Debug)]
 struct Lock(OwnedFd);
 
@@ -57,15 +57,15 @@ impl Journal {
     /// Opens the journal of this boot, waiting up to 5 s for another eke.
     ///
     /// # Errors
-    /// `Refused` while another process holds it; the kernel's answer where `run/eke` cannot be made (not root).
+    /// `Refused` while another process has it open; the kernel's answer if `run/eke` cannot be created (not root).
     pub fn open(root: &Root) -> Result<Self> {
         Self::open_within(root, LOCK_TRIES)
     }
 
-    /// The same without waiting, for one that must not stand still.
+    /// The same without waiting.
     ///
     /// # Errors
-    /// As [`Journal::open`], at once.
+    /// As in [`Journal::open`], at once.
     pub fn try_open(root: &Root) -> Result<Self> {
         Self::open_within(root, 1)
     }
@@ -92,7 +92,7 @@ impl Journal {
         self.append(0, Phase::Begun { boot_id, version: record::VERSION })
     }
 
-    /// Writes an intent down and gives its number.
+    /// Records an intent and returns its sequence number.
     ///
     /// # Errors
     /// The kernel's answer; the change must then not be made.
@@ -103,7 +103,7 @@ impl Journal {
         Ok(seq)
     }
 
-    /// Writes down what became of number `seq`.
+    /// Records a phase of change `seq`.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -111,7 +111,7 @@ impl Journal {
         self.append(seq, phase)
     }
 
-    /// What is in force, oldest first.
+    /// The changes in force, oldest first.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -119,7 +119,7 @@ impl Journal {
         entries(&self.root)
     }
 
-    /// Removes the journal when nothing in it is in force any more.
+    /// Removes the journal if no change is in force.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -131,8 +131,8 @@ impl Journal {
         }
     }
 
-    /// A crash or a full file system in the middle of a write leaves half a line. The next record ends that line first: glued
-    /// to it, it would be lost with it.
+    /// A crash or a full file system can leave a partial line. The next record first ends that line: appended to it, it
+    /// would be lost, too.
     fn append(&self, seq: u64, phase: Phase) -> Result<()> {
         let path = self.root.path(FILE);
         let start = if self.torn.load(Ordering::Relaxed) { "\n" } else { "" };
@@ -143,7 +143,7 @@ impl Journal {
     }
 }
 
-/// What is in force by the journal of this boot, oldest first; needs no lock.
+/// The changes in force in the journal of this boot, oldest first. Needs no lock.
 ///
 /// # Errors
 /// The kernel's answer (only root may read it).
@@ -168,16 +168,16 @@ fn read(root: &Root) -> Result<Vec<Record>> {
         Some(Phase::Begun { version, .. }) if *version != record::VERSION => {
             Err(unknown(root, &format!("version {version}")))
         }
-        _ if records.iter().any(|r| r.seq >= MOST_SEQ) => Err(unknown(root, "a number that no change has")),
+        _ if records.iter().any(|r| r.seq >= MOST_SEQ) => Err(unknown(root, "an impossible sequence number")),
         _ => Ok(records),
     }
 }
 
-/// Changes that are not understood must not be forgotten.
+/// An error, because changes that are not understood must not be forgotten.
 fn unknown(root: &Root, what: &str) -> Error {
     let path = root.path(FILE);
     Error::Refused(format!(
-        "{} was written by another version of eke ({what}): use that one for `down`",
+        "{} was written by another version of eke ({what}): use that version for `down`",
         path.display()
     ))
 }
@@ -199,7 +199,7 @@ fn lock(root: &Root, tries: u32) -> Result<Lock> {
         }
     }
     Err(Error::Refused(format!(
-        "another eke is changing this machine just now ({} is locked); try again when it is done",
+        "another eke is changing this machine ({} is locked); try again when it has finished",
         path.display()
     )))
 }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_goes_with_its_owner_although_a_child_has_a_copy() {
+    fn a_lock_ends_with_its_owner_although_a_child_has_a_copy() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         let journal = Journal::try_open(&root).unwrap();

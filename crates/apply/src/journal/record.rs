@@ -1,24 +1,25 @@
-//! What stands in the journal: one JSON object a line.
+//! The records of the journal: one JSON object per line.
 
 use eke_model::step::Step;
 use serde::{Deserialize, Serialize};
 
 use eke_linux::discard::Discard;
 
-/// Of the records below. It counts up when an older eke could not undo what a newer one writes, or the other way round.
+/// Version of the records. It increases when an older eke could not undo the changes of a newer one, or the other way
+/// round.
 pub const VERSION: u32 = 1;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The change that it is about; counts up from 1.
+    /// Sequence number of the change; counts up from 1.
     pub seq: u64,
-    /// What happened to it.
+    /// Its new phase.
     #[serde(flatten)]
     pub phase: Phase,
 }
 
-/// A change's life.
+/// The phases of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
@@ -26,26 +27,26 @@ pub enum Phase {
     Begun {
         /// `/proc/sys/kernel/random/boot_id`.
         boot_id: String,
-        /// [`VERSION`] of the eke that began it.
+        /// [`VERSION`] of the eke that began the journal.
         version: u32,
     },
-    /// It is about to be made.
+    /// The change is about to be made.
     Intent(Box<Intent>),
-    /// The kernel gave it this device, not yet set up.
+    /// The kernel added this device, which is not set up yet.
     Made {
         /// `zram1`.
         device: String,
     },
-    /// It is made.
+    /// The change is made.
     Done,
-    /// It failed and left nothing behind.
+    /// The change failed and left nothing.
     Failed {
         /// The kernel's answer.
         error: String,
     },
-    /// It is undone.
+    /// The change is undone.
     Reverted,
-    /// It is left as it is, because somebody else changed it since.
+    /// The change is left in place, because somebody else changed the setting since.
     Kept {
         /// What was found.
         why: String,
@@ -75,63 +76,63 @@ pub enum Undo {
     Write {
         /// The knob.
         knob: String,
-        /// Its device or group.
+        /// Its device or group, if any.
         #[serde(default)]
         target: String,
-        /// What it was.
+        /// The old value.
         old: String,
-        /// What eke set.
+        /// The value that eke set.
         new: String,
-        /// For a setting that new groups inherit: the groups of cgroup v1 that had the new value already, and keep it.
+        /// For a setting that new groups inherit: the cgroup v1 groups that already had the new value, and keep it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         had_it: Vec<String>,
-        /// What else changes with it by itself, with what that was. An older eke does not know it: where it matters, the kernel
-        /// refuses that one's write, and the change stays in the journal.
+        /// Settings that the kernel changes with this one, with their old values. An older eke does not know this
+        /// field; where it matters, the kernel refuses its write, and the change stays in the journal.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beside: Vec<(String, String)>,
     },
-    /// Unload the module that was loaded.
+    /// Unload the module.
     UnloadModule {
         /// Its name.
         name: String,
     },
-    /// Remove the zram device that was made.
+    /// Remove the zram device.
     RemoveZram {
-        /// The devices that there were before.
+        /// The devices that existed before.
         before: Vec<String>,
-        /// The name that the kernel gives next.
+        /// The name that the kernel must give the new device.
         expected: String,
     },
-    /// Swap it off again.
+    /// Swap the area off again.
     SwapOff {
         /// The device or file.
         path: String,
     },
-    /// Swap it on again.
+    /// Swap the area on again.
     SwapOn {
         /// The device or file.
         path: String,
-        /// The priority that it had; `None` if the kernel had chosen it.
+        /// Its priority; `None` if the kernel had chosen it.
         priority: Option<i16>,
-        /// The discard option that it had, as far as that is known.
+        /// Its discard option, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         discard: Option<Discard>,
     },
-    /// It goes with the device or group.
+    /// Nothing: the setting ends with its device or group.
     Nothing,
 }
 
 impl Record {
-    /// One line without its end.
+    /// The record as a line, without its line end.
     pub fn to_line(&self) -> String {
-        // A record holds strings and numbers only; serialising those cannot fail.
+        // Serializing strings and numbers cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// `None` for half a line, which a crash leaves.
+    /// Parses a line; `None` for the partial line that a crash leaves.
     ///
     /// # Errors
-    /// The line, if it is whole but not a record of this version.
+    /// The line, if it is complete but not a record of this version.
     pub fn from_line(line: &str) -> Result<Option<Self>, String> {
         match serde_json::from_str(line) {
             Ok(record) => Ok(Some(record)),

@@ -1,19 +1,19 @@
-//! Which changes are in force, from the records alone.
+//! Finds the changes in force, from the records alone.
 
 use std::collections::BTreeMap;
 
 use super::record::{Intent, Phase, Record};
 
-/// A change that is in force, or may be: a crash can have come between its intent and its being done.
+/// A change that is or may be in force: a crash can come between its intent and its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its number.
+    /// Its sequence number.
     pub seq: u64,
     /// The change and its inverse.
     pub intent: Intent,
-    /// The device that the kernel gave it.
+    /// The device that the kernel added for it.
     pub made: Option<String>,
-    /// Was it finished?
+    /// Whether it was recorded as done.
     pub done: bool,
 }
 
@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn records_survive_the_file_and_half_lines_do_not() {
+    fn records_survive_the_file_and_partial_lines_do_not() {
         let line = record(7, intent()).to_line();
         assert_eq!(Record::from_line(&line), Ok(Some(record(7, intent()))));
         assert_eq!(Record::from_line(&line[..line.len() / 2]), Ok(None));
     }
 
     #[test]
-    fn a_whole_line_of_another_version_is_not_passed_over() {
+    fn a_complete_line_of_another_version_is_not_skipped() {
         let line = record(7, Phase::Done).to_line().replace("done", "done_twice");
         assert!(Record::from_line(&line).is_err());
     }

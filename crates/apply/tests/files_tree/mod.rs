@@ -1,11 +1,11 @@
-//! A directory tree as data, links and modes included, for comparing before and after.
+//! A directory tree as data, with links and modes, to compare before and after.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     Dir,
@@ -13,7 +13,7 @@ pub enum Node {
     File { text: String, mode: u32 },
 }
 
-/// Every path below `dir` but for `var/lib/eke` (and the `var/lib` that only holds it).
+/// Every path below `dir` except `var/lib/eke` (and a `var/lib` that contains nothing else).
 pub fn tree(dir: &Path) -> BTreeMap<String, Node> {
     let mut found = BTreeMap::new();
     collect(dir, "", &mut found);
@@ -46,7 +46,7 @@ fn collect(dir: &Path, below: &str, found: &mut BTreeMap<String, Node>) {
     }
 }
 
-/// Makes `dir` hold `tree`.
+/// Writes `tree` into `dir`.
 pub fn plant(dir: &Path, tree: &BTreeMap<String, Node>) {
     for (path, node) in tree {
         let at = dir.join(path);

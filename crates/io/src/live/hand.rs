@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_apply::session::{Applied, Session};
+use eke_apply::session::{AppliedStep, Session};
 use eke_apply::write::read_value;
 use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
@@ -64,7 +64,9 @@ impl Hand {
             session.undo(seq)?;
         }
         let step = Step::set_at(knob.name, &knob.target, value);
-        if let Applied::Made { seq, .. } = session.apply(&PlannedStep { step, reason: Reason::new(why) })? {
+        if let AppliedStep::Made { seq, .. } =
+            session.apply(&PlannedStep { step, reason: Reason::new(why) })?
+        {
             self.made.insert(key, seq);
         }
         if session.journal().entries()?.is_empty() {

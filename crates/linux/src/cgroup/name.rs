@@ -1,22 +1,23 @@
-//! A group's name: `LABEL-PID-START`. The start time tells the owner from a later process with its number.
+//! Names of eke's cgroups: `LABEL-PID-START`. The start time distinguishes the owner from a later process with the same
+//! pid.
 
 use crate::error::{Error, Result};
 use crate::parse::process_stat;
 use crate::root::Root;
 
-/// A process: its number and when it started, in clock ticks since boot.
+/// A process: its pid, and its start time in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// Its pid.
     pub pid: u32,
     /// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)).
     pub start_ticks: u64,
 }
 
-/// The name of a group that this process makes now.
+/// The name of a cgroup that this process creates.
 ///
 /// # Errors
-/// `Refused` for a label that is not letters and digits; the kernel's answer where `/proc/self` cannot be read.
+/// `Refused` if the label is not letters and digits; the kernel's answer if `/proc/self` cannot be read.
 pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
     if label.is_empty() || !label.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Err(Error::Refused(format!(
@@ -31,7 +32,7 @@ pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
     Ok(format!("{label}-{owner}"))
 }
 
-/// This process; `None` where `/proc` does not show it.
+/// This process; `None` if `/proc` does not show it.
 ///
 /// # Errors
 /// The kernel's answer.
@@ -46,7 +47,7 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The owner in a name that ends in `-PID-START`; `None` for a name that eke did not give.
+/// The owner in a name that ends in `-PID-START`; `None` for any other name.
 pub fn owner(name: &str) -> Option<Owner> {
     let (rest, start) = name.rsplit_once('-')?;
     let (label, pid) = rest.rsplit_once('-')?;
@@ -54,10 +55,11 @@ pub fn owner(name: &str) -> Option<Owner> {
     (!label.is_empty()).then_some(owner)
 }
 
-/// Does the owner still run? One that was killed does not, even if a thread of it waits for a disk still (state Z, proc_pid_stat(5)).
+/// Whether the owner still runs. A killed process does not, even while one of its threads waits for a disk (state Z,
+/// proc_pid_stat(5)).
 ///
 /// # Errors
-/// The kernel's answer; then it must be taken to run.
+/// The kernel's answer; the caller must then assume that the owner runs.
 pub fn is_alive(root: &Root, owner: Owner) -> Result<bool> {
     Ok(start(root, owner.pid)? == Some(owner.start_ticks))
 }
@@ -65,14 +67,14 @@ pub fn is_alive(root: &Root, owner: Owner) -> Result<bool> {
 fn start(root: &Root, pid: u32) -> Result<Option<u64>> {
     match root.read(format!("proc/{pid}/stat")) {
         Ok(text) => Ok(start_ticks(&text)),
-        // A process that ends while it is read answers ESRCH.
+        // Reading a process that ends meanwhile fails with ESRCH.
         Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::ESRCH) => Ok(None),
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// When it started; `None` of a zombie.
+/// Its start time; `None` for a zombie.
 fn start_ticks(text: &str) -> Option<u64> {
     process_stat::parse(text).filter(|stat| !stat.has_ended()).map(|stat| stat.start_ticks)
 }

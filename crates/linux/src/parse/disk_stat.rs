@@ -1,44 +1,45 @@
-//! `/sys/block/*/stat` and `/proc/diskstats` (Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/iostats.rst): the same
-//! counters, in the second file behind a device's number and name.
+//! `/sys/block/*/stat` and `/proc/diskstats` (Documentation/ABI/stable/sysfs-block,
+//! Documentation/admin-guide/iostats.rst): both have the same counters; the second has each device's number and name
+//! before them.
 
-/// The unit of the files' sectors, whatever the device's own are.
+/// Sector size of both files, whatever the device's own is.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Requests of one kind that are done.
+/// Completed requests of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Requests {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Their milliseconds, summed.
+    /// Sum of their durations in milliseconds.
     pub ms: u64,
 }
 
-/// A device's counters.
+/// Counters of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskStat {
     /// Reads.
     pub reads: Requests,
     /// Writes.
     pub writes: Requests,
-    /// Requests under way.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// Milliseconds in which at least one was under way.
+    /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     /// Discards (Linux 4.18).
     pub discards: Option<Requests>,
-    /// Flushes, which have no bytes (Linux 5.5).
+    /// Flushes, without bytes (Linux 5.5).
     pub flushes: Option<Requests>,
 }
 
-/// The counters of one `/sys/block/*/stat`; `None` if it is no such file.
+/// Parses `/sys/block/*/stat`; `None` for any other text.
 pub fn parse(text: &str) -> Option<DiskStat> {
     let fields: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     of_fields(&fields)
 }
 
-/// The devices of `/proc/diskstats`, each as `(MAJOR, MINOR)` with its counters; lines that make no sense are left out.
+/// Parses `/proc/diskstats`: `(MAJOR, MINOR)` and counters of each device. Skips malformed lines.
 pub fn of_all(text: &str) -> Vec<((u32, u32), DiskStat)> {
     text.lines().filter_map(line).collect()
 }
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_make_no_sense_are_left_out() {
+    fn malformed_lines_are_skipped() {
         let text = "\
    7       1 loop1 1698 50 126498 7695 43327 1182 7531966 273938 0 19264 283305 3 0 6 13 137 1657
  254       0 vda 7251312 967347 4301817538 18811918 1007064 1203201 296731680 1575696 2 1367528 20486405

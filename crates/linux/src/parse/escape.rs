@@ -1,7 +1,7 @@
-//! Names in lists of the kernel's: what would break a line into fields is written as `\` and three octal digits (mangle_path()
-//! in fs/seq_file.c), in `/proc/*/mountinfo`, `/proc/*/mounts` and `/proc/swaps`.
+//! Escapes in the kernel's lists: a byte that would split a field is written as `\` and three octal digits
+//! (mangle_path() in fs/seq_file.c), in `/proc/*/mountinfo`, `/proc/*/mounts` and `/proc/swaps`.
 
-/// A field with each `\040` as the byte that it stands for; what is no such escape stays as it is.
+/// Replaces each `\040` by its byte. Anything else stays as it is.
 pub fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,13 +1,13 @@
-//! Groups of processes (cgroup v1 and v2): their limits, and which ones a process is in.
+//! Control groups (v1 and v2): their limits, and which ones a process is in.
 
 use eke_model::units::PageSize;
 
-/// A limit: `None` for `max`, and for cgroup v1's "no limit": the largest multiple of the machine's pages below 2^63.
+/// Parses a limit. `None` for `max`, and for cgroup v1's "no limit": the largest multiple of the page size below 2^63.
 pub fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|n| *n < PageSize::LARGEST.begin(i64::MAX as u64))
 }
 
-/// The group of a process in the hierarchy of `controller` on cgroup v1, or with `""` in the unified one: the lines
+/// The process's group in the cgroup v1 hierarchy of `controller`, or with `""` in the unified one. Parses the lines
 /// `ID:CONTROLLERS:PATH` of `/proc/PID/cgroup` (cgroups(7)).
 pub fn own<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {

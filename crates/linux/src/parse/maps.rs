@@ -1,4 +1,4 @@
-//! `/proc/PID/maps` (proc_pid_maps(5)): the files in a process's memory.
+//! `/proc/PID/maps` (proc_pid_maps(5)): the files mapped by a process.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -6,35 +6,35 @@ use std::path::PathBuf;
 
 use super::escape::unescape;
 
-/// A file in a process's memory.
+/// A mapped file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// Its first address.
     pub start: u64,
     /// The address after its last.
     pub end: u64,
-    /// May the process write to it?
+    /// Whether the process may write to it.
     pub is_writable: bool,
-    /// Do others see what it writes?
+    /// Whether writes are shared with other processes.
     pub is_shared: bool,
-    /// Where in the file it begins, in bytes.
+    /// Offset of the mapping in the file, in bytes.
     pub offset: u64,
-    /// The file system's number: major and minor.
+    /// Device number of the file system: major and minor.
     pub device: (u32, u32),
-    /// The file's number.
+    /// Inode number.
     pub ino: u64,
-    /// Where the file is, as the kernel shows it to the reader. The kernel escapes only a newline.
+    /// The path as the kernel shows it to the reader. The kernel escapes only newlines.
     pub path: PathBuf,
-    /// Was it deleted? A file whose name ends in ` (deleted)` is taken for one.
+    /// Whether the file was deleted. A file whose name ends in ` (deleted)` counts as deleted.
     pub is_deleted: bool,
 }
 
-/// The files; other memory, and lines that make no sense, are left out.
+/// The mapped files. Skips other memory and malformed lines.
 pub fn parse(text: &[u8]) -> Vec<Mapping> {
     text.split(|b| *b == b'\n').filter_map(line).collect()
 }
 
-/// `START-END MODE OFFSET MAJOR:MINOR INODE    PATH`, hexadecimal but for the inode.
+/// `START-END MODE OFFSET MAJOR:MINOR INODE    PATH`; all numbers but the inode are hexadecimal.
 fn line(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |b| *b == b' ');
     let mut field = || std::str::from_utf8(fields.next()?).ok();

@@ -5,7 +5,7 @@ use eke_model::units::Bytes;
 
 use super::keyed;
 
-/// The figures that eke uses; a line that is missing is zero, or `None` where the type says so.
+/// The values that eke uses. A missing line is zero, or `None` in an `Option`.
 pub fn parse(text: &str) -> Memory {
     let get = |key: &str| field(text, key);
     let or_zero = |key: &str| get(key).unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Memory {
     }
 }
 
-/// One line's value in bytes.
+/// The value of one line in bytes.
 pub fn field(text: &str, key: &str) -> Option<Bytes> {
     let kib: u64 = keyed::value(text, key)?.split_whitespace().next()?.parse().ok()?;
     Some(Bytes(kib.saturating_mul(1024)))

@@ -1,5 +1,5 @@
-//! Text to data, one file for each kernel file. Parsers take text, never paths; what is not understood is left out
-//! or zero, as in a kernel that lacks it, and nothing here can panic on any input.
+//! Parsers, one file for each kernel file. They take text, never paths. What they do not understand is left out or
+//! zero, as if the kernel lacked it. No input makes them panic.
 
 pub mod disk_stat;
 pub mod escape;

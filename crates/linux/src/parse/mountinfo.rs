@@ -7,49 +7,49 @@ use std::path::{Path, PathBuf};
 
 use super::escape::unescape;
 
-/// A mount. Paths are as the kernel has them, any bytes; other bytes that are not UTF-8 become U+FFFD.
+/// A mount. Paths keep the kernel's bytes; in other fields, bytes that are not UTF-8 become U+FFFD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The kernel's number of the mount, as in `/proc/PID/fdinfo`.
+    /// The mount id, as in `/proc/PID/fdinfo`.
     pub id: u64,
-    /// That of the mount that it lies on.
+    /// The id of the mount that it is mounted on.
     pub parent: u64,
-    /// The file system's number, `MAJOR:MINOR`.
+    /// Device number of the file system, `MAJOR:MINOR`.
     pub device: String,
-    /// The part of the file system that is mounted.
+    /// The directory of the file system that is mounted.
     pub top: PathBuf,
-    /// Where it is.
+    /// The mount point.
     pub place: PathBuf,
     /// The mount's own options (`rw,nosuid,...`), not those of the file system.
     pub flags: String,
     /// The type of the file system.
     pub kind: String,
-    /// What the type takes it from: a device, a directory, any word.
+    /// The source: a device, a directory or any word, depending on the type.
     pub source: PathBuf,
     /// The file system's own options, not those of the mount.
     pub options: String,
 }
 
 impl Mount {
-    /// Is this one of the file system's options?
+    /// Whether the file system has this option.
     pub fn has_option(&self, option: &str) -> bool {
         self.options.split(',').any(|o| o == option)
     }
 }
 
-/// The mounts in the kernel's order, which is that of mounting; lines that make no sense are left out.
+/// The mounts in the kernel's order, which is the order of mounting. Skips malformed lines.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|b| *b == b'\n').filter_map(line).collect()
 }
 
-/// The mount that a path is on: of those whose place begins it, the deepest, and of these the last, which covers the others.
-/// Paths are taken as they are: symbolic links are not followed, since nothing is opened.
+/// The mount that a path is on: the deepest mount point above the path, and of mounts stacked there the last, which
+/// covers the others. Symbolic links are not followed, because nothing is opened.
 pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
-    // Once part by part; then as bytes, since it is asked for each file of a program and there may be a hundred mounts.
+    // Normalize once, then compare bytes: a caller may check each file of a program against a hundred mounts.
     let plain: PathBuf = path.components().collect();
     let path = plain.as_os_str().as_bytes();
     let over = mounts.iter().filter(|mount| is_below(path, mount.place.as_os_str().as_bytes()));
-    // Of places that begin the same path the longest is the deepest.
+    // Of mount points above the same path, the longest is the deepest.
     over.max_by_key(|mount| mount.place.as_os_str().len())
 }
 

@@ -2,7 +2,7 @@
 
 use eke_model::sample::Pressure;
 
-/// Both lines; `None` if there is no `some` line.
+/// Parses both lines; `None` without a `some` line.
 pub fn parse(text: &str) -> Option<Pressure> {
     let line = |kind: &str| text.lines().find_map(|l| l.strip_prefix(kind)?.strip_prefix(' '));
     let some = line("some")?;

@@ -2,16 +2,17 @@
 
 use super::keyed::value;
 
-/// Bytes that a process or thread caused to be read from and written to disks.
+/// Bytes that a process or thread caused disks to read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessIo {
     /// `read_bytes`.
     pub read: u64,
-    /// `write_bytes`: writes count when pages become dirty, so they belong to the program and not to the writeback thread.
+    /// `write_bytes`: counted when pages become dirty, so they are charged to the program and not to the writeback
+    /// thread.
     pub written: u64,
 }
 
-/// `None` where the kernel does not count.
+/// `None` if the kernel does not count them.
 pub fn parse(text: &str) -> Option<ProcessIo> {
     let count = |name| value(text, name)?.parse().ok();
     Some(ProcessIo { read: count("read_bytes")?, written: count("write_bytes")? })

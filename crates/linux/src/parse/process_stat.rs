@@ -3,57 +3,57 @@
 /// `PF_KTHREAD` (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What eke uses of it. The comments give the field's number in the manual page.
+/// The fields that eke uses. The comments give each field's number in the manual page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat<'a> {
-    /// Field 1: its number.
+    /// Field 1: pid.
     pub pid: u32,
-    /// Field 2: its name, which may hold blanks and brackets.
+    /// Field 2: name, which may contain blanks and brackets.
     pub name: &'a str,
-    /// Field 3: `R`, `S`, `D`, `Z` and so on.
+    /// Field 3: state: `R`, `S`, `D`, `Z` and so on.
     pub state: char,
-    /// Field 4: the parent's number.
+    /// Field 4: pid of the parent.
     pub parent: u32,
-    /// Field 5: its process group.
+    /// Field 5: process group.
     pub group: u32,
-    /// Field 6: its session.
+    /// Field 6: session.
     pub session: u32,
     /// Field 9: the kernel's flags.
     pub flags: u64,
-    /// Field 12: page faults that waited for a disk.
+    /// Field 12: major page faults.
     pub major_faults: u64,
-    /// Field 13: those of its children that ended.
+    /// Field 13: major page faults of its ended children.
     pub children_major_faults: u64,
-    /// Field 14: time in the program.
+    /// Field 14: time in user mode.
     pub user_ticks: u64,
     /// Field 15: time in the kernel.
     pub system_ticks: u64,
-    /// Fields 16 and 17: time of its children that ended.
+    /// Fields 16 and 17: time of its ended children.
     pub children_ticks: u64,
-    /// Field 22: when it started, since the boot.
+    /// Field 22: start time since boot.
     pub start_ticks: u64,
     /// Field 24: resident pages.
     pub resident_pages: u64,
 }
 
 impl ProcessStat<'_> {
-    /// CPU time of its own.
+    /// Its CPU time without its children's.
     pub fn ticks(&self) -> u64 {
         self.user_ticks.saturating_add(self.system_ticks)
     }
 
-    /// Has it ended? A zombie only waits for its parent.
+    /// Whether it has ended. A zombie has: it only waits for its parent.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Is it a thread of the kernel?
+    /// Whether it is a kernel thread.
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
 }
 
-/// `None` if the text ends early, as it does when the process has ended.
+/// `None` if the text is truncated, as for a process that has ended.
 pub fn parse(text: &str) -> Option<ProcessStat<'_>> {
     let (before, after) = text.rsplit_once(')')?;
     let (pid, name) = before.split_once('(')?;
@@ -86,7 +86,7 @@ fn skip<'a>(next: &mut impl FnMut() -> Option<&'a str>, count: usize) -> Option<
     next()
 }
 
-/// The kernel prints some of them as signed numbers.
+/// The kernel prints some of the fields as signed numbers.
 fn number(field: &str) -> Option<u64> {
     field.parse().ok().or_else(|| field.parse::<i64>().ok().map(|_| 0))
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_ends_early_is_no_process() {
+    fn a_truncated_text_is_no_process() {
         for text in ["", "garbage", "1 (x) S", "1 )x( S 1", "42 (a) S 1 1 1 0 -1 4 0 0 5 6 30 12"] {
             assert_eq!(parse(text), None, "{text}");
         }

@@ -2,23 +2,23 @@
 
 use super::keyed::value;
 
-/// What eke uses of it; `None` for a line that is missing.
+/// The fields that eke uses; `None` for a missing line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessStatus {
     /// `State`: `R`, `S`, `D`, `Z` and so on.
     pub state: Option<char>,
-    /// `PPid`: the parent's number.
+    /// `PPid`: pid of the parent.
     pub parent: Option<u32>,
-    /// `Uid`: the real user.
+    /// `Uid`: real user id.
     pub real_user: Option<u32>,
-    /// `Uid`: the effective user.
+    /// `Uid`: effective user id.
     pub effective_user: Option<u32>,
     /// `CapEff`: the effective capabilities.
     pub capabilities: Option<u64>,
 }
 
 impl ProcessStatus {
-    /// Has it ended, or is it a zombie? A process without status has ended.
+    /// Whether it has ended or is a zombie. A process without status has ended.
     pub fn has_ended(&self) -> bool {
         self.state.is_none_or(|state| matches!(state, 'Z' | 'X'))
     }

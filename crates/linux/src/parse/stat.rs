@@ -1,9 +1,9 @@
 //! `/proc/stat` (proc_stat(5)): CPU time of the machine in clock ticks.
 
-/// Total and idle (with iowait) ticks of all CPUs.
+/// Total ticks, and idle ticks (with iowait), of all CPUs.
 pub fn machine(text: &str) -> (u64, u64) {
     let line = text.lines().find_map(|l| l.strip_prefix("cpu ")).unwrap_or_default();
-    // guest times are already in user and nice
+    // guest times are part of user and nice
     let ticks: Vec<u64> = line.split_whitespace().take(8).map(|n| n.parse().unwrap_or(0)).collect();
     let sum = |ticks: &[u64]| ticks.iter().fold(0, |all: u64, n| all.saturating_add(*n));
     (sum(&ticks), sum(ticks.get(3..5.min(ticks.len())).unwrap_or_default()))

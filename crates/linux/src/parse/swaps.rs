@@ -5,8 +5,8 @@ use eke_model::units::Bytes;
 
 use super::escape::unescape;
 
-/// The areas in the kernel's order, without their devices ([`crate::areas`] finds those). A path may hold blanks, which the kernel writes as `\040`;
-/// a deleted file's has ` (deleted)` behind it.
+/// The areas in the kernel's order, without their devices ([`crate::areas`] finds those). A blank in a path is written
+/// as `\040`; a deleted file's path ends in ` (deleted)`.
 pub fn parse(text: &str) -> Vec<SwapArea> {
     text.lines().skip(1).filter_map(line).collect()
 }

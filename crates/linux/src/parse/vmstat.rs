@@ -1,8 +1,8 @@
-//! `/proc/vmstat`: a name and a count a line.
+//! `/proc/vmstat`: a name and a count per line.
 
 use eke_model::sample::VmCounters;
 
-/// The counters that eke uses; absent ones are 0.
+/// The counters that eke uses; a missing one is 0.
 pub fn parse(text: &str) -> VmCounters {
     let mut c = VmCounters::default();
     for (name, value) in text.lines().filter_map(|l| l.split_once(' ')) {
@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> VmCounters {
             "zswpwb" => c.zswpwb = value,
             "pgmajfault" => c.pgmajfault = value,
             "workingset_refault_anon" => c.refault_anon = value,
-            // One counter for both kinds before Linux 5.9.
+            // Before Linux 5.9, one counter covers both kinds.
             "workingset_refault_file" | "workingset_refault" => c.refault_file = value,
             "pgsteal_anon" => c.pgsteal_anon = value,
             "oom_kill" => c.oom_kill = value,

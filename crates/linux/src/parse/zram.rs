@@ -4,7 +4,7 @@ use eke_model::sample::ZramStat;
 use eke_model::units::Bytes;
 
 /// `mm_stat` (Linux 4.1): orig_data_size compr_data_size mem_used_total mem_limit mem_used_max same_pages
-/// pages_compacted huge_pages (4.20) huge_pages_since (5.7). What an older kernel lacks is 0.
+/// pages_compacted huge_pages (4.20) huge_pages_since (5.7). A field that an older kernel lacks is 0.
 pub fn mm_stat(name: &str, text: &str) -> ZramStat {
     let n: Vec<u64> = text.split_whitespace().map(|w| w.parse().unwrap_or(0)).collect();
     let at = |i: usize| n.get(i).copied().unwrap_or(0);
@@ -20,17 +20,17 @@ pub fn mm_stat(name: &str, text: &str) -> ZramStat {
     }
 }
 
-/// `bd_stat` (Linux 4.14): bd_count bd_reads bd_writes in 4 KiB units; the first.
+/// The first field of `bd_stat` (Linux 4.14): bd_count bd_reads bd_writes, in units of 4 KiB.
 pub fn bd_count(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// The names of `comp_algorithm`, in the kernel's order: `lzo-rle lzo [lz4]`.
+/// The names in `comp_algorithm`, in the kernel's order: `lzo-rle lzo [lz4]`.
 pub fn algorithms(text: &str) -> Vec<String> {
     text.split_whitespace().map(|w| w.trim_matches(['[', ']']).to_owned()).collect()
 }
 
-/// The bracketed word of a list such as `lzo [lz4] zstd`.
+/// The selected word of a list such as `lzo [lz4] zstd`.
 pub fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(value, _)| value)

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eke_apply::lock::{self, Lock, Refused};
+use eke_apply::lock::{self, Lock, LockError};
 use eke_apply::state;
 use eke_linux::Root;
 use eke_model::snapshot::PrefetchState;
@@ -84,7 +84,7 @@ pub fn run(
 fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<Option<Lock>, Error> {
     match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
         Ok(lock) => Ok(Some(lock)),
-        Err(Refused::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),
+        Err(LockError::Held { pid }) => Err(Error::AlreadyRuns { pid, store: options.store.clone() }),
         Err(e) => {
             *notice = Some(Notice::Trouble { what: e.to_string() });
             Ok(None)

@@ -24,7 +24,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use eke_apply::cgroup::{self, Group, Place};
+use eke_apply::cgroup::{self, Group, GroupParent};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 
@@ -166,9 +166,9 @@ impl BoxSpec {
 /// What it needs (root, or a delegated part of cgroup v2), or the kernel's refusal; the box is killed and removed then.
 pub fn run(root: &Root, spec: &BoxSpec, shutdown: &AtomicBool) -> Result<Report, Error> {
     spec.check()?;
-    let place = Place::find(root)?;
+    let parent = GroupParent::find(root)?;
     let swept = cgroup::sweep(root);
-    let group = Group::make(root, &place, "box")?;
+    let group = Group::make(root, &parent, "box")?;
     group.limit(spec.memory)?;
     if spec.swap == Swap::Forbidden {
         group.forbid_swap(spec.memory)?;

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_apply::cgroup::{Figures, Group};
+use eke_apply::cgroup::{Group, GroupStats};
 use eke_linux::cgroup::Hierarchy;
 use eke_linux::{Root, parse};
 use eke_model::sample::VmCounters;
@@ -59,9 +59,8 @@ pub(super) fn run(
         let _ = stop(group, &mut running);
     }
     let end = end?;
-    let figures = group.figures()?;
-    let mut report =
-        supervisor.report(spec, &end, &figures, traffic(&figures, before, machine_counters(root)));
+    let stats = group.stats()?;
+    let mut report = supervisor.report(spec, &end, &stats, traffic(&stats, before, machine_counters(root)));
     report.seconds = seconds;
     report.stdout = running.output().map_err(Error::Lost)?;
     Ok(report)
@@ -84,15 +83,15 @@ impl Supervisor<'_> {
 
     fn tick(&mut self) -> Result<Verdict, Error> {
         let begun = self.begun.elapsed();
-        let mut figures = self.group.figures()?;
-        let charge = charge(figures.swapped, read_pools(self.root, self.group.hierarchy())?);
-        self.meter.note(figures.usage, charge);
-        self.note_swapped(figures.swapped, charge);
+        let mut stats = self.group.stats()?;
+        let charge = charge(stats.swapped, read_pools(self.root, self.group.hierarchy())?);
+        self.meter.note(stats.usage, charge);
+        self.note_swapped(stats.swapped, charge);
         if let Some(limit) = self.meter.wanted_limit(charge) {
             self.limit(limit)?;
-            figures = self.group.figures()?;
+            stats = self.group.stats()?;
         }
-        Ok(self.meter.judge(begun, self.begun.elapsed(), figures.usage, charge))
+        Ok(self.meter.judge(begun, self.begun.elapsed(), stats.usage, charge))
     }
 
     fn note_swapped(&mut self, swapped: Bytes, charge: Bytes) {
@@ -113,7 +112,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn report(&self, spec: &BoxSpec, end: &End, figures: &Figures, swap: SwapTraffic) -> Report {
+    fn report(&self, spec: &BoxSpec, end: &End, stats: &GroupStats, swap: SwapTraffic) -> Report {
         let killed = end.status.signal() == Some(rustix::process::Signal::KILL.as_raw());
         Report {
             command: spec.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -121,16 +120,16 @@ impl Supervisor<'_> {
             cgroup: if self.group.hierarchy() == Hierarchy::V1 { 1 } else { 2 },
             exit_code: end.status.code(),
             signal: end.status.signal(),
-            oom_killed: end.over_budget || (killed && !end.interrupted && figures.oom_kills > 0),
-            oom_kills: figures.oom_kills + u64::from(end.over_budget),
+            oom_killed: end.over_budget || (killed && !end.interrupted && stats.oom_kills > 0),
+            oom_kills: stats.oom_kills + u64::from(end.over_budget),
             over_budget: end.over_budget,
             interrupted: end.interrupted,
-            peak: self.meter.peak().max(figures.peak_usage.unwrap_or_default()),
+            peak: self.meter.peak().max(stats.peak_usage.unwrap_or_default()),
             most_swapped: self.most_swapped,
             charged_for_most_swapped: self.charged_for_most_swapped,
             swap,
-            major_faults: figures.major_faults,
-            pressure: figures.pressure.map(|p| Stall { some_us: p.some_total_us, full_us: p.full_total_us }),
+            major_faults: stats.major_faults,
+            pressure: stats.pressure.map(|p| Stall { some_us: p.some_total_us, full_us: p.full_total_us }),
             ..Report::default()
         }
     }
@@ -154,8 +153,8 @@ fn machine_counters(root: &Root) -> VmCounters {
     parse::vmstat::parse(&root.read("proc/vmstat").unwrap_or_default())
 }
 
-fn traffic(figures: &Figures, before: VmCounters, after: VmCounters) -> SwapTraffic {
-    match figures.swap_pages {
+fn traffic(stats: &GroupStats, before: VmCounters, after: VmCounters) -> SwapTraffic {
+    match stats.swap_pages {
         Some((pages_in, pages_out)) => SwapTraffic { scope: Scope::Box, pages_in, pages_out },
         None => SwapTraffic {
             scope: Scope::Machine,

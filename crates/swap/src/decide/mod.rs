@@ -126,7 +126,7 @@ impl Decision {
     fn give_up(&mut self, why: Reason) {
         self.backend = Backend::Nothing;
         self.backend_reason =
-            Reason { text: format!("nothing is set up: {}", why.text), figures: why.figures };
+            Reason { text: format!("nothing is set up: {}", why.text), numbers: why.numbers };
     }
 
     fn say_if_nothing_changes(&mut self) {

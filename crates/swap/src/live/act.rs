@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use eke_apply::session::{Applied, Session, trigger};
+use eke_apply::session::{AppliedStep, Session, trigger};
 use eke_apply::{journal, state};
 use eke_linux::{Error, Root, read};
 use eke_model::step::{PlannedStep, Step, ZramSpec};
@@ -64,7 +64,7 @@ pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error>
         return Err(Error::Refused("nothing of eke's is in force any more".into()));
     }
     match session.apply(planned)? {
-        Applied::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),
+        AppliedStep::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),
         _ => Err(Error::Refused("the kernel gave no device".into())),
     }
 }

@@ -154,7 +154,7 @@ proptest! {
             prop_assert!(number(value) <= percent);
         }
         if let Some(spec) = device(&decision) {
-            let ratio = decision.plan.steps.iter().find_map(|p| p.reason.figures.get("ratio_used")).unwrap();
+            let ratio = decision.plan.steps.iter().find_map(|p| p.reason.numbers.get("ratio_used")).unwrap();
             let share = spec.disksize.0 as f64 / ratio / machine.facts.ram.0 as f64;
             let most = if machine.overrides.size.is_some() { 90 } else { percent };
             prop_assert!(share <= f64::from(most) / 100.0 + 1e-9, "{share}");

@@ -43,7 +43,7 @@ fn spec(options: &args::SlowDisk) -> Outcome<SlowDiskSpec> {
 }
 
 fn measure(context: &Context, disk: &SlowDisk, seconds: u32, stop: &AtomicBool) -> Outcome<()> {
-    let whole = Duration::from_secs(u64::from(seconds)) * accuracy::FIGURES;
+    let whole = Duration::from_secs(u64::from(seconds)) * accuracy::METRICS;
     let task = Task::begin(context.json, "reading and writing by fio", expected(whole));
     let figures = accuracy::measure(disk, seconds, stop).map_err(failure)?;
     drop(task);

@@ -1,9 +1,9 @@
-//! eke at every boot: a unit or a script, and the link that makes the init system start it.
+//! Starts eke at every boot: a unit or a script, and the link that makes the init system run it.
 //!
-//! The links of systemd and OpenRC are what `systemctl enable` and `rc-update add` make, but made here: they are in
-//! the journal, are undone exactly, and an image can be enabled from outside. sysvinit may keep an order of its own
-//! (insserv), so `update-rc.d` makes its links where it is there. Neither `enable` nor `disable` starts or stops
-//! anything now: that is `eke up` and `eke down`.
+//! eke makes the links of `systemctl enable` and `rc-update add` itself: then they are in the journal and are undone
+//! exactly, and an image can be enabled from outside. System V init may order its links itself (insserv), so there
+//! `update-rc.d` makes them if it is installed. `enable` and `disable` start and stop nothing: `eke up` and `eke down`
+//! do that.
 
 pub mod rc_local;
 mod trusted;
@@ -13,28 +13,28 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::act::{self, Undone, Written};
 use super::command::{self, Command};
-use crate::files::{self, Change, Listed, place};
+use crate::files::{self, Change, Listed, links};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
 /// The owner of these changes in the journal of files.
 pub const OWNER: &str = "enable";
 
-/// systemd's unit, `@BIN@` still in it.
+/// The systemd unit; `@BIN@` is replaced later.
 pub const UNIT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.service"));
 const OPENRC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.openrc"));
 const SYSV: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.sysv"));
 const RC_LOCAL_BLOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.rc-local"));
 
-/// What root runs at boot: the first two, and what the agent starts.
+/// Programs that root runs at boot: the first two, and those that the agent starts.
 const PROGRAMS: [&str; 4] = ["eke", "eke-agent", "eke-prefetch", "eke-io"];
 const UNIT_FILE: &str = "etc/systemd/system/eke.service";
 const SCRIPT: &str = "etc/init.d/eke";
 const RC_LOCAL: &str = "etc/rc.local";
-/// Where a directory is that systemd itself has made, systemd is running: `sd_booted(3)`.
+/// This directory exists if systemd runs: `sd_booted(3)`.
 const SYSTEMD_RUNS: &str = "run/systemd/system";
 
-/// Who starts things at boot.
+/// The init system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Init {
     /// systemd: a unit.
@@ -43,56 +43,56 @@ pub enum Init {
     OpenRc,
     /// System V init: a script and links in `/etc/rc2.d` to `rc5.d`.
     Sysv,
-    /// Anything else (busybox): lines in `/etc/rc.local`.
+    /// Anything else (busybox): a block in `/etc/rc.local`.
     RcLocal,
 }
 
-/// What would be changed and run.
+/// The changes and commands that enable eke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnablePlan {
-    /// Who will start eke.
+    /// The init system that will start eke.
     pub init: Init,
-    /// By what that was found.
+    /// How it was detected.
     pub evidence: String,
     /// The files.
     pub changes: Vec<Change>,
-    /// The commands after them.
+    /// The commands to run after the changes.
     pub commands: Vec<Command>,
     /// What the user has to know.
     pub notes: Vec<String>,
 }
 
-/// Is eke started at every boot?
+/// Whether eke starts at every boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// What `enable` has changed; empty where it was not called.
+    /// The files that `enable` changed; empty if it was not called.
     pub files: Vec<Listed>,
-    /// It was called, and everything that it wrote is still there.
+    /// Whether `enable` was called and all that it wrote is still in place.
     pub enabled: bool,
 }
 
-/// Looks for the init system of the next boot, and says by what.
+/// Detects the init system of the next boot, with the evidence.
 pub fn detect(root: &Root) -> (Init, String) {
-    let init = place::resolve(root, "sbin/init", true).unwrap_or_default();
+    let init = links::resolve(root, "sbin/init", true).unwrap_or_default();
     if root.exists(SYSTEMD_RUNS) {
-        return (Init::Systemd, format!("/{SYSTEMD_RUNS} is there: systemd is running"));
+        return (Init::Systemd, format!("found /{SYSTEMD_RUNS}: systemd is running"));
     }
     if init.ends_with("systemd/systemd") {
         return (Init::Systemd, format!("/sbin/init is /{init}"));
     }
     if let Some(program) = command::find(root, "openrc-run") {
-        return (Init::OpenRc, format!("/{program} is there"));
+        return (Init::OpenRc, format!("found /{program}"));
     }
     if root.exists("etc/rc2.d") && root.exists("etc/init.d") {
-        return (Init::Sysv, "/etc/init.d and /etc/rc2.d are there".into());
+        return (Init::Sysv, "found /etc/init.d and /etc/rc2.d".into());
     }
     (Init::RcLocal, "neither systemd nor OpenRC nor System V init was found".into())
 }
 
-/// Plans what starts `bin_dir/eke` and `bin_dir/eke-agent` at every boot.
+/// Plans the changes that start `bin_dir/eke` and `bin_dir/eke-agent` at every boot.
 ///
 /// # Errors
-/// A directory that a boot cannot depend on, or the programs are not in it.
+/// A directory that a boot must not depend on, or programs that are missing there.
 pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
     usable(root, bin_dir)?;
     let (init, evidence) = detect(root);
@@ -114,15 +114,15 @@ pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
 impl EnablePlan {
     fn systemd(&mut self, root: &Root, unit: String) {
         self.changes.push(Change::text(UNIT_FILE, unit));
-        let wants = "etc/systemd/system/multi-user.target.wants/eke.service";
-        self.changes.push(Change::symlink(wants, format!("/{UNIT_FILE}")));
+        let link = "etc/systemd/system/multi-user.target.wants/eke.service";
+        self.changes.push(Change::symlink(link, format!("/{UNIT_FILE}")));
         self.commands.extend(systemd_reload(root));
     }
 
     fn sysv(&mut self, root: &Root, script: String) {
         self.changes.push(Change::text_with_mode(SCRIPT, script, 0o755));
         if command::find(root, "update-rc.d").is_some() {
-            self.commands.push(Command::new("update-rc.d eke defaults", "makes the links that start it"));
+            self.commands.push(Command::new("update-rc.d eke defaults", "creates the links that start eke"));
             return;
         }
         let levels = (2..=5).map(|n| format!("etc/rc{n}.d")).filter(|dir| root.exists(dir));
@@ -137,14 +137,16 @@ impl EnablePlan {
         self.changes.push(Change::text_with_mode(RC_LOCAL, text, mode));
         let mentions = |file: &&str| root.read(file).is_ok_and(|text| text.contains("rc.local"));
         if !["etc/inittab", "etc/init.d/rcS", "etc/rc", "init"].iter().any(mentions) {
-            self.notes.push("make sure that your init runs /etc/rc.local: no file of its own says so".into());
+            self.notes.push(
+                "check that your init runs /etc/rc.local: no configuration file shows that it does".into(),
+            );
         }
         Ok(())
     }
 }
 
 fn systemd_reload(root: &Root) -> Option<Command> {
-    let why = "makes systemd read its units anew";
+    let why = "makes systemd reload its units";
     root.exists(SYSTEMD_RUNS).then(|| Command::new("systemctl daemon-reload", why))
 }
 
@@ -160,17 +162,17 @@ fn usable(root: &Root, bin_dir: &str) -> Result<()> {
         .any(|dir| format!("{bin_dir}/").starts_with(dir))
     {
         return refused(
-            "root must not depend on a user's or a temporary directory; `make install` copies it to /usr/local/bin",
+            "root must not depend on a user's or a temporary directory; `make install` copies the programs to /usr/local/bin",
         );
     }
     let there = |program: &&&str| root.exists(format!("{bin_dir}/{program}"));
     if let Some(program) = ["eke", "eke-agent"].iter().find(|program| !there(program)) {
-        return refused(&format!("{program} is not there; `make install` copies it to /usr/local/bin"));
+        return refused(&format!("{program} is missing; `make install` copies it to /usr/local/bin"));
     }
     let objection = |program: &&str| trusted::objection(root, &format!("{bin_dir}/{program}"));
     match PROGRAMS.iter().filter(there).find_map(objection) {
         Some(why) => refused(&format!(
-            "{why}, who would be root at the next boot; `sudo make install` copies the programs to /usr/local/bin, `chown root` and `chmod go-w` mend a directory"
+            "{why}, who could become root at the next boot; `sudo make install` copies the programs to /usr/local/bin, `chown root` and `chmod go-w` protect a directory"
         )),
         None => Ok(()),
     }
@@ -179,7 +181,7 @@ fn usable(root: &Root, bin_dir: &str) -> Result<()> {
 /// Makes the plan's changes and runs its commands.
 ///
 /// # Errors
-/// When a command fails, its name, status and words, and the files are put back.
+/// A failing command: its name, status and output. The files are then restored.
 pub fn write(root: &Root, plan: &EnablePlan) -> Result<Written> {
     let reason = "eke at every boot";
     act::write_files(root, OWNER, &plan.changes, &plan.commands, reason, &mut |command| {
@@ -187,17 +189,17 @@ pub fn write(root: &Root, plan: &EnablePlan) -> Result<Written> {
     })
 }
 
-/// Puts everything back, whichever init system it was for.
+/// Undoes all changes, for any init system.
 ///
 /// # Errors
 /// A command that fails.
 pub fn undo(root: &Root) -> Result<Undone> {
     let files = files::listed(root, OWNER)?;
     let has = |part: &str| files.iter().any(|f| f.path.contains(part));
-    // Links that are not in the journal are those that update-rc.d has made.
+    // update-rc.d made the links that are not in the journal.
     let by_command = has(SCRIPT) && !has("etc/runlevels/") && !has("etc/rc2.d/");
     let before =
-        by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start it"));
+        by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start eke"));
     let after = |root: &Root, paths: &[String]| {
         let unit = paths.iter().any(|path| path == UNIT_FILE);
         systemd_reload(root).filter(|_| unit).into_iter().collect::<Vec<_>>()
@@ -205,7 +207,7 @@ pub fn undo(root: &Root) -> Result<Undone> {
     act::undo_files(root, OWNER, before.as_slice(), &after, &mut |command| command::run(root, command))
 }
 
-/// Is eke started at every boot?
+/// Whether eke starts at every boot.
 pub fn state(root: &Root) -> Result<State> {
     let files = files::listed(root, OWNER)?;
     let enabled = !files.is_empty() && files.iter().all(|f| f.stands);

@@ -1,11 +1,11 @@
 //! `/etc/rc.local`: a block between two comments, before a last `exit 0`.
 
-/// A new file begins with this.
+/// First line of a new file.
 const SHEBANG: &str = "#!/bin/sh\n";
 const BEGIN: &str = "# eke begin";
 const END: &str = "# eke end";
 
-/// The script with `block` in the place of the block that it has, else before its last `exit 0`, else at its end.
+/// The script with `block` instead of its previous block, else before its last `exit 0`, else at its end.
 pub fn with_block(text: Option<&str>, block: &str) -> String {
     let text = text.unwrap_or(SHEBANG);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -18,7 +18,7 @@ pub fn with_block(text: Option<&str>, block: &str) -> String {
     [&before, newline, block, &lines[to..].concat()].concat()
 }
 
-/// From a beginning to the next end, without another beginning between them.
+/// The line range of the previous block: a beginning and the next end, without another beginning between them.
 fn present(lines: &[&str]) -> Option<(usize, usize)> {
     let mut from = None;
     for (n, line) in lines.iter().enumerate() {
@@ -31,7 +31,7 @@ fn present(lines: &[&str]) -> Option<(usize, usize)> {
     None
 }
 
-/// The last line that does something, if it is `exit 0`.
+/// The last command, if it is `exit 0`.
 fn last_exit(lines: &[&str]) -> Option<usize> {
     let does = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let last = lines.iter().rposition(does)?;

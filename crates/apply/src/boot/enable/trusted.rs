@@ -1,4 +1,4 @@
-//! May root run at every boot what is at a path? Only if nobody but root can put something else there.
+//! Checks whether root may run a path at every boot: only if nobody but root can replace it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use eke_linux::root::Root;
 
-/// Mode bits: who may write, and that in a directory only a file's owner may rename or remove it.
+/// Mode bits: write permission, and the sticky bit, with which only a file's owner may rename or remove it.
 const GROUP: u32 = 0o020;
 const OTHERS: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Why somebody else than root can change what is at `relative` or the way to it; `None` if nobody can. Symbolic links are
-/// followed: what counts is where they lead.
+/// Why another user can change the file or a directory above it; `None` if nobody can. Follows symbolic links and
+/// checks their targets.
 pub(super) fn objection(root: &Root, relative: &str) -> Option<String> {
     let top = root.path("");
     let path = match fs::canonicalize(root.path(relative)) {
@@ -20,7 +20,7 @@ pub(super) fn objection(root: &Root, relative: &str) -> Option<String> {
         Err(e) => return Some(format!("/{} cannot be inspected: {e}", relative.trim_start_matches('/'))),
     };
     let top = fs::canonicalize(&top).unwrap_or(top);
-    // Whoever unpacked an image owns it; the running machine's root directory is root's.
+    // An image belongs to the user who extracted it; the running machine's root directory is root's.
     let owner = fs::metadata(&top).map_or((0, 0), |meta| (meta.uid(), meta.gid()));
     let way: Vec<PathBuf> =
         path.ancestors().take_while(|p| p.starts_with(&top)).map(Path::to_owned).collect();
@@ -35,16 +35,16 @@ fn sentence(top: &Path, part: &Path, who: &str) -> String {
 fn writable(path: &Path, (owner, group): (u32, u32)) -> Option<String> {
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
-        Err(e) => return Some(format!("nobody knows whom ({e})")),
+        Err(e) => return Some(format!("an unknown user ({e})")),
     };
     let mode = meta.mode();
     let kept_apart = meta.is_dir() && mode & STICKY != 0;
     if meta.uid() != 0 && meta.uid() != owner {
-        Some(format!("its owner, the user with number {}", meta.uid()))
+        Some(format!("its owner, user {}", meta.uid()))
     } else if mode & OTHERS != 0 && !kept_apart {
         Some("everybody".to_owned())
     } else if mode & GROUP != 0 && ![0, group].contains(&meta.gid()) && !kept_apart {
-        Some(format!("the group with number {}", meta.gid()))
+        Some(format!("group {}", meta.gid()))
     } else {
         None
     }
@@ -83,7 +83,7 @@ mod tests {
         }
         let (dir, root) = tree();
         mode(&dir, "usr", 0o1777);
-        assert_eq!(objection(&root, "usr/bin/eke"), None, "as /tmp: what is there is not everybody's");
+        assert_eq!(objection(&root, "usr/bin/eke"), None, "like /tmp: others cannot replace what is in it");
         mode(&dir, "usr/bin/eke", 0o1757);
         assert!(objection(&root, "usr/bin/eke").is_some(), "a file has no such protection");
     }
@@ -97,17 +97,17 @@ mod tests {
             let (dir, root) = tree();
             chown(dir.path().join(part), Some(12_345), None).unwrap();
             let why = objection(&root, "usr/bin/eke").unwrap();
-            assert_eq!(why, format!("/{part} can be changed by its owner, the user with number 12345"));
+            assert_eq!(why, format!("/{part} can be changed by its owner, user 12345"));
             chown(dir.path().join(part), Some(0), Some(12_345)).unwrap();
             assert_eq!(objection(&root, "usr/bin/eke"), None, "a group that may not write");
             mode(&dir, part, 0o775);
             let why = objection(&root, "usr/bin/eke").unwrap();
-            assert_eq!(why, format!("/{part} can be changed by the group with number 12345"));
+            assert_eq!(why, format!("/{part} can be changed by group 12345"));
         }
     }
 
     #[test]
-    fn a_link_is_what_it_leads_to() {
+    fn a_link_is_judged_by_its_target() {
         let (dir, root) = tree();
         put(dir.path(), "open/eke", "");
         mode(&dir, "open", 0o777);

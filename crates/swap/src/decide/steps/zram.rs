@@ -51,7 +51,7 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
         100.0 * size.pool_share,
         size.ratio_used,
     );
-    Reason { text, figures: chosen.choice.reason.figures.clone() }
+    Reason { text, numbers: chosen.choice.reason.numbers.clone() }
         .with("pool_share", size.pool_share)
         .with("ratio_used", size.ratio_used)
 }

@@ -42,7 +42,7 @@ fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
     let on = "pages on their way to the disk are kept compressed in RAM";
     let why = &chosen.choice.reason;
     if now.compressor == chosen.figures.name {
-        Reason { text: format!("{on}; {}", why.text), figures: why.figures.clone() }
+        Reason { text: format!("{on}; {}", why.text), numbers: why.numbers.clone() }
     } else {
         Reason::new(on)
     }

@@ -1,4 +1,4 @@
-//! Where a slow disk's file server is mounted, and what dead owners left.
+//! The directory on which a slow disk's file server is mounted, and the removal of a dead owner's disks.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,18 @@ use super::device::Device;
 use super::error::{Result, on};
 use super::mounts;
 
-/// In the directory's name, before a number and the owner.
+/// The source of the file server's mount in `/proc/mounts`.
+pub(super) const SOURCE: &str = "eke-slow-disk";
+/// Prefix of the directory's name, before a number and the owner.
 const LABEL: &str = "slowdisk";
 
-/// A directory of its own, removed when dropped, with what is mounted on it. Its name is `slowdiskN-PID-START`, so that
-/// the next eke knows whether its owner lives.
+/// A mount directory, removed when dropped, with the mount on it. Its name is `slowdiskN-PID-START`, which shows
+/// another eke whether its owner lives.
 #[derive(Debug)]
-pub(super) struct Place(PathBuf);
+pub(super) struct MountDir(PathBuf);
 
-impl Place {
-    /// The first free number of this process.
+impl MountDir {
+    /// Creates the directory with the first free number of this process.
     pub(super) fn make(root: &Root) -> Result<Self> {
         let run = root.path(RUN_DIR);
         make_dir(root, &run, 0o755).map_err(on("make", &run))?;
@@ -38,30 +40,30 @@ impl Place {
         }
     }
 
-    /// The directory.
+    /// The directory's path.
     pub(super) fn dir(&self) -> &Path {
         &self.0
     }
 
-    /// Out of sight now, whatever still uses it.
+    /// Unmounts it lazily and removes it, whatever still uses it.
     pub(super) fn leave(&self) {
         let _ = unmount(&self.0, UnmountFlags::DETACH);
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
-impl Drop for Place {
+impl Drop for MountDir {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-/// Takes down every slow disk whose owner does not run any more (it was killed with SIGKILL): what is mounted from it, the
-/// loop device, the file server's mount and its directory; says which. Disks of owners that run are left alone. A server
-/// that is dead answers nothing, so nothing here waits for one.
+/// Takes down every slow disk whose owner is dead (killed with SIGKILL): its mounts, the loop device, the file server's
+/// mount and its directory. Returns the directories' names. Disks of living owners are left alone. Nothing here waits
+/// for a dead server.
 ///
 /// # Errors
-/// The kernel's answer to the first that cannot be removed, after all others were tried.
+/// The kernel's answer to the first disk that cannot be removed, after trying all others.
 pub fn sweep(root: &Root) -> Result<Vec<String>> {
     let mut swept = Vec::new();
     let mut failed = None;
@@ -81,7 +83,7 @@ fn sweep_one(root: &Root, name: &str) -> Result<bool> {
         return Ok(false);
     }
     let dir = root.path(RUN_DIR).join(name);
-    // a thread of the owner may wait for the disk, and the owner's file server cannot end before that does
+    // A thread of the owner may wait for the disk, and then the owner's file server cannot end.
     if let Some(connection) = Connection::of(root, &dir) {
         let _ = connection.abort(root);
     }
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_dead_owners_left_is_swept() {
+    fn only_disks_of_dead_owners_are_swept() {
         let (dir, root) = root_with(&["slowdisk0-1-2", "slowdisk1-7-8", "other-1-2", "slowdisk"]);
         let alive = dir.path().join("proc/7");
         std::fs::create_dir_all(&alive).unwrap();
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_nothing_is_swept() {
+    fn without_disks_nothing_is_swept() {
         assert!(sweep(&Root::at("/nonexistent")).unwrap().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where model, image and faults meet: what the answer to a request is, and when it is due.
+//! The state of a disk: model, image and faults together give the answer to a request, and the time at which it is due.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use super::model::{Kind, Model, Request};
 use super::stats::Stats;
 use super::store::Store;
 
-/// Bytes for a read, nothing for the others, or the error that the kernel is told.
+/// Data for a read, nothing for other requests, or the error for the kernel.
 pub(super) type Answer = Result<Vec<u8>, Errno>;
 
-/// A disk's state; the server and the owner share it.
+/// The state of a disk, shared by the server and the owner.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct DiskState {
     epoch: Instant,
     state: Mutex<State>,
 }
@@ -28,16 +28,16 @@ struct State {
     faults: Faults,
     stats: Stats,
     powered: bool,
-    /// By how much the last answer was too late.
-    behind: Duration,
-    /// Is the next request taken to have been made that much earlier?
-    makes_up: bool,
+    /// The lateness of the last answer.
+    lateness: Duration,
+    /// Whether to compensate for it: the next request then counts as made that much earlier.
+    compensates: bool,
 }
 
-/// More is not this machine's scheduler but somebody who stopped it (a debugger, a suspend).
-const MOST_BEHIND: Duration = Duration::from_millis(50);
+/// A longer delay is not the scheduler: somebody stopped this machine (a debugger, a suspend).
+const MOST_LATENESS: Duration = Duration::from_millis(50);
 
-impl Desk {
+impl DiskState {
     /// A disk with power and without faults.
     pub(super) fn new(model: Model, store: Store) -> Self {
         let state = State {
@@ -46,14 +46,14 @@ impl Desk {
             faults: Faults::default(),
             stats: Stats::default(),
             powered: true,
-            behind: Duration::ZERO,
-            makes_up: false,
+            lateness: Duration::ZERO,
+            compensates: false,
         };
         Self { epoch: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Serves a request that arrives now; if the last answer came too late, so did this request, which waited for it.
-    /// An answer without power is due at once.
+    /// Serves a request that arrives now. If the last answer was late, so is this request, which waited for it. Without
+    /// power, an answer is due at once.
     pub(super) fn serve(&self, request: &Request, write: &[u8]) -> (Instant, Answer) {
         let now = Nanos::from(self.epoch.elapsed());
         let mut state = self.state();
@@ -61,7 +61,7 @@ impl Desk {
             state.stats.errors += 1;
             return (Instant::now(), Err(Errno::IO));
         }
-        let asked = Nanos(now.0.saturating_sub(Nanos::from(state.behind).0));
+        let asked = Nanos(now.0.saturating_sub(Nanos::from(state.lateness).0));
         let due = state.model.serve(asked, request);
         let answer = state.answer(request, write);
         match answer {
@@ -71,20 +71,20 @@ impl Desk {
         (self.epoch + Duration::from_nanos(due.0), answer)
     }
 
-    /// Another model from now on, and answers that were late are made up for; the counters begin again.
+    /// Starts with a new model, compensates for late answers, and resets the counters.
     pub(super) fn begin(&self, model: Model) {
         let mut state = self.state();
         state.model = model;
         state.stats = Stats::default();
-        state.makes_up = true;
+        state.compensates = true;
     }
 
-    /// See [`Faults`].
+    /// Changes the faults; see [`Faults`].
     pub(super) fn change_faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.state().faults);
     }
 
-    /// No power: what was not flushed is taken back, every request fails. Says how many written bytes that cost.
+    /// Cuts the power: undoes unflushed writes, and fails every later request. Returns the number of lost bytes.
     pub(super) fn cut(&self) -> std::io::Result<Bytes> {
         let mut state = self.state();
         state.powered = false;
@@ -93,26 +93,26 @@ impl Desk {
         Ok(lost)
     }
 
-    /// No power, nothing lost.
+    /// Turns the power off without losing data.
     pub(super) fn turn_off(&self) {
         self.state().powered = false;
     }
 
-    /// An answer was this much later than due.
+    /// Records the lateness of an answer.
     pub(super) fn note_late(&self, time: Duration) {
         let mut state = self.state();
-        if state.makes_up {
-            state.behind = time.min(MOST_BEHIND);
+        if state.compensates {
+            state.lateness = time.min(MOST_LATENESS);
         }
         state.stats.late = Nanos(state.stats.late.0.saturating_add(Nanos::from(time).0));
     }
 
-    /// Everything so far.
+    /// The counters.
     pub(super) fn stats(&self) -> Stats {
         self.state().stats
     }
 
-    /// A thread that panicked left counters, not half-done work.
+    /// A thread that panicked leaves counters, not half-done work.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +120,7 @@ impl Desk {
 
 impl State {
     fn answer(&mut self, request: &Request, write: &[u8]) -> Answer {
-        if let Some(errno) = self.faults.strike(request) {
+        if let Some(errno) = self.faults.error_of(request) {
             return Err(errno);
         }
         let done = match request.kind {
@@ -140,47 +140,47 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    fn desk() -> Desk {
+    fn disk() -> DiskState {
         let image = tempfile::tempfile().unwrap();
         image.set_len(1 << 20).unwrap();
         let size = Bytes::mib(1);
-        Desk::new(Model::new(Profile::plain(), size, Nanos(0)), Store::new(image, size, size))
+        DiskState::new(Model::new(Profile::plain(), size, Nanos(0)), Store::new(image, size, size))
     }
 
-    fn write(desk: &Desk, offset: u64, bytes: &[u8]) -> Answer {
+    fn write(disk: &DiskState, offset: u64, bytes: &[u8]) -> Answer {
         let length = bytes.len() as u64;
-        desk.serve(&Request { kind: Kind::Write, offset, length }, bytes).1
+        disk.serve(&Request { kind: Kind::Write, offset, length }, bytes).1
     }
 
-    fn read(desk: &Desk, offset: u64, length: u64) -> Answer {
-        desk.serve(&Request { kind: Kind::Read, offset, length }, &[]).1
+    fn read(disk: &DiskState, offset: u64, length: u64) -> Answer {
+        disk.serve(&Request { kind: Kind::Read, offset, length }, &[]).1
     }
 
     #[test]
-    fn what_is_written_is_read_and_counted() {
-        let desk = desk();
-        write(&desk, 100, b"hello").unwrap();
-        assert_eq!(read(&desk, 100, 5).unwrap(), b"hello");
-        let stats = desk.stats();
+    fn written_data_is_read_and_counted() {
+        let disk = disk();
+        write(&disk, 100, b"hello").unwrap();
+        assert_eq!(read(&disk, 100, 5).unwrap(), b"hello");
+        let stats = disk.stats();
         assert_eq!((stats.writes.bytes, stats.reads.requests, stats.errors), (Bytes(5), 1, 0));
     }
 
     #[test]
     fn a_fault_keeps_a_write_from_the_image_until_it_is_healed() {
-        let desk = desk();
-        desk.change_faults(|f| f.range(0..4096, Errno::IO));
-        assert_eq!(write(&desk, 0, b"lost"), Err(Errno::IO));
-        desk.change_faults(|f| *f = Faults::default());
-        assert_eq!(read(&desk, 0, 4).unwrap(), [0; 4]);
-        assert_eq!(desk.stats().errors, 1);
+        let disk = disk();
+        disk.change_faults(|f| f.range(0..4096, Errno::IO));
+        assert_eq!(write(&disk, 0, b"lost"), Err(Errno::IO));
+        disk.change_faults(|f| *f = Faults::default());
+        assert_eq!(read(&disk, 0, 4).unwrap(), [0; 4]);
+        assert_eq!(disk.stats().errors, 1);
     }
 
     #[test]
     fn without_power_everything_fails_at_once() {
-        let desk = desk();
-        write(&desk, 0, b"lost").unwrap();
-        assert_eq!(desk.cut().unwrap(), Bytes(4));
-        assert_eq!(read(&desk, 0, 4), Err(Errno::IO));
-        assert_eq!((desk.stats().lost, desk.stats().errors), (Bytes(4), 1));
+        let disk = disk();
+        write(&disk, 0, b"lost").unwrap();
+        assert_eq!(disk.cut().unwrap(), Bytes(4));
+        assert_eq!(read(&disk, 0, 4), Err(Errno::IO));
+        assert_eq!((disk.stats().lost, disk.stats().errors), (Bytes(4), 1));
     }
 }

@@ -1,5 +1,5 @@
-//! Where a path really is. A symbolic link inside a root means a place inside that root, as after chroot(2):
-//! `/mnt/boot -> /boot` must not lead to the running machine's `/boot`.
+//! Resolves symbolic links inside a root, as after chroot(2): the link `/mnt/boot -> /boot` must not lead to the
+//! running machine's `/boot`.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,14 @@ use std::io;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// As many links as Linux follows (`MAXSYMLINKS`).
+/// The kernel's limit of links (`MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
-/// `path` without links and dots, relative to the root; a link at its very end is followed if `follow_last`.
+/// Resolves links and dots in `path`; the result is relative to the root. Follows a link at the end only if
+/// `follow_last`.
 ///
 /// # Errors
-/// Links in a circle, a link that is not UTF-8, or the root itself.
+/// A cycle of links, a link that is not UTF-8, or the root itself.
 pub fn resolve(root: &Root, path: &str, follow_last: bool) -> Result<String> {
     let mut ahead: Vec<String> = names(path).rev().collect();
     let mut behind: Vec<String> = Vec::new();
@@ -30,7 +31,7 @@ pub fn resolve(root: &Root, path: &str, follow_last: bool) -> Result<String> {
         let Some(target) = link_target(root, &behind.join("/"))? else { continue };
         links += 1;
         if links > MOST_LINKS {
-            return Err(refused(root, path, "its symbolic links go in a circle"));
+            return Err(refused(root, path, "its symbolic links form a cycle"));
         }
         behind.pop();
         if target.starts_with('/') {
@@ -45,7 +46,7 @@ pub fn resolve(root: &Root, path: &str, follow_last: bool) -> Result<String> {
     }
 }
 
-/// The directories above `path` that are not there, outermost first.
+/// The missing directories above `path`, outermost first.
 pub fn missing_dirs(root: &Root, path: &str) -> Vec<String> {
     let names: Vec<String> = names(path).collect();
     let above = (1..names.len()).map(|n| names[..n].join("/"));
@@ -63,7 +64,7 @@ fn link_target(root: &Root, path: &str) -> Result<Option<String>> {
             Ok(target) => Ok(Some(target)),
             Err(_) => Err(refused(root, path, "it is a symbolic link to a name that is not UTF-8")),
         },
-        // EINVAL: there is something, and it is no link.
+        // EINVAL: it exists and is not a link.
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => Ok(None),
         Err(e) => Err(Error::io("read link", &full, e)),
     }

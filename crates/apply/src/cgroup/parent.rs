@@ -1,4 +1,4 @@
-//! Where groups can be made: below `eke/` in the memory controller's hierarchy.
+//! Finds and prepares the parent of eke's groups: `eke/` in the hierarchy of the memory controller.
 
 use super::{Hierarchy, Located};
 use crate::sys;
@@ -7,29 +7,29 @@ use eke_linux::error::{Error, Result};
 use eke_linux::parse::groups;
 use eke_linux::root::Root;
 
-/// The directory that holds all groups of eke.
+/// The directory that contains all groups of eke.
 const PARENT: &str = "eke";
-/// A group without processes beside the others: eke turned the memory controller on above it, and turns it off again.
+/// An empty group that records that eke enabled the memory controller above it, and must disable it again.
 const MARK: &str = "eke/turned-memory-on";
 
-/// A place for groups.
+/// Where groups can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Which version.
+pub struct GroupParent {
+    /// The cgroup version.
     pub hierarchy: Hierarchy,
-    /// The directory above the groups, relative to the hierarchy: `eke`, or on cgroup v2 `user.slice/.../eke`.
-    pub parent: String,
-    /// The same in the unified hierarchy of a hybrid machine with cgroup v1.
+    /// The parent of the groups, relative to the hierarchy: `eke`, or on cgroup v2 `user.slice/.../eke`.
+    pub path: String,
+    /// The parent in the unified hierarchy of a hybrid machine with cgroup v1.
     pub twin: Option<String>,
 }
 
-impl Place {
-    /// Finds where this process may make groups: cgroup v2 first (at its top as root, else in the nearest part of it
-    /// above this process that is delegated to the user), else cgroup v1. Changes nothing.
+impl GroupParent {
+    /// Finds where this process may create groups: first in cgroup v2 (root: at its top; others: in the nearest group
+    /// above this process that is delegated to the user), then in cgroup v1. Changes nothing.
     ///
     /// # Errors
-    /// `Io` with what it would need where it is not permitted (see [`Error::is_permission`]); `Refused` on a machine without
-    /// memory controller.
+    /// `Io` with the missing permission (see [`Error::is_permission`]); `Refused` on a machine without memory
+    /// controller.
     pub fn find(root: &Root) -> Result<Self> {
         for top in ["", "unified"] {
             if has_memory(root, top, "cgroup.controllers") {
@@ -48,14 +48,14 @@ impl Place {
 
     fn find_v1(root: &Root) -> Result<Self> {
         if !may_write(root, "sys/fs/cgroup/memory") {
-            let why = "permission denied; it needs root (try with sudo), cgroup v1 has no safe delegation";
+            let why = "permission denied; this needs root (try with sudo), because cgroup v1 has no safe delegation";
             return Err(needs(root, "sys/fs/cgroup/memory", why));
         }
         let hybrid =
             root.exists("sys/fs/cgroup/unified/cgroup.procs") && may_write(root, "sys/fs/cgroup/unified");
         Ok(Self {
             hierarchy: Hierarchy::V1,
-            parent: PARENT.to_owned(),
+            path: PARENT.to_owned(),
             twin: hybrid.then(|| PARENT.to_owned()),
         })
     }
@@ -66,27 +66,27 @@ impl Place {
         let usable =
             above.iter().find(|dir| may_write(root, &dir_of(dir)) && can_hold_groups(root, dir, top));
         match usable {
-            Some(dir) => Ok(Self { hierarchy: Hierarchy::V2, parent: join(dir, PARENT), twin: None }),
+            Some(dir) => Ok(Self { hierarchy: Hierarchy::V2, path: join(dir, PARENT), twin: None }),
             None => Err(needs(
                 root,
                 &dir_of(top),
-                "permission denied; it needs root (try with sudo) or a part of cgroup v2 that is delegated to you: run it under `systemd-run --user --scope`",
+                "permission denied; this needs root (try with sudo) or a delegated part of cgroup v2: run it under `systemd-run --user --scope`",
             )),
         }
     }
 
-    /// Makes the directory above the groups, and turns the memory controller on for them.
+    /// Creates the parent, and enables the memory controller for its groups.
     pub(super) fn prepare(&self, root: &Root) -> Result<()> {
         if self.hierarchy == Hierarchy::V1 {
             return Ok(());
         }
-        let top = above(&self.parent);
-        make_dir(root, &self.parent)?;
+        let top = above(&self.path);
+        make_dir(root, &self.path)?;
         if !has_memory(root, top, "cgroup.subtree_control") {
             make_dir(root, &join(top, MARK))?;
             control(root, top, "+memory")?;
         }
-        control(root, &self.parent, "+memory")
+        control(root, &self.path, "+memory")
     }
 }
 
@@ -95,8 +95,8 @@ fn needs(root: &Root, dir: &str, why: &str) -> Error {
     Error::io("make a group in", &root.path(dir), source)
 }
 
-/// Removes the directories above a group that nothing is in any more, and turns off what was turned on for them. That
-/// another group is still there is no failure; the last one takes them along.
+/// Removes the empty parents of a group, and disables the controllers that eke enabled for them. If another group is
+/// left, the last one does that.
 pub(super) fn remove_parents(at: &Located) {
     let remove = |dir: String| sys::of(&at.root).remove_dir(&at.root.path(dir)).is_ok();
     if at.hierarchy == Hierarchy::V1 {
@@ -118,7 +118,7 @@ pub(super) fn remove_parents(at: &Located) {
     remove(dir_of(&join(top, PARENT)));
 }
 
-/// Does a group beside `eke` limit its memory, or hand the controller on to groups of its own?
+/// Whether a group beside `eke` limits its memory, or enables the controller for its own groups.
 fn others_use_memory(root: &Root, top: &str) -> bool {
     let children = root.list(dir_of(top)).unwrap_or_default();
     children.iter().filter(|c| *c != PARENT).any(|c| {
@@ -150,8 +150,8 @@ fn has_memory(root: &Root, group: &str, file: &str) -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|w| w == "memory"))
 }
 
-/// A group with processes of its own cannot give controllers to groups below it (cgroup-v2.rst, "No Internal Process
-/// Constraint"); the machine's top is the exception, a container's is not.
+/// A group with processes of its own cannot enable controllers for its children (cgroup-v2.rst, "No Internal Process
+/// Constraint"). The machine's root group is the exception; a container's is not.
 fn can_hold_groups(root: &Root, group: &str, top: &str) -> bool {
     let is_machine_top = group == top && !root.exists(format!("{}/cgroup.type", dir_of(group)));
     let empty =
@@ -160,7 +160,7 @@ fn can_hold_groups(root: &Root, group: &str, top: &str) -> bool {
         || (has_memory(root, group, "cgroup.controllers") && (is_machine_top || empty()))
 }
 
-/// May this process make a directory there?
+/// Whether this process may create a directory in `dir`.
 fn may_write(root: &Root, dir: &str) -> bool {
     rustix::fs::access(root.path(dir), rustix::fs::Access::WRITE_OK).is_ok()
         && rustix::fs::access(root.path(format!("{dir}/cgroup.procs")), rustix::fs::Access::WRITE_OK).is_ok()
@@ -172,14 +172,14 @@ fn is_read_only(root: &Root, dir: &str) -> bool {
     statvfs(root.path(dir)).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// The group of a process in the unified hierarchy, by the text of `/proc/PID/cgroup`, without the leading
-/// slash. `None` where there is none, or it lies outside what this process can see.
+/// The process's group in the unified hierarchy, from the text of `/proc/PID/cgroup`, without the leading slash. `None`
+/// if there is none, or if it is outside of what this process can see.
 fn own_group(text: &str) -> Option<String> {
     let path = groups::own(text, "")?.strip_prefix('/')?;
     (!path.split('/').any(|part| part == "..")).then(|| path.trim_end_matches('/').to_owned())
 }
 
-/// The top, then the groups above (and including) the own one, nearest first.
+/// The top, then the process's own group and its parents, nearest first.
 fn candidates(top: &str, own: &str) -> Vec<String> {
     let mut all = vec![top.to_owned()];
     let mut at = own;
@@ -202,14 +202,14 @@ fn dir_of(group: &str) -> String {
     join("sys/fs/cgroup", group).trim_end_matches('/').to_owned()
 }
 
-/// All directories on this machine that may hold groups of eke, whether or not they exist.
-pub(super) fn everywhere(root: &Root) -> Vec<Place> {
+/// All possible parents of eke's groups on this machine, whether or not they exist.
+pub(super) fn everywhere(root: &Root) -> Vec<GroupParent> {
     let own = own_group(&root.read("proc/self/cgroup").unwrap_or_default()).unwrap_or_default();
-    let v2 = |dir: String| Place { hierarchy: Hierarchy::V2, parent: join(&dir, PARENT), twin: None };
+    let v2 = |dir: String| GroupParent { hierarchy: Hierarchy::V2, path: join(&dir, PARENT), twin: None };
     let mut all = Vec::new();
     if root.exists("sys/fs/cgroup/memory/memory.limit_in_bytes") {
         let twin = root.exists("sys/fs/cgroup/unified/cgroup.procs").then(|| PARENT.to_owned());
-        all.push(Place { hierarchy: Hierarchy::V1, parent: PARENT.to_owned(), twin });
+        all.push(GroupParent { hierarchy: Hierarchy::V1, path: PARENT.to_owned(), twin });
     }
     for top in ["", "unified"] {
         if has_memory(root, top, "cgroup.controllers") {

@@ -7,43 +7,43 @@ use super::{Hierarchy, Located};
 use eke_linux::error::{Error, Result};
 use eke_linux::parse;
 
-/// How many processes of a group the kernel killed because the group was at its limit.
+/// Number of a group's processes that the kernel killed because the group was at its limit.
 pub type Oom = u64;
 
-/// A group's figures. Counters run since the group was made.
+/// Counters of a group since its creation, and what it uses now.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Figures {
-    /// Memory charged to it: its own pages, page cache, kernel memory, and on cgroup v2 its part of zswap's pool.
+pub struct GroupStats {
+    /// Memory charged to it: its own pages, page cache, kernel memory, and on cgroup v2 its share of zswap's pool.
     pub usage: Bytes,
-    /// The most that `usage` ever was (v1; v2 since Linux 5.19).
+    /// The maximum of `usage` (v1; v2 since Linux 5.19).
     pub peak_usage: Option<Bytes>,
-    /// The most that it may use now; `None` without limit.
+    /// Its memory limit; `None` without one.
     pub limit: Option<Bytes>,
-    /// Its pages in swap, uncompressed. On cgroup v1 0 where the kernel does not account swap (`swapaccount=0`).
+    /// Uncompressed size of its pages in swap. On cgroup v1, 0 if the kernel does not account swap (`swapaccount=0`).
     pub swapped: Bytes,
     /// Kills at its limit (`memory.oom_control`, Linux 4.13; `memory.events`).
     pub oom_kills: Oom,
-    /// Page faults that waited for a page to come from swap or a disk.
+    /// Page faults that waited for swap or a disk.
     pub major_faults: u64,
-    /// Pages swapped in and out, zswap included (v2 since Linux 6.12; cgroup v1 does not count them by group).
+    /// Pages swapped in and out, zswap included (v2 since Linux 6.12; v1 does not count them per group).
     pub swap_pages: Option<(u64, u64)>,
-    /// Time its processes waited for memory, where the kernel has it by group (`CONFIG_PSI`, unified hierarchy).
+    /// Stalls of its processes on memory, if the kernel counts them per group (`CONFIG_PSI`, unified hierarchy).
     pub pressure: Option<Pressure>,
 }
 
-pub(super) fn read(at: &Located) -> Result<Figures> {
-    let mut figures = match at.hierarchy {
+pub(super) fn read(at: &Located) -> Result<GroupStats> {
+    let mut stats = match at.hierarchy {
         Hierarchy::V1 => read_v1(at)?,
         Hierarchy::V2 => read_v2(at)?,
     };
     let pressure = at.unified_dir().and_then(|dir| at.root.read(format!("{dir}/memory.pressure")).ok());
-    figures.pressure = pressure.and_then(|text| parse::pressure::parse(&text));
-    Ok(figures)
+    stats.pressure = pressure.and_then(|text| parse::pressure::parse(&text));
+    Ok(stats)
 }
 
-fn read_v1(at: &Located) -> Result<Figures> {
+fn read_v1(at: &Located) -> Result<GroupStats> {
     let stat = text(at, "memory.stat")?;
-    Ok(Figures {
+    Ok(GroupStats {
         usage: usage_v1(at)?,
         peak_usage: number(at, "memory.max_usage_in_bytes").ok().map(Bytes),
         limit: parse::groups::limit(&text(at, "memory.limit_in_bytes")?).map(Bytes),
@@ -59,9 +59,9 @@ pub(super) fn usage_v1(at: &Located) -> Result<Bytes> {
     number(at, "memory.usage_in_bytes").map(Bytes)
 }
 
-fn read_v2(at: &Located) -> Result<Figures> {
+fn read_v2(at: &Located) -> Result<GroupStats> {
     let stat = text(at, "memory.stat")?;
-    Ok(Figures {
+    Ok(GroupStats {
         usage: Bytes(number(at, "memory.current")?),
         peak_usage: number(at, "memory.peak").ok().map(Bytes),
         limit: parse::groups::limit(&text(at, "memory.max")?).map(Bytes),
@@ -73,7 +73,8 @@ fn read_v2(at: &Located) -> Result<Figures> {
     })
 }
 
-/// Swap traffic in cgroup v2's `memory.stat`: `pswpin` and `pswpout` (Linux 6.12) do not count what zswap takes.
+/// Swap traffic in cgroup v2's `memory.stat`: `pswpin` and `pswpout` (Linux 6.12) exclude zswap, so its counters are
+/// added.
 fn swap_pages(stat: &str) -> Option<(u64, u64)> {
     let key = |name| parse::keyed::count(stat, name);
     let (read, written) = (key("pswpin")?, key("pswpout")?);
