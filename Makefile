@@ -5,11 +5,11 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 CARGO   ?= cargo
 BIN     := target/release
-# The small machine (QEMU): fetch = install and download what it needs, find = use it if it is there, skip
+# The small machine (QEMU): fetch = install and download its parts, find = use it if present, skip
 EKE_VM  ?= fetch
 
 TIME    ?= 60
-# What `make compare` runs, and how often each revision
+# Experiments of `make compare`, and the number of runs for each revision
 EXPERIMENT ?= reads store
 ROUNDS     ?= 2
 
@@ -24,38 +24,38 @@ setup:
 setup-test:
 	@./scripts/setup test
 
-build: setup ## the programs, optimised
+build: setup ## the programs, optimized
 	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
-	@# by itself: eke uses its library, and must not need libelf
+	@# Separately, because eke uses its library and must not need libelf.
 	$(CARGO) build --release -p eke-io $$(./scripts/features eke-io)
 
-dev: setup ## the programs, quickly, in target/debug: seconds after a change
+dev: setup ## the programs in target/debug: seconds after a change
 	$(CARGO) build -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
 	$(CARGO) build -p eke-io $$(./scripts/features eke-io)
 
-build-bench: build ## the laboratory: eke-bench, which `eke bench` executes
+build-bench: build ## the experiments: eke-bench, which `eke bench` executes
 	$(CARGO) build --release -p eke-bench
 
-run: ## measure this machine, apply the plan, show it live; Ctrl-C puts everything back
+run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts everything
 	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
-test: setup-test check test-host test-vm ## every test that this machine can run; what it cannot run is said and counted
+test: setup-test check test-host test-vm ## all tests that this machine can run; lists and counts skipped ones
 	@./scripts/count-skipped target/deny.log target/test-host.log target/test-vm.log
 
-test-host: setup-test ## without the small machine
+test-host: setup-test ## all tests except those in the small machine
 	@mkdir -p target
 	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) -- --nocapture --test-threads=2
 
-test-vm: setup ## in the small machine: 124 MB, another kernel
+test-vm: setup ## tests in the small machine: 124 MB, another kernel
 	@mkdir -p target
-	@# all of the workspace, as above: with the features of eke-cli alone most of what is built would be built again
+	@# The whole workspace, as above: with only eke-cli's features, most crates would be built again.
 	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) --features eke-cli/vm --test vm -- --nocapture --test-threads=1
 
-fuzz: ## foreign bytes for all that parses them: each target TIME seconds (60), or TARGET=name alone; what breaks is kept in fuzz/found
+fuzz: ## fuzz all parsers, TIME seconds each (60), or only TARGET=name; failing inputs are kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
 
-differ: setup ## random operations on a mount and on a plain directory, as root, each variant TIME seconds (60); what differs goes to target/differ.txt
+differ: setup ## random operations on a mount and on a plain directory, as root, TIME seconds for each variant (60); differences are written to target/differ.txt
 	@EKE_TESTS=require EKE_DIFFER_SECONDS=$(TIME) EKE_DIFFER_FOUND=$(CURDIR)/target/differ.txt \
 	  $(CARGO) test -p eke-cache-serve --test real_differ -- --nocapture --test-threads=1
 
@@ -65,24 +65,24 @@ check: setup ## formatting, lints, generated documents, licences and advisories
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 
-docs: build-bench ## write docs/ anew: tables and schemas from the programs, man pages into target/man, pictures from docs/results
+docs: build-bench ## regenerate docs/: tables and schemas from the programs, man pages in target/man, pictures from docs/results
 	@./scripts/docs $(BIN)/eke $(BIN)/eke-bench
 	@./scripts/pictures
 
 bench-agent: build-bench ## the agent's resident set and idle CPU
 	@$(BIN)/eke bench agent
 
-bench-quick: ## the three experiments with few variants, as root; results with plots in target/results
+bench-quick: ## three experiments with few variants, as root; results with plots in target/results
 	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
 	@mkdir -p target/results
 	@for name in paging switch capacity; do \
 	  $(BIN)/eke bench $$name --quick --force --output target/results/$$name.json --html target/results/$$name.html || exit 1; done
 
-compare: setup ## this tree's figures beside those of BASE=revision, measured in turn: EXPERIMENT="reads store", ROUNDS=2
+compare: setup ## this tree's results beside those of BASE=revision, measured alternately: EXPERIMENT="reads store", ROUNDS=2
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
-bench-deps: ## install what the experiments need: a screen, viewers, documents, a browser; say what is missing
+bench-deps: ## install what the experiments need: an X server, viewers, documents, a browser; report what is missing
 	@./scripts/bench-deps
 
 install: ## to PREFIX (/usr/local); DESTDIR for packagers
@@ -99,7 +99,7 @@ install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
 	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
 
-install-bench: ## the laboratory as well, to the same places
+install-bench: ## also install the experiments, to the same directories
 	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
 	install -Dm755 $(BIN)/eke-bench $(DESTDIR)$(PREFIX)/bin/eke-bench
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
@@ -108,7 +108,7 @@ install-bench: ## the laboratory as well, to the same places
 	$(BIN)/eke-bench completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke-bench
 	$(BIN)/eke-bench completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke-bench.fish
 
-uninstall: ## undo all that eke changed, end its mounts, then remove what install put there and what eke left
+uninstall: ## revert all changes by eke, end its mounts, then remove the installed files and eke's own files
 	@./scripts/uninstall "$(PREFIX)" "$(DESTDIR)"
 
 clean:

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use eke_cache_replay::next_random;
 use eke_cache_store::codec::{Codec, Compressed, Lz4};
-use eke_cache_store::{FileId, Key, Lookup, Store, StoreSpec, WorkDone};
+use eke_cache_store::{FileId, Key, Lookup, Scratch, Store, StoreSpec, WorkDone};
 use eke_model::units::Bytes;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
@@ -93,19 +93,25 @@ fn stored(blocks: &[&[u8]]) -> Fallible<()> {
         (0..1_000_000).for_each(|i| _ = store.get(&mut scratch, Key::new(FileId(2), i), &mut out));
         Ok(())
     })?;
-    make_dense(&store, blocks)?;
+    recompress(&store, blocks)?;
     show(&store);
     for threads in (0..).map(|n| 1 << n).take_while(|&n| n <= cpus) {
         hits(&store, blocks, threads, "zstd")?;
     }
+    shrink(&store, &mut scratch, blocks);
+    Ok(())
+}
+
+/// Fills the store, then halves its limit.
+fn shrink(store: &Store, scratch: &mut Scratch, blocks: &[&[u8]]) {
     store.resize(Bytes::mib(512));
     for copy in 2..14 {
         for (index, block) in blocks.iter().enumerate() {
             let key = Key::new(FileId(copy), index as u64);
-            store.admit(&mut scratch, store.ticket(key), block);
+            store.admit(scratch, store.ticket(key), block);
         }
     }
-    show(&store);
+    show(store);
     let (start, held) = (Instant::now(), store.stats().held);
     store.resize(Bytes(held.0 / 2));
     println!(
@@ -114,7 +120,6 @@ fn stored(blocks: &[&[u8]]) -> Fallible<()> {
         held,
         store.stats().held
     );
-    Ok(())
 }
 
 fn show(store: &Store) {

@@ -1,4 +1,5 @@
-//! Replays a trace and prints its figures: `replay two SEED DAYS`, `replay one SEED DAYS`, `replay trace FILE`, `replay purdue FILE...`.
+//! Replays a trace and prints its metrics: `replay two SEED DAYS`, `replay one SEED DAYS`, `replay trace FILE`, `replay
+//! purdue FILE...`.
 
 use std::error::Error;
 
@@ -22,7 +23,7 @@ fn traces(words: &[&str]) -> Result<Vec<Trace>, Box<dyn Error>> {
         ["purdue", files @ ..] => {
             files.iter().zip(1..).map(|(file, user)| one_of_purdue(file, user)).collect()
         }
-        _ => Err("say: two SEED DAYS, one SEED DAYS, trace FILE, or purdue FILE...".into()),
+        _ => Err("usage: two SEED DAYS, one SEED DAYS, trace FILE, or purdue FILE...".into()),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Traces, and what predictors would have made of them. Pure: traces come and go as text, figures are data.
+//! Replays traces through predictors. Pure: traces are text, results are data.
 //!
-//! - [`predict`]: eke's predictor and others to compare it with
-//! - [`trace`]: what a trace is, from text and to text
+//! - [`predict`]: eke's predictor and others for comparison
+//! - [`trace`]: traces, from text and to text
 //! - [`purdue`]: a public trace
-//! - [`generate`]: scenarios by rule
-//! - [`measure`]: hits, waste and ranks for every predictor
+//! - [`generate`]: generated scenarios
+//! - [`measure`]: hits, waste and ranks of every predictor
 
 pub mod generate;
 pub mod measure;
@@ -12,5 +12,5 @@ pub mod predict;
 pub mod purdue;
 pub mod trace;
 
-pub use measure::{Row, Settings, replay, replay_told};
+pub use measure::{Row, Settings, replay, replay_with_progress};
 pub use trace::{Names, Trace, TraceError};

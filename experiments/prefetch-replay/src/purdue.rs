@@ -1,9 +1,11 @@
-//! The importer of a public trace: the UNIX user data of Purdue University (T. Lane; UCI KDD archive, 1999), the commands that eight users typed
-//! in up to two years, one file a user, one command a line. It takes the text of such a file; it downloads nothing.
+//! Imports a public trace: the UNIX user data of Purdue University (T. Lane; UCI KDD archive, 1999), the commands that
+//! eight users typed in up to two years. Each user has a file with one command per line. This takes the text of such a
+//! file; it downloads nothing.
 //!
-//! The copies that are about have no times and no marks of sessions. So by rule: a command comes [`PACE_S`] after the one before and runs until
-//! the next one; `exit` and `logout` end the session, and the next command begins another [`PAUSE_S`] later. What a predictor learns
-//! from the time of day is nothing here. Which files commands use is generated ([`super::generate::used_by`]).
+//! The available copies have no times and no session marks. So a command comes [`PACE_S`] after the previous one and
+//! runs until the next one; `exit` and `logout` end the session, and the next command begins another one [`PAUSE_S`]
+//! later. The time of day has no information here. The files used by commands are generated
+//! ([`super::generate::used_by`]).
 
 use std::collections::BTreeMap;
 
@@ -12,19 +14,20 @@ use super::trace::Trace;
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
 
-/// Seconds from a command to the next.
+/// Seconds between commands.
 pub const PACE_S: f64 = 30.0;
 
-/// Seconds from the end of a session to the next one.
+/// Seconds between sessions.
 pub const PAUSE_S: f64 = 3600.0;
 
-/// Monday, the 5th of January 1998: when the first session begins.
+/// Monday, 5 January 1998: the start of the first session.
 const FIRST_S: f64 = 883_958_400.0;
 
-/// Of which files commands use: the same for all who replay it.
+/// Seed of the generated files, the same for everyone who replays the trace.
 const SEED: u64 = 1;
 
-/// One user's file as a trace. Empty lines are none, as are white space around commands; nothing else is wrong in it.
+/// Imports one user's file. Skips empty lines, and trims white space around commands; every other text is a valid
+/// command.
 pub fn import(text: &str, user: u32) -> Trace {
     let mut happened = Vec::new();
     let mut names = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What holds for every predictor, whatever happened.
+//! Properties of every predictor, for any events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use eke_prefetch_replay::predict::{
 };
 use proptest::prelude::*;
 
-/// Programs 0 to 9: a library of all, and a file of each, above preload's least size.
+/// Programs 0 to 9: one library used by all, and one file each, above preload's minimum size.
 fn maps() -> Arc<Maps> {
     let mut maps = MapsBuilder::default();
     for program in 0..10 {
@@ -30,7 +30,7 @@ fn all() -> Vec<Box<dyn Predictor>> {
     ]
 }
 
-/// Mostly small steps, now and then any time at all.
+/// Mostly small steps, sometimes any time.
 fn events() -> impl Strategy<Value = Vec<Happened>> {
     let step = prop_oneof![
         20 => 0.0..400.0_f64,
@@ -60,7 +60,7 @@ fn are_sound(chances: &[Chance]) -> bool {
         && chances.windows(2).all(|pair| pair[0].probability >= pair[1].probability)
 }
 
-/// The same, as near as numbers are written.
+/// Equal within the precision of the written numbers.
 fn are_near(one: &[Chance], other: &[Chance]) -> bool {
     let near = |a: &Chance| {
         other.iter().any(|b| a.program == b.program && (a.probability - b.probability).abs() < 1e-9)
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_says_the_same_and_a_broken_one_is_mended_or_refused(events in events(), at in any::<prop::sample::Index>(), byte: u8) {
+    fn a_state_predicts_the_same_and_a_damaged_one_is_repaired_or_refused(events in events(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut eke = Eke::default();
         events.iter().for_each(|happened| eke.observe(happened));
         (0..10).for_each(|program| eke.observe(&Happened { at_s: 1.8e9, user: 1, event: Event::Stop(ProgramId(program)) }));
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_numbers_in_a_state_are_mended() {
+fn hostile_numbers_in_a_state_are_repaired() {
     let mut eke = Eke::default();
     for at in 0..200_u32 {
         let program = ProgramId(u64::from(at % 7));
@@ -120,7 +120,7 @@ fn hostile_numbers_in_a_state_are_mended() {
     for number in [-1.0, 0.0, 1e308] {
         let mut hostile = state.clone();
         set_all(&mut hostile["eke"], number);
-        // What is a whole number where it should be none is refused; what is taken must be sound.
+        // A whole number in place of a fraction is refused; accepted values must be sound.
         if let Ok(mut mended) = Eke::from_state(hostile.to_string().as_bytes()) {
             mended.observe(&Happened { at_s: 1e4, user: 1, event: Event::Start(ProgramId(1)) });
             assert!(are_sound(&mended.chances(1e4, 600.0)), "{number}");
@@ -129,7 +129,7 @@ fn hostile_numbers_in_a_state_are_mended() {
     assert!(Eke::from_state(br#"{"version":2,"eke":{}}"#).unwrap_err().to_string().contains("form 2"));
 }
 
-/// Sets all numbers with a fraction, as counts, weights and times are.
+/// Sets all numbers with a fraction, such as counts, weights and times.
 fn set_all(value: &mut serde_json::Value, number: f64) {
     match value {
         serde_json::Value::Number(old) if old.is_f64() => *value = number.into(),
@@ -140,7 +140,7 @@ fn set_all(value: &mut serde_json::Value, number: f64) {
 }
 
 #[test]
-fn memory_is_bounded_and_the_longest_unused_go() {
+fn memory_is_bounded_and_the_longest_unused_are_forgotten() {
     let mut eke = Eke::default();
     for at in 0..2500_u64 {
         let (user, program) = ((at / 200) as u32, ProgramId(at));
@@ -159,7 +159,7 @@ fn memory_is_bounded_and_the_longest_unused_go() {
 }
 
 #[test]
-fn eke_tells_users_apart_and_knows_who_is_there() {
+fn eke_distinguishes_users_and_knows_who_is_logged_in() {
     let mut eke = Eke::default();
     let (a, b) = (ProgramId(1), ProgramId(2));
     for day in 0..20 {
@@ -182,7 +182,7 @@ fn eke_tells_users_apart_and_knows_who_is_there() {
 }
 
 #[test]
-fn who_runs_does_not_start() {
+fn running_programs_do_not_start() {
     for mut predictor in all() {
         for at in 0..40_u32 {
             let program = ProgramId(u64::from(at % 3));
@@ -198,10 +198,10 @@ fn who_runs_does_not_start() {
 }
 
 #[test]
-fn preload_learns_ten_seconds_after_its_look_and_bids_for_maps_that_nobody_uses() {
+fn preload_learns_ten_seconds_after_its_scan_and_bids_for_unused_maps() {
     let mut preload = Preload::new(Variant::Repaired, maps());
     let (a, b) = (ProgramId(0), ProgramId(1));
-    // a from 5 to 305, b from 105 to 205, three times, so that each has begun beside the other's being known.
+    // a runs from 5 to 305, b from 105 to 205, three times, so that each starts while the other is known.
     for round in 0..3 {
         let from = f64::from(round) * 400.0;
         for (after_s, event) in [
@@ -217,12 +217,12 @@ fn preload_learns_ten_seconds_after_its_look_and_bids_for_maps_that_nobody_uses(
     let probability = |preload: &mut Preload, now_s: f64| {
         preload.chances(now_s, 0.0).first().map(|chance| (chance.program, chance.probability))
     };
-    // The look at 1220 sees a; the model has it from 1230 on, and the prediction that follows is that of 1240.
+    // The scan at 1220 sees a; the model has learned it at 1230, before the prediction at 1240.
     assert_eq!(probability(&mut preload, 1220.0).map(|(program, _)| program), Some(b));
     let (before, after) =
         (probability(&mut preload, 1229.0).unwrap().1, probability(&mut preload, 1240.0).unwrap().1);
     assert_ne!(before, after);
-    // Shared with a, which runs: +1. Only b's own map is left.
+    // The shared map gets +1 for the running a. Only b's own map is left.
     let bids = preload.bids(1240.0).unwrap();
     let own = maps().of(b).iter().copied().find(|map| maps().users(*map) == [b]).unwrap();
     assert_eq!(bids.iter().map(|bid| bid.map).collect::<Vec<_>>(), [own]);

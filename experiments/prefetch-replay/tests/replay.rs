@@ -1,4 +1,4 @@
-//! Predictors on generated scenarios: all of it is the same in every run.
+//! Predictors on generated scenarios. All results are reproducible.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use eke_prefetch_replay::measure::run;
 use eke_prefetch_replay::predict::{Eke, Naive, Predictor};
 use eke_prefetch_replay::{Names, Row, Settings, Trace, generate, replay, trace};
 
-/// The figures by variant, order, metric and budget.
-fn figures(rows: &[Row]) -> BTreeMap<[String; 4], f64> {
+/// The results by variant, order, metric and budget.
+fn results(rows: &[Row]) -> BTreeMap<[String; 4], f64> {
     let param = |row: &Row, name: &str| row.params.get(name).cloned().unwrap_or_default();
     rows.iter()
         .map(|row| {
@@ -22,36 +22,36 @@ fn figures(rows: &[Row]) -> BTreeMap<[String; 4], f64> {
 fn with_two_users_eke_hits_more_than_preload_and_naive_where_the_budget_binds() {
     let trace = generate::two_users(1, 7);
     let settings = Settings::of(&trace);
-    let figures = figures(&replay(&trace, &settings));
+    let results = results(&replay(&trace, &settings));
     for budget in &settings.budgets_bytes {
-        let figure = |variant: &str, order: &str, metric: &str| {
+        let result = |variant: &str, order: &str, metric: &str| {
             let key = [variant, order, metric, &budget.to_string()].map(str::to_owned);
-            *figures.get(&key).unwrap_or_else(|| panic!("no {key:?}"))
+            *results.get(&key).unwrap_or_else(|| panic!("no {key:?}"))
         };
         for metric in ["hit maps", "hit bytes"] {
             for order in ["probability", "per byte"] {
-                let eke = figure("eke", order, metric);
-                assert!(figure("eke", order, "bound") > 90.0, "the budget of {budget} bytes does not bind");
+                let eke = result("eke", order, metric);
+                assert!(result("eke", order, "bound") > 90.0, "the budget of {budget} bytes does not bind");
                 for other in ["thesis", "naive", "recency"] {
-                    let hits = figure(other, order, metric);
+                    let hits = result(other, order, metric);
                     assert!(eke > hits, "{budget} {order} {metric}: {eke}, {other} {hits}");
                 }
                 for preload in ["preload 0.6.4", "preload repaired"] {
-                    let hits = figure(preload, "own", metric);
+                    let hits = result(preload, "own", metric);
                     assert!(eke > hits, "{budget} {order} {metric}: {eke}, {preload} {hits}");
-                    // Its model with eke's choice is close, and as good in bytes with some seeds.
+                    // preload's model with eke's choice comes close, and equals eke in bytes for some seeds.
                     let [of_model, of_eke] =
-                        [preload, "eke"].map(|variant| figure(variant, order, "hit maps"));
+                        [preload, "eke"].map(|variant| result(variant, order, "hit maps"));
                     assert!(of_eke > of_model, "{budget} {order}: {of_eke}, {preload} {of_model}");
                 }
             }
-            assert!(figure("oracle", "own", "hit maps") > figure("eke", "probability", "hit maps"));
+            assert!(result("oracle", "own", "hit maps") > result("eke", "probability", "hit maps"));
         }
     }
 }
 
 #[test]
-fn a_budget_that_holds_everything_is_said_not_to_bind() {
+fn a_budget_for_everything_is_reported_not_to_bind() {
     let trace = generate::one_user(5, 2);
     let settings = Settings { budgets_bytes: vec![trace.maps.bytes()], ..Settings::of(&trace) };
     for row in replay(&trace, &settings).iter().filter(|row| row.metric == "bound") {
@@ -60,14 +60,14 @@ fn a_budget_that_holds_everything_is_said_not_to_bind() {
 }
 
 #[test]
-fn the_same_trace_gives_the_same_figures() {
+fn the_same_trace_gives_the_same_results() {
     let trace = generate::two_users(2, 2);
     let settings = Settings::of(&trace);
     assert_eq!(replay(&trace, &settings), replay(&trace, &settings));
 }
 
 #[test]
-fn a_trace_survives_its_text_and_keeps_its_figures_without_its_names() {
+fn a_trace_survives_its_text_and_keeps_its_results_without_its_names() {
     let trace = generate::two_users(3, 2);
     let plain = trace::parse(&trace::write(&trace, Names::Plain)).unwrap();
     assert_eq!((&plain.names, &plain.maps), (&trace.names, &trace.maps));
@@ -87,7 +87,7 @@ fn a_clock_that_jumps_does_not_lose_what_was_learned() {
     };
     let both = |trace: &Trace| [hits(trace, &mut Naive::default()), hits(trace, &mut Eke::default())];
     let before = both(&straight);
-    // Whole weeks, so that days keep their names: ten years back, a hundred ahead.
+    // Whole weeks keep the days of the week: ten years back, a hundred ahead.
     for weeks in [-520.0, 5200.0] {
         let jump = |(at, happened): (usize, &Happened)| {
             let by_s = if at < straight.happened.len() / 2 { 0.0 } else { weeks * 7.0 * 86_400.0 };
@@ -102,7 +102,7 @@ fn a_clock_that_jumps_does_not_lose_what_was_learned() {
 }
 
 #[test]
-fn a_trace_of_nonsense_has_figures_too() {
+fn a_trace_of_nonsense_has_results_too() {
     let mut text = eke_prefetch_model::trace_text::header();
     for row in 0..40 {
         text.push_str(&format!("start,{row},1,p{row}\nstart,{row},1,p{row}\nstop,-5,2,q\nsession,1e14,7\n"));

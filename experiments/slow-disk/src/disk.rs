@@ -186,7 +186,7 @@ impl Service {
         let mount_dir = MountDir::make(root)?;
         let (pace, thread) =
             Pace::start(Arc::clone(state)).map_err(on("start a thread for", mount_dir.dir()))?;
-        let server = Server { state: Arc::clone(state), pace, size };
+        let server = Server { disk: Arc::clone(state), pace, size };
         let session = mount(server, mount_dir.dir())?;
         let connection = Connection::of(root, mount_dir.dir());
         Ok(Self { session, connection, pace: thread, mount_dir })

@@ -31,7 +31,7 @@ pub fn run(context: &Context, options: &Replay) -> Outcome {
     }
     let counter = Counter::default();
     let task = Task::begin(context.json, "replaying the trace", counter.far());
-    let rows = replay::replay_told(&trace, &settings, &mut |done, whole| counter.set(done, whole));
+    let rows = replay::replay_with_progress(&trace, &settings, &mut |done, whole| counter.set(done, whole));
     drop(task);
     let report = replay_report::report(&context.root, &name, &rows, command(options));
     let rows = rows.into_iter().map(row).collect();

@@ -1,11 +1,14 @@
-//! What programs use, by rule.
+//! Generates the files that programs use.
 //!
-//! - Base: 15 libraries that every program uses.
-//! - Of each desktop: 60 libraries, of which a program of that desktop uses each with a probability of 60 %, and one of both each with 30 %.
-//! - Of its own a program has a log-normal number of files (median 20, sigma 0.6), whose sizes are log-normal (median 300 KiB, sigma 1.3).
-//! - Libraries' sizes are log-normal (median 200 KiB, sigma 1.2).
+//! - Base: 15 libraries used by every program.
+//! - Desktop libraries: 60 for each desktop. A program of that desktop uses each with a probability of 60 %, a program
+//!   of both with 30 %.
+//! - Own files of a program: a log-normal number (median 20, sigma 0.6) with log-normal sizes (median 300 KiB, sigma
+//!   1.3).
+//! - Sizes of libraries are log-normal (median 200 KiB, sigma 1.2).
 //!
-//! The reference's measured launches have 56 to 459 files and 10 to 346 MiB; these lie in the lower half of that.
+//! The launches measured in the reference have 56 to 459 files and 10 to 346 MiB; generated ones are in the lower half
+//! of that.
 
 use crate::predict::{Maps, MapsBuilder};
 use eke_prefetch_model::pages::{PAGE_BYTES, Span};
@@ -14,7 +17,7 @@ use eke_statistics::Random;
 
 const KIB: f64 = 1024.0;
 
-/// A desktop, by whose libraries programs are alike.
+/// A desktop; its programs share libraries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Desktop {
     /// GNOME.
@@ -24,7 +27,8 @@ pub enum Desktop {
 }
 
 impl Desktop {
-    /// Its programs, of which the first four start with the session, in this order; the others are from the most to the least popular at first.
+    /// Its programs. The first four start with the session, in this order; the others are initially sorted by
+    /// popularity.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Gnome => &GNOME,
@@ -40,7 +44,7 @@ impl Desktop {
     }
 }
 
-/// How many programs start with a session.
+/// Number of programs that start with a session.
 pub const WITH_SESSION: usize = 4;
 
 const GNOME: [&str; 19] = [
@@ -95,7 +99,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// New ones.
+    /// Generates the libraries.
     pub fn new(random: &mut Random) -> Self {
         let mut libraries = |kind: &str, count: usize| {
             (0..count)
@@ -116,7 +120,7 @@ impl Disk {
         }
     }
 
-    /// A program of these desktops, with all that it uses.
+    /// Adds a program of these desktops with all its files.
     pub fn install(
         &self,
         random: &mut Random,
@@ -147,8 +151,8 @@ fn span(bytes: f64) -> Span {
     Span { first: 0, end: (bytes.clamp(1.0, 1e9) as u64).div_ceil(PAGE_BYTES) }
 }
 
-/// What these programs use, for traces that do not say: 5 libraries that all share, and few files of each one's own (median 4). Each program's
-/// files depend on its number and the seed only.
+/// Generates the files of these programs, for traces without files: 5 libraries shared by all, and few own files each
+/// (median 4). A program's files depend only on its number and the seed.
 pub fn used_by(programs: impl Iterator<Item = ProgramId>, seed: u64) -> Maps {
     let mut maps = MapsBuilder::default();
     for program in programs {

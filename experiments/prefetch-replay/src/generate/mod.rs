@@ -1,11 +1,11 @@
-//! Scenarios by stated rules, each the same for the same seed.
+//! Generates scenarios. The same seed gives the same scenario.
 //!
-//! - [`one_user`]: a GNOME user. The machine is switched on at eight and off after the last session; sessions begin at 9 and 19 o'clock, at
-//!   weekends at 19 only, each up to half an hour late.
-//! - [`two_users`]: the same and a KDE user, who take turns: sessions begin at 9, 13, 17 and 20:30, at weekends at 13 and 17; who was
-//!   not logged in last is next. One session at a time.
+//! - [`one_user`]: a GNOME user. The machine runs from eight o'clock until after the last session. Sessions begin at 9
+//!   and 19 o'clock, on weekends only at 19, each up to half an hour late.
+//! - [`two_users`]: this user and a KDE user, one session at a time. Sessions begin at 9, 13, 17 and 20:30, on weekends
+//!   at 13 and 17; the two users alternate.
 //!
-//! People (`people`) and files (`files`) have rules of their own.
+//! The modules `people` and `files` have the rules for users and files.
 
 mod files;
 mod people;
@@ -24,22 +24,22 @@ use eke_statistics::Random;
 
 const DAY_S: f64 = 86_400.0;
 
-/// Monday, the 5th of January 2026.
+/// Monday, 5 January 2026.
 const FIRST_S: f64 = 1_767_571_200.0;
 
-/// When sessions begin, in hours, on working days and at weekends.
+/// Start times of sessions in hours, on working days and on weekends.
 type Hours = [&'static [f64]; 2];
 
-/// What runs while the machine does, started by the system's user.
+/// Programs of the system's user, which run while the machine does.
 const SYSTEM: [&str; 3] = ["/usr/bin/dbus-daemon", "/usr/lib/xorg/Xorg", "/usr/bin/greeter"];
 
-/// One GNOME user for so many days.
+/// A GNOME user, for `days` days.
 pub fn one_user(seed: u64, days: u32) -> Trace {
     let hours: Hours = [&[9.0, 19.0], &[19.0]];
     Machine::new(seed, &[Desktop::Gnome]).live(days, hours)
 }
 
-/// A GNOME and a KDE user who take turns, for so many days.
+/// A GNOME and a KDE user who alternate, for `days` days.
 pub fn two_users(seed: u64, days: u32) -> Trace {
     let hours: Hours = [&[9.0, 13.0, 17.0, 20.5], &[13.0, 17.0]];
     Machine::new(seed, &[Desktop::Gnome, Desktop::Kde]).live(days, hours)
@@ -91,7 +91,7 @@ impl Machine {
     }
 
     fn live(mut self, days: u32, hours: Hours) -> Trace {
-        let mut turn = 0;
+        let mut session_number = 0;
         for day in 0..days {
             self.people.iter_mut().for_each(|person| person.drift(day, &mut self.random));
             let begins = hours[usize::from(day % 7 >= 5)];
@@ -102,9 +102,9 @@ impl Machine {
                 let latest_h = begins.get(at + 1).map_or(23.5, |next| next - 0.1);
                 let begin_s = midnight_s + (hour + 0.5 * self.random.share()) * 3600.0;
                 let session = Session { begin_s, end_s: midnight_s + latest_h * 3600.0 };
-                let person = turn % self.people.len();
+                let person = session_number % self.people.len();
                 off_s = self.people[person].sit(session, &mut self.random, &mut self.happened);
-                turn += 1;
+                session_number += 1;
             }
             self.system(off_s + 60.0, false);
         }
@@ -134,13 +134,13 @@ mod tests {
     use eke_prefetch_model::predict::running::Running;
 
     #[test]
-    fn a_scenario_is_its_seed() {
+    fn a_scenario_depends_only_on_its_seed() {
         assert_eq!(two_users(3, 3), two_users(3, 3));
         assert_ne!(two_users(3, 3).happened, two_users(4, 3).happened);
     }
 
     #[test]
-    fn what_starts_stops_and_the_machine_goes_off() {
+    fn programs_that_start_also_stop() {
         let trace = two_users(1, 14);
         assert!(trace.starts() > 500, "{}", trace.starts());
         assert!(trace.happened.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn two_users_take_turns_and_share_little() {
+    fn two_users_alternate_and_share_little() {
         let trace = two_users(1, 14);
         let logins: Vec<u32> = trace
             .happened

@@ -1,11 +1,14 @@
-//! What people do, by rule.
+//! Generates what users do.
 //!
-//! - A session starts four programs of the desktop, two seconds apart; half a minute later the user begins.
-//! - *Next*: in 60 of 100 cases one of three usual followers of what is used now (with 30, 20 and 10); else any program by popularity (1 by
-//!   rank) times how near its favourite hour is: 0.25, plus 2 at that hour, a bell of two hours. A program that runs is only looked at.
-//! - *Times*: from one choice to the next log-normal, median 90 s, sigma 1; a program runs for a log-normal time, median 600 s, sigma 1.2,
-//!   at most until the session ends. A session lasts log-normally, median two hours, sigma 0.4, at most until the next.
-//! - *Drift*: every tenth day a third of the programs get other followers, and two pairs of programs change their places in popularity.
+//! - A session starts four programs of the desktop, two seconds apart. The user begins half a minute later.
+//! - *Next program*: with 60 % probability one of three usual followers of the current program (30, 20 and 10 %);
+//!   otherwise any program, weighted by popularity (1 by rank) times closeness to its favourite hour (0.25, plus 2 at
+//!   that hour, a bell of two hours). Choosing a running program starts nothing.
+//! - *Times*: the time between choices is log-normal (median 90 s, sigma 1). A program runs for a log-normal time
+//!   (median 600 s, sigma 1.2), at most until the session ends. A session lasts log-normally (median two hours, sigma
+//!   0.4), at most until the next one.
+//! - *Drift*: every tenth day a third of the programs get other followers, and two pairs of programs exchange their
+//!   popularity.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +18,7 @@ use eke_prefetch_model::happened::Event;
 use eke_prefetch_model::program::ProgramId;
 use eke_statistics::Random;
 
-/// The most a session may last: from when to when.
+/// The limits of a session.
 pub struct Session {
     /// Seconds since 1970.
     pub begin_s: f64,
@@ -28,7 +31,7 @@ pub struct Person {
     user: u32,
     opening: Vec<ProgramId>,
     programs: Vec<ProgramId>,
-    /// By program: the greater the more popular.
+    /// By program; greater is more popular.
     popularity: Vec<f64>,
     followers: Vec<[usize; 3]>,
     favourite_hour: Vec<f64>,
@@ -53,7 +56,7 @@ impl Person {
         }
     }
 
-    /// Changes habits, if it is a tenth day.
+    /// Changes habits on every tenth day.
     pub fn drift(&mut self, day: u32, random: &mut Random) {
         if day == 0 || day % 10 != 0 {
             return;
@@ -70,7 +73,7 @@ impl Person {
         }
     }
 
-    /// Sits through a session and returns when it ended.
+    /// Generates the events of a session; returns its end.
     pub fn sit(&self, session: Session, random: &mut Random, happened: &mut Vec<Happened>) -> f64 {
         let Session { begin_s, end_s } = session;
         let end_s = end_s.min(begin_s + random.log_normal(7200.0, 0.4));

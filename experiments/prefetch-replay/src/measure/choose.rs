@@ -1,10 +1,10 @@
-//! Which maps are prefetched, by the chances of programs.
+//! Chooses the maps to prefetch, from the probabilities of programs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::predict::{Bid, Chance, Maps, Reading};
 
-/// By what maps are taken.
+/// The order in which maps are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
@@ -17,7 +17,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Its name in figures.
+    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Probability => "probability",
@@ -27,12 +27,12 @@ impl Order {
     }
 }
 
-/// What is to be in memory.
+/// The chosen maps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Of each map the bytes that are read, and whether it was chosen at all.
+    /// For each map, the bytes to read; `None` if it was not chosen.
     pub read: Vec<Option<u64>>,
-    /// Was there more that was wanted than fitted?
+    /// Whether the budget excluded a map.
     pub bound: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Choice {
 pub fn ranking(chances: &[Chance], maps: &Maps, order: Order) -> Vec<usize> {
     let mut not_needed = vec![0.0_f64; maps.all().len()];
     for chance in chances.iter().filter(|chance| chance.probability > 0.0) {
-        // A certainty would make all others alike.
+        // Without this limit, one certain program would make all others equal.
         let ln = (1.0 - chance.probability).max(1e-12).ln();
         maps.of(chance.program).iter().for_each(|map| not_needed[*map] += ln);
     }
@@ -56,12 +56,12 @@ pub fn ranking(chances: &[Chance], maps: &Maps, order: Order) -> Vec<usize> {
     ranked.into_iter().map(|(.., map)| map).collect()
 }
 
-/// The maps by bids, the least first.
+/// The maps by bids, the lowest first.
 pub fn by_bids(bids: &[Bid]) -> Vec<usize> {
     bids.iter().filter(|bid| bid.lnprob < 0.0).map(|bid| bid.map).collect()
 }
 
-/// Fills a budget.
+/// Chooses maps in the order of the ranking, up to a budget.
 pub fn fill(ranking: &[usize], maps: &Maps, budget_bytes: u64, reading: Reading) -> Choice {
     let mut choice = Choice { read: vec![None; maps.all().len()], bound: false };
     let mut left = budget_bytes;
@@ -83,7 +83,7 @@ pub fn fill(ranking: &[usize], maps: &Maps, budget_bytes: u64, reading: Reading)
     choice
 }
 
-/// Of each range of neighbouring chosen maps only the first bytes are read.
+/// Limits the read of each range of adjacent chosen maps to its first bytes.
 fn cut(choice: &mut Choice, maps: &Maps, cap_bytes: u64) {
     let mut before: Option<(usize, u64)> = None;
     let mut left = 0;
@@ -108,7 +108,7 @@ mod tests {
     const A: ProgramId = ProgramId(1);
     const B: ProgramId = ProgramId(2);
 
-    /// Shared 4 pages; own of A 8, own of B 2 and 1 that touch.
+    /// Shared: 4 pages. Own maps: A 8 pages, B 2 and 1 adjacent ones.
     fn maps() -> Maps {
         let mut maps = MapsBuilder::default();
         for (program, file, first, end) in [
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_filled_and_said_to_bind() {
+    fn a_budget_is_filled_and_reported_to_bind() {
         let (maps, budget) = (maps(), 6 * PAGE_BYTES);
         let chosen = |reading| {
             let choice = fill(&[0, 1, 3, 2], &maps, budget, reading);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_neighbours_is_read_up_to_the_cap() {
+    fn a_range_of_adjacent_maps_is_read_up_to_the_cap() {
         let reading = Reading { stops_at_first: false, range_cap_bytes: Some(5 * PAGE_BYTES / 2) };
         let choice = fill(&[0, 1, 2, 3, 4], &maps(), u64::MAX, reading);
         let pages = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64 / PAGE_BYTES as f64);

@@ -1,4 +1,4 @@
-//! The bare page cache: no prefetch, but memory of the same size that keeps what launches used last.
+//! The page cache alone: no prefetching, but memory of the same size that keeps the most recently used maps.
 
 use std::collections::BTreeSet;
 
@@ -8,53 +8,53 @@ use super::{Row, Settings};
 use crate::predict::Maps;
 use crate::trace::Trace;
 
-/// A cache of whole maps that drops the least recently used. It sees only what launches use, and so is larger than a real one
-/// of the same size, which what programs read later passes through too.
+/// An LRU cache of whole maps. It caches only what launches use, so it is effectively larger than a real page cache,
+/// which also caches what programs read later.
 struct Cache {
     room_bytes: u64,
-    held_bytes: u64,
-    turn: u64,
-    turns: Vec<Option<u64>>,
+    cached_bytes: u64,
+    clock: u64,
+    uses: Vec<Option<u64>>,
     order: BTreeSet<(u64, usize)>,
 }
 
 impl Cache {
     fn new(room_bytes: u64, maps: usize) -> Self {
-        Self { room_bytes, held_bytes: 0, turn: 0, turns: vec![None; maps], order: BTreeSet::new() }
+        Self { room_bytes, cached_bytes: 0, clock: 0, uses: vec![None; maps], order: BTreeSet::new() }
     }
 
     fn clear(&mut self) {
-        *self = Self::new(self.room_bytes, self.turns.len());
+        *self = Self::new(self.room_bytes, self.uses.len());
     }
 
-    /// Uses a map; was it there?
+    /// Uses a map; returns whether it was cached.
     fn touch(&mut self, map: usize, maps: &Maps) -> bool {
-        self.turn += 1;
-        let before = self.turns[map].replace(self.turn);
+        self.clock += 1;
+        let before = self.uses[map].replace(self.clock);
         match before {
-            Some(turn) => self.order.remove(&(turn, map)),
+            Some(clock) => self.order.remove(&(clock, map)),
             None => {
-                self.held_bytes = self.held_bytes.saturating_add(maps.all()[map].bytes());
+                self.cached_bytes = self.cached_bytes.saturating_add(maps.all()[map].bytes());
                 false
             }
         };
-        self.order.insert((self.turn, map));
+        self.order.insert((self.clock, map));
         while let Some((_, oldest)) =
-            (self.held_bytes > self.room_bytes).then(|| self.order.pop_first()).flatten()
+            (self.cached_bytes > self.room_bytes).then(|| self.order.pop_first()).flatten()
         {
-            self.turns[oldest] = None;
-            self.held_bytes = self.held_bytes.saturating_sub(maps.all()[oldest].bytes());
+            self.uses[oldest] = None;
+            self.cached_bytes = self.cached_bytes.saturating_sub(maps.all()[oldest].bytes());
         }
         before.is_some()
     }
 }
 
-/// Its figures.
+/// Its results.
 pub fn rows(trace: &Trace, settings: &Settings) -> Vec<Row> {
-    settings.budgets_bytes.iter().flat_map(|budget| figures(trace, *budget)).collect()
+    settings.budgets_bytes.iter().flat_map(|budget| of_budget(trace, *budget)).collect()
 }
 
-fn figures(trace: &Trace, budget_bytes: u64) -> [Row; 2] {
+fn of_budget(trace: &Trace, budget_bytes: u64) -> [Row; 2] {
     let maps = &trace.maps;
     let mut cache = Cache::new(budget_bytes, maps.all().len());
     let (mut needed, mut hit) = ([0_u64; 2], [0_u64; 2]);
@@ -85,7 +85,7 @@ mod tests {
     use eke_prefetch_model::program::ProgramId;
 
     #[test]
-    fn the_least_recently_used_goes() {
+    fn the_least_recently_used_is_evicted() {
         let mut builder = MapsBuilder::default();
         ["0", "1", "2"]
             .into_iter()
@@ -94,6 +94,6 @@ mod tests {
         let mut cache = Cache::new(2 * PAGE_BYTES, 3);
         let there: Vec<bool> = [0, 1, 0, 2, 0, 1].into_iter().map(|map| cache.touch(map, &maps)).collect();
         assert_eq!(there, [false, false, true, false, true, false]);
-        assert_eq!(cache.held_bytes, 2 * PAGE_BYTES);
+        assert_eq!(cache.cached_bytes, 2 * PAGE_BYTES);
     }
 }

@@ -1,10 +1,10 @@
-//! What was prefetched, what of it was used.
+//! Counts the prefetched bytes, and their use.
 
 use super::choose::Choice;
 use super::{Order, Row};
 use crate::predict::Maps;
 
-/// What one choice of one budget has in memory, and what came of it.
+/// The memory filled by one order of choice with one budget, and its counters.
 #[derive(Debug, Clone)]
 pub struct Memory {
     /// The budget.
@@ -22,7 +22,7 @@ pub struct Memory {
     bound: u64,
 }
 
-/// Maps, and their bytes.
+/// A number of maps, and their bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     maps: u64,
@@ -30,7 +30,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds a map. A trace may be anybody's: sums stay at the greatest number.
+    /// Adds a map. Saturates, because a trace may come from anybody.
     fn add(&mut self, bytes: u64) {
         self.maps += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -38,7 +38,7 @@ impl Sum {
 }
 
 impl Memory {
-    /// Empty.
+    /// Empty memory.
     pub fn new(budget_bytes: u64, order: Order, maps: usize) -> Self {
         Self {
             budget_bytes,
@@ -55,8 +55,8 @@ impl Memory {
         }
     }
 
-    /// Has what was chosen from now on; what stays is not read again.
-    pub fn hold(&mut self, choice: &Choice) {
+    /// Replaces the content by a new choice; maps that stay are not read again.
+    pub fn fill(&mut self, choice: &Choice) {
         self.choices += 1;
         self.bound += u64::from(choice.bound);
         for (map, new) in choice.read.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Memory {
         self.used[map] = false;
     }
 
-    /// The machine was off, or the trace is over.
+    /// Empties it: the machine was off, or the trace has ended.
     pub fn clear(&mut self) {
         (0..self.read.len()).for_each(|map| self.drop_map(map));
     }
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// The figures.
+    /// Its results.
     pub fn rows(&self, variant: &str) -> Vec<Row> {
         let params = [("budget", self.budget_bytes.to_string()), ("order", self.order.name().to_owned())];
         let row = |metric, unit, value| Row::new(variant, &params, metric, unit, value);
@@ -107,7 +107,7 @@ impl Memory {
     }
 }
 
-/// A share in hundredths; 0 of nothing.
+/// A share in percent; 0 if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
@@ -130,9 +130,9 @@ mod tests {
         let choice = |read: [Option<u64>; 3]| Choice { read: read.to_vec(), bound: read[2].is_none() };
         let mut memory = Memory::new(0, Order::Own, 3);
         memory.start(&[0, 1], &maps); // misses: nothing was chosen yet
-        memory.hold(&choice([page(10), page(4), None]));
+        memory.fill(&choice([page(10), page(4), None]));
         memory.start(&[1, 2], &maps); // of 20 pages 4 are hit, of 2 maps 1
-        memory.hold(&choice([None, page(4), page(10)])); // 0 was in vain, 1 stays
+        memory.fill(&choice([None, page(4), page(10)])); // 0 was never used, 1 stays
         memory.clear(); // 2 was in vain
         let value = |metric: &str| memory.rows("x").iter().find(|row| row.metric == metric).unwrap().value;
         assert_eq!([value("hit maps"), value("hit bytes")], [25.0, 10.0]);

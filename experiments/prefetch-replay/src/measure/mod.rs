@@ -1,30 +1,33 @@
-//! A trace lived through again by predictors: what they would have had in memory when it was needed.
+//! Replays a trace through predictors: counts how much of what programs needed each of them would have prefetched.
 //!
-//! # Measures
-//! - *Hit, maps*: of the maps that starting programs needed, the share that had been prefetched by the last decision before (thesis, section
-//!   6.3.2: "in the previous cycle"). A map that is in memory for another reason, because another program uses it, is a miss.
-//! - *Hit, bytes*: the same in bytes, of which only those count that were read (a kernel cuts preload's reads short).
-//! - *Waste*: of the bytes that were prefetched, the share that no start used until the choice changed.
-//! - *Rank*: how often the next program was the first, or among the first three or five, of those that do not run.
+//! # Metrics
+//! - *Hit, maps*: of the maps that starting programs needed, the share prefetched by the last decision before (thesis,
+//!   section 6.3.2: "in the previous cycle"). A map that is in memory only because another program uses it is a miss.
+//! - *Hit, bytes*: the same in bytes; only bytes that were read count (the kernel limits preload's reads).
+//! - *Waste*: of the prefetched bytes, the share that no start used until the choice changed.
+//! - *Rank*: how often the next program was the first, or among the first three or five, of the programs that do not
+//!   run.
 //!
-//! All begins with nothing known and counts from the first start on: what is learned is paid for.
+//! Predictors start without knowledge, and results count from the first start: learning has its cost.
 //!
 //! # Time
-//! - A decision is what is in memory `lead_s` seconds later, whoever decides: reading takes time. Until then the one before is.
-//! - *Events*: naive, recency, eke and the oracle decide at once when something happens (all that happens at one instant is one
-//!   event), as eke's remedy does.
-//! - *Cycles*: preload and the thesis's model decide every 20 s, at multiples of it, by what they looked at then. Of the cycles between two
-//!   events the first three and the last are decided, since their models learn from an event within two; in all
-//!   others only preload's correlation moves, by little.
-//! - A session that begins while no program runs follows a start of the machine: memory is empty.
+//! - A decision takes effect `lead_s` seconds later for every predictor, because reading takes time. Until then the
+//!   previous one is in effect.
+//! - *Events*: naive, recency, eke and the oracle decide at each event (simultaneous events are one), as eke's remedy
+//!   does.
+//! - *Cycles*: preload and the thesis's model decide every 20 s, at multiples of it, from the scan at that time. Only
+//!   the first three cycles after an event and the last before the next are replayed: the models learn from an event
+//!   within two cycles; in all others only preload's correlation changes, by little.
+//! - A session that begins while no program runs follows a boot: memory is empty.
 //!
-//! # Choice
-//! Predictors of programs share one choice: a map is needed with 1 - Π (1 - P) over the programs that use it, and maps are taken by that
-//! (`probability`, the thesis's order) or by that per byte (`per byte`, which is best where a request costs much and bytes little) while they fit the
-//! budget. preload ranks maps itself (`own`: that is preload), as does the oracle: it knows what starts, and takes the maps of the next start first,
-//! small before large. Their chances of programs go through the common choice as well, so that preload's model is told apart from its choice.
+//! # Choice Predictors of programs share one choice of maps. A map is needed with probability 1 - Π (1 - P) over the
+//! programs that use it. Maps are taken in the order of this probability (`probability`, the thesis's order) or of this
+//! probability per byte (`per byte`, which is best if requests are expensive and bytes cheap) while they fit the
+//! budget. preload ranks maps itself (`own`); so does the oracle: it knows the next starts, and takes the maps of the
+//! next one first, small before large. Their probabilities of programs also go through the common choice, to separate
+//! preload's model from its choice.
 //!
-//! The bare page cache is beside them: what of the launches' maps a cache of the same size has, that drops the least recently used.
+//! For comparison, the page cache alone: the hits of an LRU cache of the same size.
 
 mod choose;
 mod lru;
@@ -40,26 +43,26 @@ use serde::{Deserialize, Serialize};
 
 pub use choose::Order;
 pub use oracle::Oracle;
-pub use run::{run, run_told};
+pub use run::{run, run_with_progress};
 
 use super::trace::Trace;
 use crate::predict::{Eke, Naive, Predictor, Preload, Recency, Thesis, Variant};
 use eke_prefetch_model::predict::eke::calibration::{Bin, Reliability};
 
-/// How it is replayed.
+/// Settings of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The bytes that may be prefetched at a time; each is a run of its own.
+    /// The prefetch budgets in bytes; each is a run of its own.
     pub budgets_bytes: Vec<u64>,
-    /// Seconds from a decision until what it chose is in memory.
+    /// Seconds from a decision until its choice is in memory.
     pub lead_s: f64,
-    /// Seconds for which programs' starts are predicted: about the time between decisions, since hits are of the last one.
+    /// Seconds for which starts are predicted: about the time between decisions, because hits belong to the last one.
     pub horizon_s: f64,
 }
 
 impl Settings {
-    /// Budgets of a twentieth, a tenth and a fifth of all that the trace's programs use, none where it names no files; five seconds to read;
-    /// a minute ahead.
+    /// Budgets of a twentieth, a tenth and a fifth of all bytes used by the trace's programs (none if it names no
+    /// files), five seconds to read, and a horizon of a minute.
     pub fn of(trace: &Trace) -> Self {
         let budgets = [20, 10, 5].map(|part| trace.maps.bytes() / part);
         let budgets_bytes = budgets.into_iter().filter(|bytes| *bytes > 0).collect();
@@ -67,18 +70,20 @@ impl Settings {
     }
 }
 
-/// One figure.
+/// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Whose: a predictor, `oracle`, `page cache`.
+    /// The predictor, `oracle` or `page cache`.
     pub variant: String,
-    /// Under which conditions: `budget` in bytes, `order` of choice, `k` of ranks, `horizon` in seconds, `from` and `to` of reliability bins.
+    /// The conditions: `budget` in bytes, `order` of choice, `k` of ranks, `horizon` in seconds, `from` and `to` of
+    /// reliability bins.
     pub params: BTreeMap<String, String>,
-    /// Of what: `hit maps`, `hit bytes`, `waste`, `fetched per start`, `bound`, `hit at`, `predicted`, `observed`, `count`, `starts`.
+    /// The metric: `hit maps`, `hit bytes`, `waste`, `fetched per start`, `bound`, `hit at`, `predicted`, `observed`,
+    /// `count`, `starts`.
     pub metric: String,
     /// Its unit: `%`, `bytes`, or none.
     pub unit: String,
-    /// The figure.
+    /// The value.
     pub value: f64,
 }
 
@@ -89,20 +94,24 @@ impl Row {
     }
 }
 
-/// Those that a trace is replayed for.
+/// Number of predictors for which a trace is replayed.
 const PREDICTORS: u64 = 7;
 
-/// All figures of a trace. Where `bound` is 0, a budget held all that was wanted, and nothing can be told from its hits.
+/// All results of a trace. If `bound` is 0, the budget covered every requested map, and its hits show nothing.
 pub fn replay(trace: &Trace, settings: &Settings) -> Vec<Row> {
-    replay_told(trace, settings, &mut |_, _| {})
+    replay_with_progress(trace, settings, &mut |_, _| {})
 }
 
-/// The same; `tell` hears of each event that a predictor has lived through: how many are done, of how many.
-pub fn replay_told(trace: &Trace, settings: &Settings, tell: &mut dyn FnMut(u64, u64)) -> Vec<Row> {
+/// The same; calls `progress` after each event of a predictor with the number of events done and in total.
+pub fn replay_with_progress(
+    trace: &Trace,
+    settings: &Settings,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Vec<Row> {
     let (mut done, whole) = (0, PREDICTORS * trace.happened.len() as u64);
     let mut one = || {
         done += 1;
-        tell(done, whole);
+        progress(done, whole);
     };
     let maps = Arc::new(trace.maps.clone());
     let mut rows = vec![Row::new("trace", &[], "starts", "", trace.starts() as f64)];
@@ -115,10 +124,10 @@ pub fn replay_told(trace: &Trace, settings: &Settings, tell: &mut dyn FnMut(u64,
         &mut Oracle::new(trace),
     ];
     for predictor in others {
-        rows.extend(run::run_told(predictor, trace, settings, &mut one));
+        rows.extend(run::run_with_progress(predictor, trace, settings, &mut one));
     }
     let mut eke = Eke::default();
-    rows.extend(run::run_told(&mut eke, trace, settings, &mut one));
+    rows.extend(run::run_with_progress(&mut eke, trace, settings, &mut one));
     rows.extend(reliability(&eke));
     rows.extend(lru::rows(trace, settings));
     rows

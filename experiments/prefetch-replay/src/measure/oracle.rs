@@ -1,4 +1,4 @@
-//! Who knows what starts next: no predictor is better.
+//! The oracle knows the next starts: no predictor is better.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::trace::Trace;
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
 
-/// How many starts ahead it looks.
+/// Number of future starts that it uses.
 const AHEAD: usize = 32;
 
-/// Knows the starts of a trace; told of them in their order, it says those after.
+/// Knows the starts of a trace. It observes them in order, and predicts the later ones.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     maps: Arc<Maps>,
@@ -28,7 +28,7 @@ impl Oracle {
         Self { maps: Arc::new(trace.maps.clone()), coming: starts.collect() }
     }
 
-    /// The next programs, each once, in order.
+    /// The next programs in order, each once.
     fn next(&self) -> Vec<ProgramId> {
         let mut next = Vec::new();
         for program in self.coming.iter().take(AHEAD) {

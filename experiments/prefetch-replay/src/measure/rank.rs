@@ -1,14 +1,14 @@
-//! How often the next program was among the first that were named.
+//! Counts how often the next program was among the first predicted ones.
 
 use super::Row;
 use super::memory::percent;
 use eke_prefetch_model::predict::Chance;
 use eke_prefetch_model::program::ProgramId;
 
-/// How many are looked at.
+/// The ranks to count.
 const FIRST: [usize; 3] = [1, 3, 5];
 
-/// Counts.
+/// The counts.
 #[derive(Debug, Clone, Default)]
 pub struct Ranks {
     starts: u64,
@@ -16,7 +16,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// A program starts, of which this had been said.
+    /// A program starts; `chances` was the prediction.
     pub fn start(&mut self, program: ProgramId, chances: &[Chance]) {
         self.starts += 1;
         let place = chances.iter().take(5).position(|chance| chance.program == program);
@@ -25,11 +25,11 @@ impl Ranks {
         }
     }
 
-    /// The figures.
+    /// The results.
     pub fn rows(&self, variant: &str) -> Vec<Row> {
-        let figure = |(k, hits): (&usize, &u64)| {
+        let row = |(k, hits): (&usize, &u64)| {
             Row::new(variant, &[("k", k.to_string())], "hit at", "%", percent(*hits, self.starts))
         };
-        FIRST.iter().zip(&self.hits).map(figure).collect()
+        FIRST.iter().zip(&self.hits).map(row).collect()
     }
 }

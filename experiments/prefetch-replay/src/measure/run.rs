@@ -1,4 +1,4 @@
-//! One predictor through one trace.
+//! Replays one trace through one predictor.
 
 use std::collections::VecDeque;
 
@@ -12,23 +12,23 @@ use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
 
-/// Cycles after an event that are decided, besides the last before the next event.
+/// Number of cycles to decide after an event, in addition to the last one before the next event.
 const AFTER_EVENT: i64 = 3;
 
 /// The orders of the choice that all predictors share.
 const COMMON: [Order; 2] = [Order::Probability, Order::PerByte];
 
-/// What an event means for memory.
+/// The effect of an event on memory.
 pub enum Life {
-    /// The machine starts: memory is empty.
+    /// The machine boots: memory is empty.
     Boot,
-    /// A program that does not run starts.
+    /// A program starts that was not running.
     Start(ProgramId),
     /// Anything else.
     Other,
 }
 
-/// Each event with what it means.
+/// Each event with its effect.
 pub fn lives(trace: &Trace) -> impl Iterator<Item = (&Happened, Life)> {
     let mut running = Running::default();
     trace.happened.iter().map(move |happened| {
@@ -43,47 +43,47 @@ pub fn lives(trace: &Trace) -> impl Iterator<Item = (&Happened, Life)> {
     })
 }
 
-/// The figures of one predictor, which knows nothing yet.
+/// The results of one predictor that starts without knowledge.
 pub fn run(predictor: &mut dyn Predictor, trace: &Trace, settings: &Settings) -> Vec<Row> {
-    run_told(predictor, trace, settings, &mut || {})
+    run_with_progress(predictor, trace, settings, &mut || {})
 }
 
-/// The same; `tell` is called after each event.
-pub fn run_told(
+/// The same; calls `progress` after each event.
+pub fn run_with_progress(
     predictor: &mut dyn Predictor,
     trace: &Trace,
     settings: &Settings,
-    tell: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(),
 ) -> Vec<Row> {
-    let mut run = Run::new(predictor, trace, settings);
+    let mut run = Replay::new(predictor, trace, settings);
     let mut lives = lives(trace).peekable();
     while let Some((happened, life)) = lives.next() {
         run.take(happened, &life);
-        // What happens at one instant is decided on once: nothing is read in no time.
+        // Simultaneous events get one decision, because reading takes time.
         if run.predictor.cycle_s().is_none()
             && lives.peek().is_none_or(|(next, _)| next.at_s != happened.at_s)
         {
             run.decide(happened.at_s);
         }
-        tell();
+        progress();
     }
     run.memories.iter_mut().for_each(Memory::clear);
     let name = run.predictor.name();
     run.ranks.rows(name).into_iter().chain(run.memories.iter().flat_map(|memory| memory.rows(name))).collect()
 }
 
-struct Run<'a> {
+struct Replay<'a> {
     predictor: &'a mut dyn Predictor,
     trace: &'a Trace,
     settings: &'a Settings,
     memories: Vec<Memory>,
-    /// Choices on their way into memory: when they are there, and one for each memory.
+    /// Choices that are being read: the time at which they are in memory, and one choice for each memory.
     coming: VecDeque<(f64, Vec<Choice>)>,
     ranks: Ranks,
     last_s: Option<f64>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Replay<'a> {
     fn new(predictor: &'a mut dyn Predictor, trace: &'a Trace, settings: &'a Settings) -> Self {
         let own = predictor.ranks_maps().then_some(Order::Own);
         let orders = own.into_iter().chain(COMMON);
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         self.last_s = Some(at_s);
     }
 
-    /// What is chosen now is in memory after the lead.
+    /// Decides; the choice is in memory after the lead.
     fn decide(&mut self, now_s: f64) {
         let maps = &self.trace.maps;
         let chances = self.predictor.chances(now_s, self.settings.horizon_s);
@@ -141,17 +141,17 @@ impl<'a> Run<'a> {
         self.coming.push_back((now_s + self.settings.lead_s, choices));
     }
 
-    /// What was chosen long enough ago is in memory. A clock that ran back holds nothing up.
+    /// Moves choices that have been read into memory. A clock that jumped back delays nothing.
     fn land(&mut self, now_s: f64) {
         let there = |there_s: f64| there_s <= now_s || there_s > now_s + self.settings.lead_s;
         let count = self.coming.iter().take_while(|(there_s, _)| there(*there_s)).count();
         for (_, choices) in self.coming.drain(..count) {
-            self.memories.iter_mut().zip(&choices).for_each(|(memory, choice)| memory.hold(choice));
+            self.memories.iter_mut().zip(&choices).for_each(|(memory, choice)| memory.fill(choice));
         }
     }
 }
 
-/// The cycles between two events that are decided: the first few, and the last.
+/// The cycles to decide between two events: the first few, and the last.
 fn cycles(last_s: Option<f64>, at_s: f64, cycle_s: f64) -> Vec<f64> {
     let Some(last_s) = last_s.filter(|last_s| *last_s <= at_s) else { return Vec::new() };
     let first = (last_s / cycle_s).floor() as i64 + 1;

@@ -1,27 +1,27 @@
-//! Which parts of which files programs use at their start, each part once however many use it.
+//! The parts of files that programs use when they start; a part shared by several programs is stored once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use eke_prefetch_model::pages::{PAGE_BYTES, Span};
 use eke_prefetch_model::program::ProgramId;
 
-/// A part of a file: what preload calls a map. Parts of one file do not overlap.
+/// A part of a file, which preload calls a map. Parts of one file do not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Map {
-    /// The file, by its place in [`Maps::files`].
+    /// The file, an index of [`Maps::files`].
     pub file: usize,
     /// The pages.
     pub span: Span,
 }
 
 impl Map {
-    /// How many bytes.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.span.bytes()
     }
 }
 
-/// Who uses what.
+/// All maps, with the programs that use them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Maps {
     files: Vec<String>,
@@ -36,7 +36,7 @@ impl Maps {
         &self.files
     }
 
-    /// All maps, by file and place in it.
+    /// All maps, sorted by file and position.
     pub fn all(&self) -> &[Map] {
         &self.all
     }
@@ -46,17 +46,17 @@ impl Maps {
         self.of.get(&program).map_or(&[], Vec::as_slice)
     }
 
-    /// The programs that use a map, by their number.
+    /// The programs that use a map, sorted by number.
     pub fn users(&self, map: usize) -> &[ProgramId] {
         self.users.get(map).map_or(&[], Vec::as_slice)
     }
 
-    /// Programs that have maps, by their number.
+    /// The programs that have maps, sorted by number.
     pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.of.keys().copied()
     }
 
-    /// Bytes that a program uses.
+    /// Bytes used by a program.
     pub fn bytes_of(&self, program: ProgramId) -> u64 {
         self.of(program).iter().fold(0, |sum, map| sum.saturating_add(self.all[*map].bytes()))
     }
@@ -81,7 +81,7 @@ impl MapsBuilder {
         self.programs.insert(program);
     }
 
-    /// The maps: where parts of a file overlap they are cut, so that each page is in one.
+    /// Builds the maps. Overlapping parts of a file are split, so that each page is in one map.
     pub fn build(self) -> Maps {
         let mut maps =
             Maps { of: self.programs.into_iter().map(|p| (p, Vec::new())).collect(), ..Maps::default() };
@@ -99,7 +99,7 @@ impl MapsBuilder {
     }
 }
 
-/// The parts between all borders of one file, each with the programs that use it.
+/// The parts between all borders in one file, each with the programs that use it.
 fn cut(found: &BTreeSet<(Span, ProgramId)>) -> Vec<(Span, Vec<ProgramId>)> {
     let mut borders: BTreeMap<u64, Vec<(ProgramId, i32)>> = BTreeMap::new();
     for (span, program) in found {
@@ -122,7 +122,7 @@ fn cut(found: &BTreeSet<(Span, ProgramId)>) -> Vec<(Span, Vec<ProgramId>)> {
     parts
 }
 
-/// The pages that hold these bytes of a file; none if there are none or they end beyond what a file can have.
+/// The pages of a byte range; `None` if it is empty or ends beyond the largest file.
 pub fn span_of_bytes(offset: u64, length: u64) -> Option<Span> {
     let end = offset.checked_add(length)?;
     Span::new(offset / PAGE_BYTES, end.div_ceil(PAGE_BYTES))
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overlapping_parts_are_cut_so_that_each_page_is_in_one() {
+    fn overlapping_parts_are_split_so_that_each_page_is_in_one() {
         let (a, b) = (ProgramId(1), ProgramId(2));
         let mut builder = MapsBuilder::default();
         for (program, first, end) in [(a, 0, 10), (a, 4, 12), (b, 8, 20), (b, 8, 20)] {

@@ -1,18 +1,19 @@
-//! Which programs start next. Pure: predictors are told what happened and asked about a time; they own no clock and no file.
+//! Predicts the next programs. Pure: predictors get events, and queries for a time; they have no clock and no files.
 //!
 //! # Layout
-//! - [`maps`]: which parts of which files programs use, each part once
-//! - [`naive`], [`recency`]: baselines that need one number a program
-//! - [`preload`]: the release 0.6.4 as shipped and repaired; [`thesis`]: the model of the thesis that it came from
-//! - [`eke`]: eke's own, of the product: a mixture with online weights, calibrated
+//! - [`maps`]: the parts of files that programs use, each part once
+//! - [`naive`], [`recency`]: baselines with one number per program
+//! - [`preload`]: release 0.6.4, as shipped and repaired; [`thesis`]: the model of the thesis behind it
+//! - [`eke`]: eke's own predictor, from the product: a calibrated mixture with online weights
 //!
 //! # Times
-//! Events come in the order in which they were seen. Their times may jump (a clock that is set), back or years ahead; no predictor
-//! fails for that. Naive, recency and eke count events, so that nothing is lost; preload and the thesis's model live by cycles and lose
-//! what a jump takes, as those do.
+//! Events are in the order of observation. Their times may jump (a clock that is set), back or by years; no predictor
+//! fails then. Naive, recency and eke count events, so they lose nothing. preload and the thesis's model work in
+//! cycles, and lose the time of a jump, as the originals do.
 //!
-//! # Absent
-//! Nothing here reads or fetches, and nothing depends on the order of a hash table: the same events give the same chances.
+//! # Determinism
+//! Nothing here reads files, and nothing depends on the order of a hash table: the same events give the same
+//! probabilities.
 
 pub mod maps;
 pub mod naive;
@@ -29,55 +30,56 @@ pub use preload::{Preload, Variant};
 pub use recency::Recency;
 pub use thesis::Thesis;
 
-/// What a predictor that ranks maps itself says for one.
+/// A predictor's own bid for a map.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bid {
-    /// The map, by its place in [`Maps::all`].
+    /// The map, an index of [`Maps::all`].
     pub map: usize,
-    /// The less the sooner it is read; at 0 and above not at all. preload's is the logarithm of the probability that the map
-    /// is not needed, plus 1 for each running program that uses it.
+    /// Maps with lower values are read first; at 0 and above not at all. preload's value is the logarithm of the
+    /// probability that the map is not needed, plus 1 for each running program that uses it.
     pub lnprob: f64,
 }
 
-/// What predicts.
+/// A predictor.
 pub trait Predictor {
-    /// Its name in figures.
+    /// Its name in results.
     fn name(&self) -> &'static str;
 
     /// Learns from an event.
     fn observe(&mut self, happened: &Happened);
 
-    /// The chances of programs that are known and do not run to start from `now_s` (seconds since 1970, as events have) until `horizon_s`
-    /// seconds later, likeliest first, those alike by their number; each program once. What is not named has none.
+    /// The probabilities that known programs which do not run start between `now_s` (seconds since 1970, as in events)
+    /// and `horizon_s` seconds later. The likeliest come first, ties are sorted by number, each program occurs once.
+    /// Programs that are missing have none.
     fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance>;
 
-    /// How often it decides, in seconds; at once on every event if it has no cycle.
+    /// Its cycle in seconds; `None` if it decides at every event.
     fn cycle_s(&self) -> Option<f64> {
         None
     }
 
-    /// Does it rank maps itself?
+    /// Whether it ranks maps itself.
     fn ranks_maps(&self) -> bool {
         false
     }
 
-    /// Its own ranking of maps at `now_s`, least `lnprob` first; none if it does not rank maps, which are chosen by the chances of programs then.
+    /// Its ranking of maps at `now_s`, lowest `lnprob` first; `None` if it ranks programs.
     fn bids(&mut self, _now_s: f64) -> Option<Vec<Bid>> {
         None
     }
 
-    /// How the reading of what it chose is cut short.
+    /// Limits on reading its choice.
     fn reading(&self) -> Reading {
         Reading::default()
     }
 }
 
-/// How what was chosen by bids is read.
+/// How maps chosen by bids are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Is choosing over at the first map that does not fit into what is left of the budget? Else smaller ones may follow.
+    /// Whether choosing ends at the first map that exceeds the remaining budget; otherwise smaller ones may follow.
     pub stops_at_first: bool,
-    /// The bytes that are read of each range of neighbouring maps; all if none.
+    /// Bytes read of each range of adjacent maps; `None` for all.
     pub range_cap_bytes: Option<u64>,
 }
 

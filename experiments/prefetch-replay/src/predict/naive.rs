@@ -1,4 +1,4 @@
-//! The thesis's measure of comparison: a program is as likely as it was started often.
+//! The thesis's baseline: the probability of a program is proportional to its number of starts.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
 
-/// Counts starts: the probability of a program that does not run is its share of the starts of all that do not (thesis, section 6.3.2).
-/// It forgets nothing, knows no users and no time, and the horizon does not change what it says.
+/// Counts starts. The probability of a program that does not run is its share of the starts of all programs that do not
+/// run (thesis, section 6.3.2). It forgets nothing, and ignores users, time and horizon.
 #[derive(Debug, Clone, Default)]
 pub struct Naive {
     starts: BTreeMap<ProgramId, u64>,

@@ -1,15 +1,15 @@
-//! What was used last is used next.
+//! Predicts the most recently used programs.
 
 use super::{Chance, Predictor};
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
 
-/// The longest list that is kept.
+/// Maximum length of the list.
 const LENGTH: usize = 2000;
 
-/// The list of programs by their last start. The probability is 1/(2 + place), by the rule that all later places together are about as
-/// likely as those before: only the order is known. The horizon does not change what it says.
+/// The programs by their last start. The probability at `rank` is 1/(2 + rank): only the order is known, so all later
+/// ranks together are about as likely as all earlier ones. It ignores the horizon.
 #[derive(Debug, Clone, Default)]
 pub struct Recency {
     /// The latest first.
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_that_does_not_run_comes_first() {
+    fn the_latest_program_that_does_not_run_comes_first() {
         let mut recency = Recency::default();
         let (a, b, c) = (ProgramId(1), ProgramId(2), ProgramId(3));
         let events = [Event::Start(b), Event::Stop(b), Event::Start(a), Event::Stop(a), Event::Start(c)];

@@ -1,4 +1,5 @@
-//! A trace: who started what and when, and which parts of which files programs use. The form is in `docs/prefetch-trace.md`.
+//! A trace: who started which program when, and which parts of files programs use. `docs/prefetch-trace.md` documents
+//! the format.
 
 mod parse;
 mod write;
@@ -14,24 +15,24 @@ use crate::predict::{Maps, MapsBuilder};
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
 
-/// What happened, and what programs use.
+/// Events, and the files of programs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
-    /// Events, in the order in which they were seen.
+    /// Events in the order of observation.
     pub happened: Vec<Happened>,
-    /// The names of programs, any bytes.
+    /// Names of programs, any bytes.
     pub names: BTreeMap<ProgramId, Vec<u8>>,
-    /// What programs use; of those that are not in it nothing is known.
+    /// The maps of programs; a program that is missing has none.
     pub maps: Maps,
 }
 
 impl Trace {
-    /// A trace of events with names; `maps` says what each program uses.
+    /// A trace of events with names and maps.
     pub fn new(happened: Vec<Happened>, names: BTreeMap<ProgramId, Vec<u8>>, maps: MapsBuilder) -> Self {
         Self { happened, names, maps: maps.build() }
     }
 
-    /// How many starts it has.
+    /// Its number of starts.
     pub fn starts(&self) -> usize {
         self.happened.iter().filter(|happened| matches!(happened.event, Event::Start(_))).count()
     }

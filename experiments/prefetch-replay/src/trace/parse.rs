@@ -1,4 +1,4 @@
-//! A trace from its text.
+//! Parses a trace.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use eke_prefetch_model::pages::Span;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::trace_text::{HEADER, escaped, unescaped};
 
-/// Pages of the largest file: 16 TiB, as ext4 has them.
+/// Pages of the largest file: 16 TiB, the limit of ext4.
 const MOST_PAGES: u64 = 1 << 32;
 
-/// The first line that cannot be understood.
+/// The first invalid line.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("line {line} of the trace, {text:?}: {why}")]
 pub struct TraceError {
@@ -22,20 +22,20 @@ pub struct TraceError {
     pub line: usize,
     /// Its beginning.
     pub text: String,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what would be valid.
     pub why: String,
 }
 
-/// A trace from its text, as `docs/prefetch-trace.md` says.
+/// Parses a trace in the format of `docs/prefetch-trace.md`.
 ///
 /// # Errors
-/// The first line that is not of the form, with its number and the reason.
+/// The first invalid line, with its number and the reason.
 pub fn parse(text: &str) -> Result<Trace, TraceError> {
     let mut rows = Rows::default();
     let mut lines = text.lines().enumerate();
     let first = lines.next().map_or("", |(_, line)| line.trim_end());
     if first != HEADER {
-        return Err(wrong(0, first, format!("a trace begins with the line {HEADER}")));
+        return Err(wrong(0, first, format!("a trace must begin with the line {HEADER}")));
     }
     for (at, line) in lines {
         let line = line.trim_end();
@@ -79,20 +79,22 @@ impl Rows {
                 let span = span_of_bytes(number("the offset", offset)?, number("the length", length)?);
                 self.map(program, file, span.filter(|span| span.end <= MOST_PAGES))
             }
-            [kind @ ("session" | "start" | "stop" | "map" | "bytes"), ..] => {
-                Err(format!("{kind} has {} fields after it; the form is {}", fields.len() - 1, form(kind)))
-            }
+            [kind @ ("session" | "start" | "stop" | "map" | "bytes"), ..] => Err(format!(
+                "{kind} is followed by {} fields; the format is {}",
+                fields.len() - 1,
+                form(kind)
+            )),
             _ => Err("rows are session, start, stop, map or bytes".to_owned()),
         }
     }
 
     fn event(&mut self, at: &str, user: &str, event: Event) -> Result<(), String> {
-        let at_s: f64 = at.parse().map_err(|_| format!("the time {at:?} is no number of seconds"))?;
+        let at_s: f64 = at.parse().map_err(|_| format!("the time {at:?} is not a number of seconds"))?;
         if !at_s.is_finite() || at_s.abs() > 1e15 {
             return Err(format!("the time {at} is not within 1e15 seconds of 1970"));
         }
         let user =
-            user.parse().map_err(|_| format!("the user {user:?} is no number from 0 to 4294967295"))?;
+            user.parse().map_err(|_| format!("the user {user:?} is not a number from 0 to 4294967295"))?;
         self.happened.push(Happened { at_s, user, event });
         Ok(())
     }
@@ -127,12 +129,14 @@ fn bytes(field: &str) -> Result<Vec<u8>, String> {
     match unescaped(field) {
         Some(bytes) if !bytes.is_empty() => Ok(bytes),
         Some(_) => Err("a name is empty".to_owned()),
-        None => Err(format!("in the name {field:?} a per cent is not followed by two hexadecimal digits")),
+        None => {
+            Err(format!("in the name {field:?}, a percent sign is not followed by two hexadecimal digits"))
+        }
     }
 }
 
 fn number(what: &str, field: &str) -> Result<u64, String> {
-    field.parse().map_err(|_| format!("{what}, {field:?}, is no number from 0 to 18446744073709551615"))
+    field.parse().map_err(|_| format!("{what}, {field:?}, is not a number from 0 to 18446744073709551615"))
 }
 
 fn span_of_pages(first: u64, pages: u64) -> Option<Span> {
@@ -151,7 +155,7 @@ mod tests {
         stop,12,1000,/usr/bin/a%2cb\nmap,/usr/bin/a%2cb,/lib/x,0,3\nbytes,/usr/bin/a%2cb,/lib/x,12288,1\n";
 
     #[test]
-    fn rows_are_understood() {
+    fn rows_are_parsed() {
         let trace = parse(GOOD).unwrap();
         let program = ProgramId::of_name(b"/usr/bin/a,b");
         assert_eq!(trace.happened.len(), 3);
@@ -161,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_would_be_right() {
+    fn errors_name_the_line_and_the_valid_format() {
         let cases = [
-            ("", "line 1 of the trace, \"\": a trace begins with the line eke-prefetch-trace,1"),
+            ("", "line 1 of the trace, \"\": a trace must begin with the line eke-prefetch-trace,1"),
             (
                 "eke-prefetch-trace,2\n",
-                "line 1 of the trace, \"eke-prefetch-trace,2\": a trace begins with the line eke-prefetch-trace,1",
+                "line 1 of the trace, \"eke-prefetch-trace,2\": a trace must begin with the line eke-prefetch-trace,1",
             ),
             (
                 "eke-prefetch-trace,1\nstart,1,2\n",
-                "line 2 of the trace, \"start,1,2\": start has 2 fields after it; the form is start,TIME,USER,PROGRAM",
+                "line 2 of the trace, \"start,1,2\": start is followed by 2 fields; the format is start,TIME,USER,PROGRAM",
             ),
             (
                 "eke-prefetch-trace,1\n\nboot,1\n",
@@ -182,11 +186,11 @@ mod tests {
             ),
             (
                 "eke-prefetch-trace,1\nsession,soon,1\n",
-                "line 2 of the trace, \"session,soon,1\": the time \"soon\" is no number of seconds",
+                "line 2 of the trace, \"session,soon,1\": the time \"soon\" is not a number of seconds",
             ),
             (
                 "eke-prefetch-trace,1\nsession,1,-1\n",
-                "line 2 of the trace, \"session,1,-1\": the user \"-1\" is no number from 0 to 4294967295",
+                "line 2 of the trace, \"session,1,-1\": the user \"-1\" is not a number from 0 to 4294967295",
             ),
             ("eke-prefetch-trace,1\nstart,1,1,\n", "line 2 of the trace, \"start,1,1,\": a name is empty"),
             (

@@ -1,12 +1,12 @@
-//! A whole trace as text.
+//! Writes a trace as text.
 
 use eke_prefetch_model::happened::Event;
 use eke_prefetch_model::trace_text::{Names, happened_row, header, map_row, unescaped};
 
 use super::Trace;
 
-/// A whole trace: events in order, then maps by program. A trace that was read and had its names hashed keeps those hashes if they are written
-/// plain.
+/// Writes events in order, then maps by program. A trace that was read with hashed names keeps them if it is written
+/// with plain names.
 pub fn write(trace: &Trace, names: Names) -> String {
     let name = |program| trace.names.get(&program).map_or(&b"?"[..], Vec::as_slice);
     let mut text = header();

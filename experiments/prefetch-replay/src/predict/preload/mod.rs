@@ -1,24 +1,29 @@
-//! preload 0.6.4, the release that Debian ships (2009), from its description: as shipped, and repaired.
+//! preload 0.6.4, the release in Debian (2009), after its description: as shipped, and repaired.
 //!
-//! Every 20 s it looks which programs run and predicts with what it had learned 10 s after the look before; 10 s later it learns from
-//! this look. So a start takes part in predictions 20 to 40 s later, and a program that lives between two looks is never seen. It bids for maps,
-//! not for programs: each program adds the logarithm of the probability that it does not start, each running one adds 1 (so that a
-//! map which a running program uses is hardly ever chosen). It knows no users.
+//! Every 20 s it scans the running programs and predicts, using what it learned 10 s after the previous scan; 10 s
+//! later it learns from this scan. So a start affects predictions 20 to 40 s later, and a program that lives between
+//! two scans is never seen. It bids for maps, not for programs: each program adds the logarithm of the probability that
+//! it does not start, and each running program adds 1 (so a map used by a running program is hardly ever chosen). It
+//! does not distinguish users.
 //!
 //! # As shipped
 //! - Choosing ends at the first map that does not fit.
-//! - Each range of neighbouring maps is one readahead(2), of which the kernel reads 1280 KiB (Debian 12 and 13; `mm/readahead.c`).
-//! - At a restart the time of the last change of every pair is what lay in memory: the first dwell after it is noise, often negative, and
-//!   disables the state. Seen were means of -88.3 and -7340.67 s after one restart; modelled is a time of 0 to 20,000 s, by a hash.
+//! - Each range of adjacent maps is one readahead(2), of which the kernel reads 1280 KiB (Debian 12 and 13;
+//!   `mm/readahead.c`).
+//! - After a restart, the time of the last change of every pair is uninitialized memory: the first dwell time is noise,
+//!   often negative, and disables the state. Means of -88.3 and -7340.67 s were observed after one restart. The replay
+//!   uses a hash in 0 to 20,000 s.
 //!
 //! # Repaired
-//! The last two are not: all is read, and at a restart each pair changed now. (Its sorting by inode instead of block does not show in hits.)
+//! Without the last two: everything is read, and after a restart each pair has changed now. (Its sorting by inode
+//! instead of block does not affect hits.)
 //!
 //! # In a replay
-//! - A session that begins while no program runs follows a start of the machine, and so of preload, which loads its state. Its own clock
-//!   stands still before.
-//! - Rules by path prefix admit everything: names in a trace may be hashed. The least size of 2,000,000 bytes of maps holds.
-//! - Stop events are what ends running; a real scan sees no more.
+//! - A session that begins while no program runs follows a boot, and so a start of preload, which loads its state. Its
+//!   own clock stands still before that.
+//! - Rules by path prefix admit everything, because names in a trace may be hashed. The minimum of 2,000,000 bytes of
+//!   maps applies.
+//! - Stop events end a run; a real scan sees nothing else.
 
 mod model;
 mod pair;
@@ -39,21 +44,21 @@ use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
 
-/// Programs with fewer bytes of maps are not followed (`model.minsize`).
+/// Programs with fewer bytes of maps are ignored (`model.minsize`).
 const LEAST_BYTES: u64 = 2_000_000;
 
-/// What one readahead(2) reads at most with Debian's defaults: the greater of read_ahead_kb (128) and max_sectors_kb (1280).
+/// Most bytes of one readahead(2) with Debian's defaults: the maximum of read_ahead_kb (128) and max_sectors_kb (1280).
 const READAHEAD_CAP_BYTES: u64 = 1280 * 1024;
 
-/// The range of what a time that nobody set is modelled as, in seconds.
+/// Range of the simulated uninitialized time, in seconds.
 const GARBAGE_S: u64 = 20_000;
 
-/// Which preload.
+/// The variant of preload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// With its defects.
+    /// As released, with its defects.
     Shipped,
-    /// Without those that are slips.
+    /// Without the defects of the implementation.
     Repaired,
 }
 
@@ -70,7 +75,8 @@ pub struct Preload {
 }
 
 impl Preload {
-    /// One that knows nothing yet. It learns which maps a program uses when it first sees it, from `maps`, which do not change.
+    /// A predictor without knowledge. When it first sees a program, it learns the program's maps from `maps`, which do
+    /// not change.
     pub fn new(variant: Variant, maps: Arc<Maps>) -> Self {
         Self {
             variant,
@@ -108,7 +114,7 @@ impl Preload {
     }
 }
 
-/// What stands in for memory that nobody wrote.
+/// Stands for uninitialized memory.
 fn garbage_s(pair: u64, loads: u64) -> i64 {
     let hash = XxHash3_64::oneshot(&[pair.to_le_bytes(), loads.to_le_bytes()].concat());
     (hash % GARBAGE_S) as i64
@@ -131,7 +137,7 @@ impl Predictor for Preload {
         self.running.observe(happened);
     }
 
-    /// By the last look; its horizon is a cycle and a half, whatever is asked.
+    /// Uses the last scan; its horizon is always a cycle and a half.
     fn chances(&mut self, now_s: f64, _horizon_s: f64) -> Vec<Chance> {
         self.advance(now_s);
         let told = self.model.lnprobs().into_iter();

@@ -1,43 +1,43 @@
-//! preload's model: programs, pairs, its own clock. Fed with what a scan saw; knows no events.
+//! preload's model: programs, pairs, and its own clock. Its input are scans, not events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pair::{Pair, RUNS, correlation, lnprob};
 use eke_prefetch_model::program::ProgramId;
 
-/// A program as preload knows it.
+/// A program in preload's model.
 #[derive(Debug, Clone)]
 struct Exe {
     program: ProgramId,
-    /// Seconds that it ran, as accounted.
+    /// Accounted run time in seconds.
     ran_s: i64,
-    /// When it began or ended last, in preload's clock.
+    /// When it last started or stopped, by preload's clock.
     changed_s: i64,
-    /// Did the last scan see it?
+    /// Whether the last scan saw it.
     runs: bool,
 }
 
 /// The model.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
-    /// preload's clock, in seconds that it ran: not the wall clock.
+    /// preload's clock: the seconds that it has run, not the wall clock.
     clock_s: i64,
     accounted_s: i64,
     exes: Vec<Exe>,
     places: BTreeMap<ProgramId, usize>,
-    /// The pairs of a program with each that was known before it.
+    /// The pairs of each program with all earlier ones.
     pairs: Vec<Vec<Pair>>,
     changed: Vec<usize>,
     new: Vec<ProgramId>,
 }
 
 impl Model {
-    /// Lets the clock go on.
+    /// Advances the clock.
     pub fn pass(&mut self, seconds: i64) {
         self.clock_s += seconds;
     }
 
-    /// A scan saw these running. Who is new or has changed waits for [`Self::update`].
+    /// Takes a scan of running programs. New and changed programs wait for [`Self::update`].
     pub fn scan(&mut self, running: &BTreeSet<ProgramId>) {
         self.changed.clear();
         for (place, exe) in self.exes.iter_mut().enumerate() {
@@ -50,7 +50,7 @@ impl Model {
         self.new = running.iter().filter(|program| !self.places.contains_key(program)).copied().collect();
     }
 
-    /// Takes the last scan into the model, half a cycle later: new programs that `admit` lets in, then changes, then the account of time.
+    /// Learns from the last scan, half a cycle later: new programs that `admit` accepts, then changes, then run times.
     pub fn update(&mut self, admit: impl Fn(ProgramId) -> bool) {
         for program in std::mem::take(&mut self.new).into_iter().filter(|program| admit(*program)) {
             self.add(program);
@@ -70,7 +70,7 @@ impl Model {
         self.exes.push(Exe { program, ran_s: 0, changed_s: now_s, runs: true });
     }
 
-    /// Brings the state of the pair of two programs up to date.
+    /// Updates the state of the pair of two programs.
     fn settle(&mut self, one: usize, other: usize) {
         let (first, second) = (one.min(other), one.max(other));
         let state = self.state_of(first, second);
@@ -94,8 +94,8 @@ impl Model {
         self.accounted_s = self.clock_s;
     }
 
-    /// Loads the model as from its file after a restart, when nothing runs. `changed_s` gives the time that each pair is then held to have
-    /// changed at: by its number, and the clock.
+    /// Loads the model after a restart, when nothing runs. `changed_s` returns the time of the last change of a pair
+    /// from the pair's number and the clock.
     pub fn load(&mut self, changed_s: impl Fn(u64, i64) -> i64) {
         let now_s = self.clock_s;
         self.accounted_s = now_s;
@@ -108,7 +108,8 @@ impl Model {
         }
     }
 
-    /// The logarithm of the probability that each program does not start within a cycle and a half; none for those that run.
+    /// The logarithm of the probability that each program does not start within a cycle and a half; `None` for running
+    /// programs.
     pub fn lnprobs(&self) -> Vec<(ProgramId, Option<f64>)> {
         let mut sums = vec![0.0; self.exes.len()];
         for (second, row) in self.pairs.iter().enumerate() {
@@ -135,7 +136,7 @@ mod tests {
     const A: ProgramId = ProgramId(1);
     const B: ProgramId = ProgramId(2);
 
-    /// One cycle: a look, and half a cycle later the lesson.
+    /// One cycle: a scan, and the update half a cycle later.
     fn cycle(model: &mut Model, running: &[ProgramId]) {
         model.pass(10);
         model.scan(&running.iter().copied().collect());
@@ -154,7 +155,7 @@ mod tests {
         for running in [&both[..1], &both, &both, &both[..1], &both[..1]] {
             cycle(&mut model, running);
         }
-        // The clock is at 100 s. A ran 100 s, so that it tells nothing of B: the correlation is 0.
+        // The clock is at 100 s. A always ran, so the correlation is 0.
         assert_eq!((lnprob(&model, A), lnprob(&model, B)), (None, Some(0.0)));
         for running in [&both[..0], &both[..0], &both[..1]] {
             cycle(&mut model, running);
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn small_programs_are_not_let_in_and_asked_again() {
+    fn small_programs_are_not_admitted_and_checked_again() {
         let mut model = Model::default();
         model.scan(&[A].into_iter().collect());
         model.update(|_| false);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_at_a_restart_switches_a_state_off_until_it_is_averaged_away() {
+    fn garbage_at_a_restart_disables_a_state_until_it_is_averaged_out() {
         let learned = |changed_s: fn(u64, i64) -> i64| {
             let mut model = Model::default();
             for running in [&[A][..], &[A, B], &[A], &[]] {

@@ -1,34 +1,34 @@
-//! The Markov chain of two programs, and what it says. Formulas of release 0.6.4, `src/state.c` and `src/prophet.c`.
+//! The Markov chain of two programs and its predictions. Formulas of release 0.6.4, `src/state.c` and `src/prophet.c`.
 
-/// Seconds of a cycle, preload's default.
+/// The length of a cycle in seconds, preload's default.
 pub const CYCLE_S: i64 = 20;
 
 /// The bits of a pair's state: the first program runs, the second one runs.
 pub const RUNS: [usize; 2] = [1, 2];
 
-/// Two programs: which of them run, how long each of the four states lasts and what follows it.
+/// Two programs: which of them run, how long each of the four states lasts, and which state follows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// The state, 0 to 3: the sum of `RUNS` of those that run.
     pub state: usize,
-    /// Mean seconds until a state was left, over all times; nothing is forgotten.
+    /// Mean seconds until each state was left, over all times.
     pub ttl_s: [f64; 4],
-    /// How often a state was left for another; on the diagonal how often it was left.
+    /// How often a state was left for another one; on the diagonal, how often it was left in total.
     pub counts: [[u32; 4]; 4],
-    /// Seconds that both ran.
+    /// Seconds in which both ran.
     pub both_s: i64,
-    /// When the state changed last, in preload's clock.
+    /// Time of the last state change, by preload's clock.
     pub changed_s: i64,
-    /// What [`Self::begins`] says, kept, since it changes with the state only and is asked of all pairs each cycle.
+    /// Cached results of [`Self::begins`]: they change only with the state, but each cycle needs them for all pairs.
     begins: [Option<f64>; 2],
 }
 
 impl Pair {
-    /// A pair whose second program was just found, running; the first is known and changed last at `first_changed_s`. If that was
-    /// before now the pair makes one transition at once, from without the second to with it.
+    /// A pair whose second program was just found running. The first is known, and last changed at `first_changed_s`.
+    /// If that was earlier, the pair makes one transition at once, from without the second program to with it.
     ///
-    /// The original then looks whether the second changed before now too, and takes the wrong time; it never did, since whoever is new
-    /// changed now: that slip cannot show, and is not here.
+    /// The original then checks the wrong time to see whether the second changed before now. It never did, because a
+    /// new program changed now. So that defect has no effect, and is left out.
     pub fn with_new(first_runs: bool, first_changed_s: i64, now_s: i64) -> Self {
         let state = usize::from(first_runs) * RUNS[0];
         let mut pair = Self {
@@ -47,7 +47,7 @@ impl Pair {
         pair
     }
 
-    /// Goes to another state, once at most at one time of the clock; the first change counts, as in the original.
+    /// Enters another state, at most once per clock time; as in the original, the first change counts.
     pub fn enter(&mut self, state: usize, now_s: i64) {
         if self.changed_s == now_s || self.state == state {
             return;
@@ -60,20 +60,20 @@ impl Pair {
         self.settle(state, now_s);
     }
 
-    /// Is in a state since a time; how it came there is not counted.
+    /// Sets the state and its time without counting a transition.
     pub fn settle(&mut self, state: usize, changed_s: i64) {
         (self.state, self.changed_s) = (state, changed_s);
         self.begins = [0, 1].map(|member| self.beginning(member));
     }
 
-    /// The probability that the state changes within one and a half cycles, times that to a state in which this member (0 or 1) runs.
-    /// None where the member runs, or the state was never left, or was left on average after a second or less (or, by the slip at loading,
-    /// before it was entered).
+    /// The probability that the state changes within one and a half cycles, times that of a state in which this member
+    /// (0 or 1) runs. `None` if the member runs, if the state was never left, or if its mean time was at most a second
+    /// (or negative, from the defect in loading).
     pub fn begins(&self, member: usize) -> Option<f64> {
         self.begins[member]
     }
 
-    /// Does it say anything of a member that does not run?
+    /// Whether it predicts a start of a member.
     pub fn bids(&self) -> bool {
         self.begins.iter().any(|begins| begins.is_some_and(|begins| begins > 0.0))
     }
@@ -90,16 +90,16 @@ impl Pair {
     }
 }
 
-/// The correlation of two programs' running: each ran for so many of `total_s` seconds, both at once for `both_s`. 0 where one never or
-/// always ran.
+/// The correlation of two programs' run times: each ran for its share of `total_s` seconds, both together for `both_s`.
+/// 0 if one never or always ran.
 pub fn correlation(total_s: i64, first_s: i64, second_s: i64, both_s: i64) -> f64 {
     let (t, a, b) = (total_s as f64, first_s as f64, second_s as f64);
     let spread = a * b * (t - a) * (t - b);
     if spread > 0.0 { (t * both_s as f64 - a * b) / spread.sqrt() } else { 0.0 }
 }
 
-/// What a pair adds to the logarithm of the probability that its member does not start: by the size of the correlation, not by its sign, so
-/// that who avoid each other announce each other as well.
+/// The contribution of a pair to the logarithm of the probability that its member does not start. It uses the absolute
+/// value of the correlation, so programs that avoid each other predict each other, too.
 pub fn lnprob(correlation: f64, begins: f64) -> f64 {
     (1.0 - (correlation.abs() * begins).min(1.0)).ln().max(-f64::MAX)
 }
@@ -124,14 +124,14 @@ mod tests {
         for (state, at) in [(0, 90), (1, 100), (0, 130), (2, 160), (3, 160)] {
             pair.enter(state, at);
         }
-        assert_eq!(pair.state, 2, "the second change at one time is not seen");
+        assert_eq!(pair.state, 2, "the second change at one time is ignored");
         // State 0 was left after 20 s (to 2), 10 s (to 1) and 30 s (to 2); state 2 after 60 s, state 1 after 30 s.
         assert_eq!(pair.ttl_s, [20.0, 30.0, 60.0, 0.0]);
         assert_eq!(pair.counts, [[3, 1, 2, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0; 4]]);
     }
 
     #[test]
-    fn the_probability_is_of_a_change_and_of_where_to() {
+    fn the_probability_is_of_a_change_and_its_target() {
         let mut pair = Pair::with_new(false, 10, 30);
         pair.enter(0, 90);
         // W = 1 departure from 0, to 2, after 20 s: (1 - exp(-30/20)) / 1.01.
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(pair.begins(0), Some(0.0));
         pair.ttl_s[0] = -88.3;
         pair.settle(0, 90);
-        assert_eq!(pair.begins(1), None, "garbage of a restart switches the state off");
+        assert_eq!(pair.begins(1), None, "garbage of a restart disables the state");
     }
 
     #[test]

@@ -1,28 +1,28 @@
-//! The steps of a daemon that lives by a cycle, found from the times of events.
+//! The steps of a periodic daemon, derived from the times of events.
 
 use eke_prefetch_model::predict::clock::LONGEST_STEP_S;
 
-/// The instants at which a daemon does something: whole multiples of its step. Where its cycle lies against the events is chance.
+/// The times at which a daemon acts: multiples of its step. Its phase relative to the events is arbitrary.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
     step_s: f64,
-    /// The number of the next: its time by the step.
+    /// The number of the next step; its time is this number times the step.
     next: Option<i64>,
 }
 
 impl Steps {
-    /// A daemon that does something every so many seconds.
+    /// A daemon with this step in seconds.
     pub fn new(step_s: f64) -> Self {
         Self { step_s, next: None }
     }
 
-    /// Begins anew at a time: the next step is the first one from then on.
+    /// Restarts at a time: the next step is the first one from then on.
     pub fn begin(&mut self, at_s: f64) {
         self.next = at_s.is_finite().then(|| (at_s / self.step_s).ceil() as i64);
     }
 
-    /// The next step not after a time, by its number; none if there is none left. Where the clock jumped by more than a week, or back, it
-    /// goes on from there.
+    /// The number of the next step up to a time; `None` if none is left. If the clock jumped back or by more than a
+    /// week, it continues from there.
     pub fn due(&mut self, at_s: f64) -> Option<i64> {
         let ahead_s = at_s - self.next.map_or(f64::NAN, |next| next as f64 * self.step_s);
         if !(-2.0 * self.step_s..=LONGEST_STEP_S).contains(&ahead_s) {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_step_is_due_once_and_jumps_are_not_walked() {
+    fn each_step_is_due_once_and_jumps_are_skipped() {
         let mut steps = Steps::new(10.0);
         let mut due = |at_s| std::iter::from_fn(|| steps.due(at_s)).collect::<Vec<_>>();
         assert_eq!(due(5.0), [] as [i64; 0]);

@@ -1,27 +1,28 @@
-//! Means that fade: what was seen long ago counts less. Thesis, chapter 4.
+//! Fading means: old observations count less. Thesis, chapter 4.
 
 use crate::predict::preload::CYCLE_S;
 
-/// Seconds after which what was seen counts half: a week.
+/// Seconds after which an observation counts half: a week.
 pub const HALF_LIFE_S: f64 = 168.0 * 3600.0;
 
-/// The weight of what is seen now beside what was seen up to `passed_s` ago: 1 - exp(-λ·dt), λ = ln 2 / half-life.
+/// The weight of a new observation relative to those up to `passed_s` ago: 1 - exp(-λ·dt), λ = ln 2 / half-life.
 pub fn weight(passed_s: f64) -> f64 {
     1.0 - (-std::f64::consts::LN_2 / HALF_LIFE_S * passed_s.max(0.0)).exp()
 }
 
-/// The Markov chain of two programs, whose figures fade.
+/// The Markov chain of two programs with fading means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FadingPair {
     /// The state: 1 if the first program runs, plus 2 if the second one does.
     pub state: usize,
     since_s: f64,
     learned: [Learned; 4],
-    /// What [`Self::needs`] says, kept, since it changes with the state only.
+    /// Cached results of [`Self::needs`]: they change only with the state.
     needs: [f64; 2],
 }
 
-/// What was learned of a state: fading sums, and the sum of their weights, by which they are means from the first value on.
+/// What was learned about a state: fading sums, and the sum of their weights. Their quotient is a mean from the first
+/// value on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Learned {
     at_s: f64,
@@ -31,13 +32,13 @@ struct Learned {
 }
 
 impl FadingPair {
-    /// A pair that is in a state from now on.
+    /// A pair that enters a state now.
     pub fn new(state: usize, now_s: f64) -> Self {
         let nothing = Learned { at_s: now_s, weights: 0.0, lasts_s: 0.0, goes: [0.0; 4] };
         Self { state, since_s: now_s, learned: [nothing; 4], needs: [0.0; 2] }
     }
 
-    /// Goes to another state.
+    /// Enters another state.
     pub fn enter(&mut self, state: usize, now_s: f64) {
         if self.state == state {
             return;
@@ -54,7 +55,7 @@ impl FadingPair {
         self.restart(state, now_s);
     }
 
-    /// Is in a state from now on; how it came there taught nothing.
+    /// Enters a state without learning from the transition.
     pub fn restart(&mut self, state: usize, now_s: f64) {
         (self.state, self.since_s) = (state, now_s);
         self.needs = [0, 1].map(|member| self.needed(member));
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_a_change_and_where_to() {
+    fn needs_are_a_change_and_its_target() {
         let mut pair = FadingPair::new(0, 0.0);
         assert_eq!(pair.needs(0), 0.0);
         pair.enter(1, 40.0);

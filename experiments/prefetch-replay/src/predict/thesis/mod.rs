@@ -1,13 +1,13 @@
-//! The model of the thesis that preload came from (B. Esfahbod, 2006), chapters 3 to 5: figures that fade with a half-life of a week, no
-//! correlation, and programs rather than maps that are predicted.
+//! The model of the thesis behind preload (B. Esfahbod, 2006), chapters 3 to 5: means that fade with a half-life of a
+//! week, no correlation, and predictions of programs rather than maps.
 //!
-//! A cycle is: look which programs run, predict, learn from the look, sleep. A program starts with the probability that it does not run and
-//! that any of its pairs needs it within a cycle: 1 - Π (1 - P). A map is needed if any program that uses it starts, which is what the
-//! common choice by probability does with these chances.
+//! A cycle scans the running programs, predicts, learns from the scan, and sleeps. The probability of a start is that
+//! the program does not run and that any of its pairs needs it within a cycle: 1 - Π (1 - P). A map is needed if any
+//! program that uses it starts, which is the common choice by probability.
 //!
-//! What fades begins at nothing, and its weights do too: divided by their sum, figures are means from the first value on. (Taken as they are they
-//! would be near 0 for weeks.) A session that begins while no program runs follows
-//! a start of the machine: states are taken anew, and nothing is learned from the time between.
+//! Fading sums and their weights start at zero; divided by the sum of weights, they are means from the first value on.
+//! (Without the division they would be near 0 for weeks.) A session that begins while no program runs follows a boot:
+//! states are set anew, and nothing is learned from the time between.
 
 mod fading;
 
@@ -27,9 +27,9 @@ use eke_prefetch_model::program::ProgramId;
 pub struct Thesis {
     programs: Vec<ProgramId>,
     places: BTreeMap<ProgramId, usize>,
-    /// The pairs of a program with each that was known before it.
+    /// The pairs of each program with all earlier ones.
     pairs: Vec<Vec<FadingPair>>,
-    /// What the last look saw, and what of it the pairs were taught.
+    /// The result of the last scan, and the part that the pairs have learned.
     seen: BTreeSet<ProgramId>,
     taught: BTreeSet<ProgramId>,
     steps: Steps,
@@ -53,7 +53,7 @@ impl Default for Thesis {
 }
 
 impl Thesis {
-    /// Looks as often as was due. A look's lesson is learned after the prediction at that look, which is to say before the next one.
+    /// Scans as often as due. A scan is learned after its prediction, that is, before the next scan.
     fn advance(&mut self, to_s: f64) {
         while let Some(step) = self.steps.due(to_s) {
             self.train();
@@ -74,7 +74,7 @@ impl Thesis {
         }
     }
 
-    /// Takes into all its pairs that a program began or ended.
+    /// Updates all pairs of a program that started or stopped.
     fn teach(&mut self, place: usize, now_s: f64) {
         for other in (0..self.programs.len()).filter(|other| *other != place) {
             let (first, second) = (place.min(other), place.max(other));
@@ -119,7 +119,7 @@ impl Predictor for Thesis {
         self.running.observe(happened);
     }
 
-    /// By the last look; its horizon is a cycle, whatever is asked.
+    /// Uses the last scan; its horizon is always one cycle.
     fn chances(&mut self, now_s: f64, _horizon_s: f64) -> Vec<Chance> {
         self.advance(now_s);
         let mut not_needed = vec![1.0; self.programs.len()];
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_followed_once_is_expected_again() {
+    fn a_program_that_followed_once_is_expected_again() {
         let mut thesis = Thesis::default();
         let (a, b) = (ProgramId(1), ProgramId(2));
         for round in 0..3 {
