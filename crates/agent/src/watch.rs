@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn zswap_is_the_backend_where_it_is_on_and_a_disk_is_behind_it() {
+    fn zswap_is_the_backend_if_it_is_enabled_and_has_a_disk() {
         let machine = FakeKernel::new();
         machine.add_area("/dev/vda2", 65_536, 0, -2);
         let sample = Sampler::new(&machine.root()).full(0).unwrap();

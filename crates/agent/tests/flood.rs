@@ -40,7 +40,7 @@ fn of_root(agent: &Agent) -> PathBuf {
 }
 
 #[test]
-fn a_user_who_holds_all_connections_keeps_neither_others_nor_root_from_asking() {
+fn a_user_with_all_connections_blocks_neither_others_nor_root() {
     let Some(agent) = agent("a_user_who_holds_all_connections", None) else { return };
     let held: Vec<UnixStream> = (0..400).map(|_| connect_as(HOSTILE, &agent.socket).unwrap()).collect();
     let other = connect_as(OTHER, &agent.socket).unwrap();
@@ -96,7 +96,7 @@ impl Flood {
 }
 
 #[test]
-fn a_user_who_asks_without_end_is_answered_at_a_rate() {
+fn endless_requests_of_a_user_are_answered_at_a_limited_rate() {
     let clock = Arc::new(ManualClock::default());
     clock.0.store(1_000_000, Ordering::SeqCst);
     let Some(agent) = agent("a_user_who_asks_without_end", Some(Arc::clone(&clock))) else { return };

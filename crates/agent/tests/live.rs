@@ -141,7 +141,7 @@ fn einval_of_an_age_marks_all_instead_and_lets_it_age() {
 }
 
 #[test]
-fn eagain_comes_back_to_the_same_and_einval_goes_on_to_the_next() {
+fn eagain_repeats_the_action_and_einval_continues_with_the_next() {
     let machine = machine(60, 30);
     let errors = vec![("zram1/recompress".into(), 11, 1), ("zram1/writeback".into(), 22, 9)];
     machine.set_faults(Faults { errors, ..Faults::default() });
@@ -187,7 +187,7 @@ fn a_full_device_gets_a_second_one_and_down_removes_both() {
 }
 
 #[test]
-fn a_device_whose_mount_is_gone_grows_too() {
+fn a_device_with_a_removed_mount_grows_too() {
     let machine = machine(62, 10);
     machine.detach_mounts();
     grows(&machine);

@@ -79,7 +79,7 @@ fn a_request_without_end_is_refused_and_closed() {
 }
 
 #[test]
-fn slow_and_silent_clients_are_dropped_and_hold_nobody_up() {
+fn slow_and_silent_clients_are_dropped_and_delay_nobody() {
     let clock = Arc::new(ManualClock::default());
     let agent = Agent::with_clock(FakeKernel::new(), clock.clone());
     let (mut silent, mut slow) = (agent.connect(), agent.connect());

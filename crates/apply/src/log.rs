@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_chose_stays_as_it_is() {
+    fn a_users_own_log_file_is_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["my.log", "caches/log", "eke/agent.log"] {
             let mut log = appended(&dir.path().join(name));

@@ -41,7 +41,7 @@ pub enum AppliedStep {
     },
     /// The machine already had this state; nothing was changed, and nothing will be undone.
     AlreadySo,
-    /// Its control group ended after the plan was made, so nothing is left to set. Groups of sessions and services end at any time.
+    /// Its control group ended after the plan was made. Groups of sessions and services end at any time.
     GroupEnded,
 }
 
@@ -281,7 +281,7 @@ impl Session {
     }
 }
 
-/// Is the step a setting of a control group that does not exist any more?
+/// Whether the step sets a control group that does not exist any more.
 fn group_ended(root: &Root, step: &Step) -> bool {
     let Step::Set { knob, target, .. } = step else { return false };
     let Ok((knob, path)) = locate(root, knob, target) else { return false };

@@ -164,7 +164,7 @@ fn both_owners_go_separate_ways() {
 }
 
 #[test]
-fn other_settings_change_what_was_written_and_one_undo_takes_all() {
+fn other_settings_replace_the_first_and_one_undo_reverts_all() {
     let (dir, root, before) = planted(&case("01-grub-drop-in-initramfs-tools"));
     boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
     let other = ZswapBoot { compressor: "lz4".into(), zpool: Some("zsmalloc".into()), ..zswap() };

@@ -71,7 +71,7 @@ fn product() -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_reads_the_machine_writes_nothing() {
+fn readers_of_the_machine_write_nothing() {
     let writers: Vec<String> = product()
         .into_iter()
         .filter(|(name, code)| name.starts_with("linux/") && has(code, WRITES))

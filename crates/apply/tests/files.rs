@@ -120,7 +120,7 @@ fn outcomes(reverted: Vec<Reverted>) -> Vec<(String, Outcome)> {
 const JOURNAL: &str = "var/lib/eke/files.jsonl";
 
 #[test]
-fn what_is_applied_is_there_listed_and_undone() {
+fn applied_changes_are_written_listed_and_undone() {
     let (dir, root) = planted();
     let changes = [
         Change::text("etc/a", "b\n"),
@@ -173,7 +173,7 @@ fn a_text_follows_links_and_stays_below_the_root() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_kept_and_its_old_text_saved() {
+fn a_file_changed_by_others_is_kept_and_its_old_text_saved() {
     let (dir, root) = planted();
     let changes =
         [Change::text("etc/a", "eke"), Change::text("etc/new", "eke"), Change::text("etc/script", "eke")];
@@ -193,7 +193,7 @@ fn what_somebody_else_changed_is_kept_and_its_old_text_saved() {
 }
 
 #[test]
-fn a_change_by_hand_between_two_of_ours_survives() {
+fn a_manual_change_between_two_of_ours_survives() {
     let (dir, root) = planted();
     files::apply(&root, "o", &[Change::text("etc/a", "eke")], "r").unwrap();
     put(&dir.path().join("etc/a"), "eke and mine", 0o644);
@@ -304,7 +304,7 @@ proptest! {
 
     /// One process is cut off after any effect, the next one goes on, and then everything is undone.
     #[test]
-    fn cut_off_anywhere_every_byte_comes_back(first in acts(), crash_at in 1usize..40, second in acts()) {
+    fn interrupted_anywhere_every_byte_is_restored(first in acts(), crash_at in 1usize..40, second in acts()) {
         let (dir, healthy) = planted();
         perform(&Crashing::root(dir.path(), crash_at), &first);
         perform(&healthy, &second);

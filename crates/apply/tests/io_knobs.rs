@@ -26,7 +26,7 @@ fn now(root: &Root, path: &str) -> String {
 }
 
 #[test]
-fn bytes_and_ratio_come_back_as_a_pair() {
+fn bytes_and_ratio_are_restored_as_a_pair() {
     let machine = FakeKernel::new();
     let root = machine.root();
     machine.put("proc/sys/vm/dirty_bytes", "0\n");
@@ -43,7 +43,7 @@ fn bytes_and_ratio_come_back_as_a_pair() {
 }
 
 #[test]
-fn a_scheduler_comes_back_with_its_own_settings() {
+fn a_scheduler_is_restored_with_its_own_settings() {
     let machine = FakeKernel::new();
     let root = machine.root();
     for (file, text) in
@@ -61,7 +61,7 @@ fn a_scheduler_comes_back_with_its_own_settings() {
 }
 
 #[test]
-fn a_groups_latency_comes_back_for_its_disk() {
+fn a_groups_latency_is_restored_for_its_disk() {
     let machine = FakeKernel::new();
     let root = machine.root();
     machine.put("sys/fs/cgroup/user/io.latency", "8:16 target=500\n");
@@ -76,7 +76,7 @@ fn a_groups_latency_comes_back_for_its_disk() {
 }
 
 #[test]
-fn what_somebody_else_changed_since_is_left_alone() {
+fn a_value_changed_by_others_is_left_alone() {
     let machine = FakeKernel::new();
     let root = machine.root();
     machine.put("sys/block/sda/queue/wbt_lat_usec", "2000\n");

@@ -99,7 +99,7 @@ fn swap_is_identified_although_its_mounts_are_gone() {
 }
 
 #[test]
-fn swap_that_was_replaced_gets_its_discard_option_back() {
+fn replaced_swap_gets_its_discard_option_back() {
     for (options, discard, shell) in [
         ("discard=pages,pri=7", Some(Discard::Pages), "swapon -p 7 --discard=pages '/dev/vda2'\n"),
         ("discard", Some(Discard::Both), "swapon -p 7 --discard '/dev/vda2'\n"),
@@ -128,7 +128,7 @@ fn a_second_up_changes_nothing() {
 }
 
 #[test]
-fn what_somebody_else_changed_since_is_left_alone_and_reported() {
+fn a_value_changed_by_others_is_left_alone_and_reported() {
     let machine = FakeKernel::new();
     Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
     machine.put("proc/sys/vm/swappiness", "77\n");
@@ -203,7 +203,7 @@ fn a_full_disk_with_the_journal_changes_nothing() {
 const RECORDS: usize = 9;
 
 #[test]
-fn what_the_journal_cannot_take_is_undone() {
+fn a_change_that_the_journal_cannot_record_is_undone() {
     for (taken, times) in (0..RECORDS).flat_map(|taken| [(taken, 1), (taken, usize::MAX)]) {
         let machine = FakeKernel::new();
         let before = machine.tree();
@@ -284,7 +284,7 @@ fn swapoff_without_room_is_blocked_and_stays_in_the_journal() {
 }
 
 #[test]
-fn what_waits_for_a_blocked_device_stays_in_the_journal_with_it() {
+fn a_change_that_waits_for_a_blocked_device_stays_in_the_journal() {
     let machine = FakeKernel::new();
     machine.put("sys/module/zswap/parameters/enabled", "Y\n");
     let before = machine.tree();
@@ -365,7 +365,7 @@ fn a_group_that_ended_after_the_plan_is_skipped() {
 }
 
 #[test]
-fn a_group_made_meanwhile_gives_back_what_it_inherited() {
+fn a_group_created_meanwhile_has_its_inherited_value_restored() {
     let machine = FakeKernel::new();
     machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");
     machine.put("sys/fs/cgroup/memory/own/memory.swappiness", "10\n");
@@ -421,7 +421,7 @@ proptest! {
     /// Any steps; the process dies after any effect (a write, an append, a read of `hot_add`), with or without a
     /// partial record in the journal, once or twice in a row. Then `down` restores the machine to the byte.
     #[test]
-    fn down_brings_everything_back(
+    fn down_restores_everything(
         steps in prop::collection::vec(any_step(), 0..8),
         crashes in prop::collection::vec((0usize..60, any::<bool>()), 1..3),
         down_crash in 0usize..60,

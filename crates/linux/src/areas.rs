@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_device_whatever_its_name() {
+    fn a_file_is_never_a_device() {
         for path in ["/zram1", "/dev/zram1", "/home/user/zram1"] {
             assert_eq!(devices(vec![area(path, "file", 63)]), [unknown(path)]);
         }

@@ -24,7 +24,7 @@ pub fn monotonic_ms() -> u64 {
 /// # Errors
 /// The kernel's answer. A missing `/proc/swaps` (a kernel without swap) is no error: there are no areas.
 pub fn swaps(root: &Root) -> Result<Vec<SwapArea>> {
-    let text = root.read_if_there("proc/swaps")?.unwrap_or_default();
+    let text = root.read_if_exists("proc/swaps")?.unwrap_or_default();
     Ok(areas::identified(root, parse::swaps::parse(&text)))
 }
 

@@ -103,7 +103,7 @@ impl Root {
     }
 
     /// Reads a file's text; `None` if there is no such file.
-    pub fn read_if_there(&self, relative: impl AsRef<Path>) -> Result<Option<String>> {
+    pub fn read_if_exists(&self, relative: impl AsRef<Path>) -> Result<Option<String>> {
         match self.read(relative) {
             Ok(text) => Ok(Some(text)),
             Err(e) if e.is_absent() => Ok(None),

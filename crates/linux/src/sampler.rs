@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_brief_sample_has_only_what_devices_in_swap_hold() {
+    fn a_brief_sample_has_only_zram_devices_in_swap() {
         let dir = tempfile::tempdir().unwrap();
         put(dir.path(), "proc/meminfo", "MemTotal: 1000 kB\nMemFree: 100 kB\n");
         put(dir.path(), "proc/vmstat", "pswpin 3\n");

@@ -38,7 +38,7 @@ fn installed(root: &Root) -> Result<Vec<(String, String)>> {
     let paths = std::iter::once(MAIN.to_owned()).chain(drop_ins.map(|n| format!("{DROP_INS}/{n}")));
     let mut texts = Vec::new();
     for path in paths {
-        if let Some(text) = root.read_if_there(&path)? {
+        if let Some(text) = root.read_if_exists(&path)? {
             texts.push((format!("/{path}"), text));
         }
     }

@@ -262,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn what_came_since_is_what_was_added(a in proptest::collection::vec(0u64..1 << 34, 0..50), b in proptest::collection::vec(0u64..1 << 34, 0..50)) {
+        fn the_difference_of_two_states_is_what_was_added(a in proptest::collection::vec(0u64..1 << 34, 0..50), b in proptest::collection::vec(0u64..1 << 34, 0..50)) {
             let (first, second) = (of(&a), of(&b));
             let mut both = first;
             both.merge(&second);
@@ -270,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn json_brings_it_back(a in proptest::collection::vec(0u64..1 << 45, 0..50)) {
+        fn a_histogram_survives_json(a in proptest::collection::vec(0u64..1 << 45, 0..50)) {
             let text = serde_json::to_string(&of(&a)).unwrap();
             proptest::prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), of(&a));
         }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_shown_instead() {
+    fn characters_that_a_terminal_obeys_are_escaped() {
         assert_eq!(
             harmless("a\u{1b}[2J\u{7}\u{7f}\u{9b}31m\r\n\tb"),
             "a\\u001b[2J\\u0007\\u007f\\u009b31m\\u000d\n\tb"

@@ -19,7 +19,7 @@ fn rate<P: Policy>(trace: impl Iterator<Item = Request>) -> f64 {
 }
 
 #[test]
-fn nobody_beats_perfect_knowledge_and_all_beat_chance() {
+fn no_policy_beats_perfect_knowledge_and_all_beat_chance() {
     for alpha in [0.6, 0.8, 1.0] {
         let rates = [
             rate::<S3Fifo<1>>(zipf(alpha).take(200_000)),

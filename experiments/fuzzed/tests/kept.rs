@@ -18,7 +18,7 @@ fn list(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_that_is_kept_breaks_what_parses_it() {
+fn stored_inputs_break_no_parser() {
     let (mut count, mut broken) = (0, Vec::new());
     for target in TARGETS {
         (target.run)(b"");

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn commands_follow_each_other_and_exit_ends_the_session() {
         let trace = import("\ncd\nls \nexit\nvi\n", 3);
-        let told: Vec<_> = trace
+        let events: Vec<_> = trace
             .happened
             .iter()
             .map(|happened| {
@@ -86,6 +86,6 @@ mod tests {
             (3690.0, "+vi"),
             (3720.0, "-vi"),
         ];
-        assert_eq!(told, expected.map(|(at, what)| (at, what.to_owned())));
+        assert_eq!(events, expected.map(|(at, what)| (at, what.to_owned())));
     }
 }

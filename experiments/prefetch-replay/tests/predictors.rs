@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn chances_are_probabilities_whatever_happened(events in events(), horizon_s in prop_oneof![0.0..1e6_f64, Just(f64::NAN), Just(-1.0)]) {
+    fn chances_are_always_probabilities(events in events(), horizon_s in prop_oneof![0.0..1e6_f64, Just(f64::NAN), Just(-1.0)]) {
         for mut predictor in all() {
             for happened in &events {
                 predictor.observe(happened);

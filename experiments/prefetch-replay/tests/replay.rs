@@ -79,7 +79,7 @@ fn a_trace_survives_its_text_and_keeps_its_results_without_its_names() {
 }
 
 #[test]
-fn a_clock_that_jumps_does_not_lose_what_was_learned() {
+fn a_clock_jump_loses_no_knowledge() {
     let straight = generate::two_users(4, 6);
     let hits = |trace: &Trace, predictor: &mut dyn Predictor| {
         let rows = run(predictor, trace, &Settings { budgets_bytes: Vec::new(), ..Settings::of(trace) });

@@ -104,7 +104,7 @@ impl Device {
     }
 
     fn attribute(&self, root: &Root, name: &str) -> Option<String> {
-        let text = root.read_if_there(self.sys(root, name)).ok()??;
+        let text = root.read_if_exists(self.sys(root, name)).ok()??;
         Some(text.trim_end().to_owned())
     }
 

@@ -91,7 +91,7 @@ fn sweep_one(root: &Root, name: &str) -> Result<bool> {
         device.unmount_all(root)?;
         device.detach(root)?;
     }
-    if mounts::is_target(&root.read_if_there("proc/mounts")?.unwrap_or_default(), &dir) {
+    if mounts::is_target(&root.read_if_exists("proc/mounts")?.unwrap_or_default(), &dir) {
         unmount(&dir, UnmountFlags::DETACH).map_err(on("unmount", &dir))?;
     }
     std::fs::remove_dir(&dir).map_err(on("remove", &dir))?;

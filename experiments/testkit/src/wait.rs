@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_until_the_condition_holds_and_gives_its_value() {
+    fn it_polls_until_the_condition_holds_and_returns_its_value() {
         let mut asked = 0;
         wait_for("the third time", || {
             asked += 1;

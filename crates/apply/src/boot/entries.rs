@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_linux_stays() {
+    fn an_entry_without_linux_is_unchanged() {
         let text = "title shell\nefi /shellx64.efi\noptions x\n";
         assert_eq!(with_words(text, &words()).unwrap(), text);
     }

@@ -131,7 +131,7 @@ enum Kind {
 
 fn kind(root: &Root, dir: &str, module: &str) -> Result<Kind> {
     let has = |file: &str| -> Result<Option<bool>> {
-        Ok(root.read_if_there(format!("{dir}/{file}"))?.map(|text| lists(&text, module)))
+        Ok(root.read_if_exists(format!("{dir}/{file}"))?.map(|text| lists(&text, module)))
     };
     Ok(match (has("modules.builtin")?, has("modules.dep")?) {
         (Some(true), _) => Kind::BuiltIn,

@@ -147,7 +147,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_for_init_and_what_is_quoted_stays() {
+    fn words_for_init_and_quoted_words_are_unchanged() {
         assert_eq!(
             merged("ro -- zswap.enabled=0"),
             "ro zswap.enabled=1 zswap.compressor=zstd -- zswap.enabled=0"

@@ -304,7 +304,7 @@ impl Located {
     fn pids(&self) -> Result<Vec<u32>> {
         let mut pids = Vec::new();
         for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
-            let text = self.root.read_if_there(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
+            let text = self.root.read_if_exists(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
             pids.extend(text.lines().filter_map(|l| l.trim().parse::<u32>().ok()).filter(|pid| *pid > 0));
         }
         pids.sort_unstable();

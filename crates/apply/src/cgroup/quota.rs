@@ -94,7 +94,7 @@ fn hierarchy(root: &Root) -> Result<&'static str> {
     if root.exists(format!("{V1}/cpu.cfs_quota_us")) || root.exists(format!("{V1}/cgroup.procs")) {
         return Ok(V1);
     }
-    let on = root.read_if_there(format!("{V2}/cgroup.subtree_control"))?.unwrap_or_default();
+    let on = root.read_if_exists(format!("{V2}/cgroup.subtree_control"))?.unwrap_or_default();
     if on.split_whitespace().any(|c| c == "cpu") {
         return Ok(V2);
     }
@@ -125,7 +125,7 @@ pub fn sweep(root: &Root) -> Result<()> {
 fn remove(root: &Root, dir: &str) -> Result<()> {
     let path = root.path(dir);
     for attempt in 1.. {
-        let pids = root.read_if_there(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
+        let pids = root.read_if_exists(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
         // Pids in another root's files are not processes of this machine.
         for pid in
             pids.lines().filter(|_| root.is_host()).filter_map(|l| Pid::from_raw(l.trim().parse().ok()?))

@@ -205,7 +205,7 @@ fn on_v2_the_controller_is_enabled_and_disabled_again() {
 }
 
 #[test]
-fn on_v2_the_controller_stays_on_where_it_was_on() {
+fn on_v2_an_enabled_controller_stays_enabled() {
     let (dir, root) = v2("");
     put(&dir.path().join("sys/fs/cgroup/cgroup.subtree_control"), "memory\n");
     let before = tree(&root);
@@ -214,7 +214,7 @@ fn on_v2_the_controller_stays_on_where_it_was_on() {
 }
 
 #[test]
-fn on_v2_the_controller_stays_on_for_somebody_who_uses_it_now() {
+fn on_v2_the_controller_stays_enabled_for_other_users_of_it() {
     let (dir, root) = v2("");
     let group = Group::make(&root, &GroupParent::find(&root).unwrap(), "box").unwrap();
     fill(&dir.path().join("sys/fs/cgroup/theirs"));

@@ -156,7 +156,7 @@ pub fn entries(root: &Root) -> Result<Vec<Entry>> {
 }
 
 fn read_text(root: &Root) -> Result<String> {
-    Ok(root.read_if_there(FILE)?.unwrap_or_default())
+    Ok(root.read_if_exists(FILE)?.unwrap_or_default())
 }
 
 fn read(root: &Root) -> Result<Vec<Record>> {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undone_is_not_in_force() {
+    fn undone_changes_are_not_in_force() {
         let records = [
             record(1, intent()),
             record(1, Phase::Done),

@@ -59,7 +59,7 @@ mod tests {
     use crate::knob::{KNOBS, find};
 
     #[test]
-    fn what_weakens_durability_is_not_in_the_table() {
+    fn settings_that_weaken_durability_are_not_in_the_table() {
         let words = |path: &str| path.split(['/', '.']).map(str::to_owned).collect::<Vec<_>>();
         for name in DENIED.iter().flat_map(|d| d.names) {
             assert!(find(name).is_none(), "{name}");

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_gives_its_owner_back() {
+    fn a_name_contains_its_owner() {
         let o = Owner { pid: 12, start_ticks: 345 };
         assert_eq!(owner(&format!("box-{o}")), Some(o));
         for other in ["box", "box-12", "-12-345", "box-x-345", "box-12-x", "12-345", ""] {

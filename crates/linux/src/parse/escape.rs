@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_escapes_stay_as_they_are() {
+    fn invalid_escapes_are_unchanged() {
         let pairs = [
             ("a\\134b", "a\\b"),
             ("b\\040", "b "),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_is_not_run_at_boot() {
+    fn a_program_that_others_can_replace_is_not_run_at_boot() {
         for part in ["usr/bin/eke", "usr/bin", "usr"] {
             let (dir, root) = tree();
             assert_eq!(objection(&root, "usr/bin/eke"), None);

@@ -140,8 +140,8 @@ impl Predictor for Preload {
     /// Uses the last scan; its horizon is always a cycle and a half.
     fn chances(&mut self, now_s: f64, _horizon_s: f64) -> Vec<Chance> {
         self.advance(now_s);
-        let told = self.model.lnprobs().into_iter();
-        let idle = told.filter_map(|(program, lnprob)| Some((program, lnprob?)));
+        let lnprobs = self.model.lnprobs().into_iter();
+        let idle = lnprobs.filter_map(|(program, lnprob)| Some((program, lnprob?)));
         let mut chances: Vec<Chance> =
             idle.map(|(program, lnprob)| Chance { program, probability: 1.0 - lnprob.exp() }).collect();
         sort(&mut chances);

@@ -120,8 +120,8 @@ impl Model {
                 }
             }
         }
-        let told = self.exes.iter().zip(sums);
-        told.map(|(exe, sum)| (exe.program, (!exe.runs).then_some(sum.max(-f64::MAX)))).collect()
+        let sums = self.exes.iter().zip(sums);
+        sums.map(|(exe, sum)| (exe.program, (!exe.runs).then_some(sum.max(-f64::MAX)))).collect()
     }
 
     fn correlation(&self, first: usize, second: usize, pair: &Pair) -> f64 {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn lnprob(model: &Model, program: ProgramId) -> Option<f64> {
-        model.lnprobs().into_iter().find(|told| told.0 == program).and_then(|told| told.1)
+        model.lnprobs().into_iter().find(|entry| entry.0 == program).and_then(|entry| entry.1)
     }
 
     #[test]
