@@ -62,7 +62,7 @@ fn group_shortage(group: &LimitedGroup, area: &SwapArea) -> Option<String> {
     let room = group.limit.saturating_sub(group.used);
     (back > room).then(|| {
         format!(
-            "swapping {} off could load {back} into the group {}, which has {room} left within its limit of {}; raise the limit or end its processes first",
+            "swapping {} off could load {back} into the group {}, which has {room} left below its limit of {}; raise the limit or end its processes first",
             area.path, group.name, group.limit
         )
     })

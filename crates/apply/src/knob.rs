@@ -264,12 +264,12 @@ impl Knob {
 pub fn as_markdown() -> String {
     let mut out = String::from(
         "# Every setting that eke can change\n\nGenerated from the table in `crates/apply/src/knob.rs` (`eke doctor --knobs`); CI compares.\n\n\
-         | Knob | Path | Unit | Since Linux | Comes back | What it does |\n| --- | --- | --- | --- | --- | --- |\n",
+         | Knob | Path | Unit | Since Linux | Restored by | What it does |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for k in KNOBS {
         let restore = match k.restore {
-            Restore::WriteOld => "the old value is written",
-            Restore::WithObject => "removed with its device or group",
+            Restore::WriteOld => "writing the old value",
+            Restore::WithObject => "removing its device or group",
             Restore::Nothing => "nothing to restore",
         };
         let _ = writeln!(

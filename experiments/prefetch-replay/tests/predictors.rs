@@ -96,9 +96,9 @@ proptest! {
         let mut broken = state;
         let at = at.index(broken.len());
         broken[at] = byte;
-        if let Ok(mut mended) = Eke::from_state(&broken) {
-            mended.observe(&Happened { at_s: 1.8e9 + 1.0, user: 2, event: Event::Start(ProgramId(3)) });
-            prop_assert!(are_sound(&mended.chances(1.8e9, 600.0)));
+        if let Ok(mut repaired) = Eke::from_state(&broken) {
+            repaired.observe(&Happened { at_s: 1.8e9 + 1.0, user: 2, event: Event::Start(ProgramId(3)) });
+            prop_assert!(are_sound(&repaired.chances(1.8e9, 600.0)));
         }
     }
 
@@ -121,9 +121,9 @@ fn hostile_numbers_in_a_state_are_repaired() {
         let mut hostile = state.clone();
         set_all(&mut hostile["eke"], number);
         // A whole number in place of a fraction is refused; accepted values must be sound.
-        if let Ok(mut mended) = Eke::from_state(hostile.to_string().as_bytes()) {
-            mended.observe(&Happened { at_s: 1e4, user: 1, event: Event::Start(ProgramId(1)) });
-            assert!(are_sound(&mended.chances(1e4, 600.0)), "{number}");
+        if let Ok(mut repaired) = Eke::from_state(hostile.to_string().as_bytes()) {
+            repaired.observe(&Happened { at_s: 1e4, user: 1, event: Event::Start(ProgramId(1)) });
+            assert!(are_sound(&repaired.chances(1e4, 600.0)), "{number}");
         }
     }
     assert!(Eke::from_state(br#"{"version":2,"eke":{}}"#).unwrap_err().to_string().contains("form 2"));
