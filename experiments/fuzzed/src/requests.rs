@@ -42,7 +42,7 @@ pub fn fuse_requests(data: &[u8]) {
     let fs =
         Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).expect("a tree");
     let mut input = Input(data);
-    let left = left_behind(&mut input);
+    let left = inherited_nodes(&mut input);
     fs.nodes().restore(left.iter().map(Owned::entry), Vec::new());
     let (ours, live) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
