@@ -27,53 +27,53 @@ use trial::Trial;
 /// The program that measures latencies and governs.
 pub(crate) const SENSOR: &str = "eke-io";
 
-/// What the user asks for.
+/// The user's options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The disk, one of the slow disk's profiles.
+    /// The name of a slow disk's profile.
     pub disk: String,
-    /// How often each run is made.
+    /// How often to make each run.
     pub repeats: usize,
     /// The variants.
     pub variants: Vec<Variant>,
     /// The writers.
     pub writers: Vec<Writer>,
-    /// Before it is measured, in seconds: the governor finds its way, and what is dirty reaches its limit.
+    /// The warm-up in seconds: the governor finds its settings, and dirty memory reaches its limit.
     pub warm_up_s: u64,
-    /// How long it is measured, in seconds.
+    /// The length of the measurement in seconds.
     pub measured_s: u64,
-    /// Reads a second.
+    /// The most reads per second.
     pub rate: u32,
 }
 
-/// Why it could not be held.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk.
+    /// The disk failed.
     #[error(transparent)]
     Disk(#[from] eke_slow_disk::Error),
-    /// Its place.
+    /// The scratch directory failed.
     #[error(transparent)]
     Stage(#[from] eke_bench_core::stage::Error),
-    /// A setting.
+    /// A setting cannot be changed.
     #[error(transparent)]
     Setting(#[from] eke_io::compare::Error),
     /// Latencies cannot be measured.
     #[error(transparent)]
     Sense(#[from] eke_io::sense::Refused),
-    /// A program that cannot be started, or failed.
+    /// A program cannot be started, or failed.
     #[error("{program}: {why}")]
     Program {
-        /// Which.
+        /// The program.
         program: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// What cannot be.
+    /// An option is wrong.
     #[error("{0}")]
     Usage(String),
-    /// A signal came; everything is as before.
+    /// A signal came.
     #[error("interrupted; everything is as it was before")]
     Interrupted,
 }
@@ -96,7 +96,7 @@ impl Experiment for Io {
         environment: &'e Environment<'e>,
         _notes: &mut Vec<String>,
     ) -> Result<&'e Environment<'e>, Error> {
-        // a setting that a dead one left is of a device that may be the next one's
+        // The new disk may get the device name that a setting of a killed experiment belongs to.
         eke_io::compare::setting::undo_leftovers(environment.root)?;
         Ok(environment)
     }
@@ -118,7 +118,7 @@ impl Experiment for Io {
         trial::run(fixture, &self.0, run).map(Some)
     }
 
-    /// A kernel lacks some of the variants.
+    /// A run fails where the kernel lacks the variant.
     fn on_failure(&self, _fixture: &&Environment<'_>, _error: &Error, _tried: usize) -> OnFailure {
         OnFailure::LeaveOut
     }

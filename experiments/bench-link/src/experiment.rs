@@ -1,4 +1,4 @@
-//! The whole experiment, CPU by CPU.
+//! The experiment, CPU by CPU.
 
 use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_results::report::Report;
@@ -16,11 +16,11 @@ use super::{Options, client, net, report, server, trial};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link(pub Options);
 
-/// Both ends, joined. Fields are dropped in this order.
+/// The client and the server, joined by the link. Fields are dropped in this order.
 pub struct Ends<'e> {
     environment: &'e Environment<'e>,
     session: Option<Session>,
-    /// The client with its CPU; `None` for one that cannot be had here.
+    /// The client with its CPU. The inner `None` is a CPU that this machine cannot provide.
     client: Option<(Cpu, Option<Client>)>,
     server: Server,
     net: Net,
@@ -79,7 +79,7 @@ impl Experiment for Link {
         trial::run(ends.environment, &self.0, &client.ssh, ends.session.as_ref()).map(Some)
     }
 
-    /// Keep the other settings.
+    /// A failed setting does not end the others.
     fn on_failure(&self, _ends: &Ends<'_>, _error: &Error, _tried: usize) -> OnFailure {
         OnFailure::LeaveOut
     }
@@ -95,6 +95,7 @@ impl Experiment for Link {
 }
 
 impl Ends<'_> {
+    /// Makes a client and calibrates its CPU; `None` with a note if this machine cannot provide the CPU.
     fn calibrated(&self, cpu: Cpu, notes: &mut Vec<String>) -> Result<Option<Client>> {
         self.environment.progress.doing(&format!("the CPU: {}", cpu.name()));
         let client = match Client::make(self.environment, &self.net, &self.server, cpu) {

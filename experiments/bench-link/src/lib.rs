@@ -33,16 +33,16 @@ pub use error::Error;
 pub use experiment::Link;
 use plan::{Cpu, Rate};
 
-/// What the user asks for.
+/// The user's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Shorter slices.
+    /// Whether to use shorter slices.
     pub quick: bool,
-    /// Slices of each cipher and way.
+    /// Slices of each cipher in each direction.
     pub rounds: usize,
     /// How often eke decides in each setting.
     pub repeats: usize,
-    /// Also the X session.
+    /// Whether to measure the X session too.
     pub x11: bool,
     /// The links.
     pub links: Vec<Rate>,

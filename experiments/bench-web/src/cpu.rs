@@ -1,21 +1,21 @@
-//! CPU time by program, and within eke's by the names of threads.
+//! CPU time by program, and of eke's processes by thread name.
 
 use std::collections::BTreeMap;
 
 use eke_linux::parse::process_stat::{ProcessStat, parse};
 use eke_linux::{Root, read};
 
-/// Clock ticks (`USER_HZ`, 100 a second on all that eke runs on).
+/// Clock ticks (`USER_HZ`, 100 per second on all supported machines).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ticks {
-    /// In programs.
+    /// Ticks in user mode.
     pub user: u64,
-    /// In the kernel for them.
+    /// Ticks in the kernel.
     pub system: u64,
 }
 
 impl Ticks {
-    /// All.
+    /// User and system ticks together.
     pub fn sum(self) -> u64 {
         self.user + self.system
     }
@@ -39,29 +39,29 @@ impl std::ops::Sub for Ticks {
     }
 }
 
-/// CPU time of a box so far.
+/// The CPU time of a box so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cpu {
-    /// By the name of the process.
+    /// By process name.
     pub programs: BTreeMap<String, Ticks>,
-    /// By the name of the thread, in processes whose names begin with [`OURS`].
+    /// By thread name, in processes whose names begin with [`FILE_SERVER`].
     pub threads: BTreeMap<String, Ticks>,
-    /// Of the kernel's own threads, on the whole machine: block layer, btrfs' unpacking.
+    /// Of kernel threads on the whole machine: block layer, decompression of btrfs.
     pub kernel: Ticks,
 }
 
-/// How the names of processes of eke's file server begin; its threads have names by what they do.
-pub const OURS: &str = "eke-cache";
+/// The start of the process names of eke's file server. Its threads are named by their tasks.
+pub const FILE_SERVER: &str = "eke-cache";
 
 impl Cpu {
-    /// Of these processes. Those that end while it is read count nothing.
+    /// Reads the CPU time of these processes. Those that end meanwhile count nothing.
     pub fn of(root: &Root, pids: &[u32]) -> Self {
         let mut cpu = Self::default();
         for pid in pids {
             let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
             let Some(process) = parse(&text) else { continue };
             *cpu.programs.entry(process.name.to_owned()).or_default() += own(&process);
-            if process.name.starts_with(OURS) {
+            if process.name.starts_with(FILE_SERVER) {
                 cpu.add_threads(root, *pid);
             }
         }
@@ -69,7 +69,7 @@ impl Cpu {
         cpu
     }
 
-    /// Of this process alone.
+    /// Reads the CPU time of this process.
     pub fn of_this_process() -> Ticks {
         let text = Root::host().read("proc/self/stat").unwrap_or_default();
         parse(&text).map(|p| own(&p)).unwrap_or_default()
@@ -84,14 +84,14 @@ impl Cpu {
         }
     }
 
-    /// All programs together.
+    /// The ticks of all programs.
     pub fn box_ticks(&self) -> Ticks {
         let mut all = Ticks::default();
         self.programs.values().for_each(|ticks| all += *ticks);
         all
     }
 
-    /// Between two readings.
+    /// The CPU time between two readings.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -109,7 +109,7 @@ fn difference(now: &BTreeMap<String, Ticks>, before: &BTreeMap<String, Ticks>) -
     now.iter().map(of).collect()
 }
 
-/// `pack-3` and `pack-4` do the same.
+/// The task of a thread: `pack-3` and `pack-4` do the same.
 fn kind(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == ' ')
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_one_kind_are_one_and_differences_are_of_what_was_there() {
+    fn threads_of_a_kind_are_summed_and_new_programs_count_from_zero() {
         assert_eq!(["pack-0", "pack-12", "fuse", "0"].map(kind), ["pack", "pack", "fuse", ""]);
         let of = |user| Cpu {
             programs: [("nginx".to_owned(), Ticks { user, system: 1 })].into(),

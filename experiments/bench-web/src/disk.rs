@@ -1,4 +1,4 @@
-//! The content's image on its disk, mounted to be read.
+//! The content's image on its disk, mounted read-only.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,21 +14,21 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use super::content::FileSystem;
 use super::error::Result;
 
-/// A mounted image. Dropping it takes it down. Its owner serves the slow disk, so it must never be in the box that uses it.
+/// A mounted image. Drop unmounts it. This process serves the slow disk, so it must never be in the box that uses the disk.
 #[derive(Debug)]
 pub struct Disk {
-    // In the order in which they must go: the disk unmounts what is on it.
+    // Dropped in this order: the disk unmounts its file system.
     slow: Option<SlowDisk>,
     mounted: Scratch,
     root: Root,
 }
 
 impl Disk {
-    /// Attaches the image to the slow disk of this name, or to a plain loop device, and mounts it. Nothing of it is in the page cache.
+    /// Attaches the image to the slow disk of this name, or to a plain loop device, and mounts it. None of it is in the page cache.
     ///
     /// # Errors
-    /// The disk cannot be had, or the kernel does not know the file system; nothing is left then.
-    pub fn set(root: &Root, image: &Path, fs: FileSystem, profile: Option<&str>) -> Result<Self> {
+    /// The disk cannot be made, or the kernel does not know the file system. Everything is removed then.
+    pub fn mount(root: &Root, image: &Path, fs: FileSystem, profile: Option<&str>) -> Result<Self> {
         let profile = profile.map(stage::profile).transpose()?;
         let mounted = Scratch::in_run(root)?;
         let target = mount_point(mounted.path());
@@ -45,7 +45,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// A loop device that goes with the mount, past the page cache of the image.
+    /// Mounts a loop device that ends with the mount. It bypasses the page cache of the image.
     fn mount_loop(&self, image: &Path, fs: FileSystem) -> Result<()> {
         let mut command = Command::new("mount");
         stage::run(command.args(["-t", fs.name(), "-o", "loop,noatime,ro"]).arg(image).arg(self.dir()))?;
@@ -55,12 +55,12 @@ impl Disk {
         Ok(())
     }
 
-    /// Where the content is.
+    /// The content's directory.
     pub fn dir(&self) -> PathBuf {
         mount_point(self.mounted.path())
     }
 
-    /// What was read since it was attached: as the slow disk saw it, or the loop device
+    /// The reads since the disk was attached, counted by the slow disk or the loop device
     /// (Documentation/admin-guide/iostats.rst).
     pub fn reads(&self) -> Reads {
         if let Some(slow) = &self.slow {
@@ -71,7 +71,7 @@ impl Disk {
         iostat(&stat).unwrap_or_default()
     }
 
-    /// The kernel's read-ahead there, in KiB: file systems bring their own.
+    /// The kernel's read-ahead for the file system, in KiB. File systems set their own.
     pub fn read_ahead_kib(&self) -> Option<u64> {
         let stat = rustix::fs::stat(self.dir()).ok()?;
         let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
@@ -91,11 +91,11 @@ impl Disk {
         }
     }
 
-    /// Takes it down.
+    /// Unmounts and detaches the disk.
     ///
     /// # Errors
-    /// Something still uses it; it is out of sight all the same, and gone with its last user.
-    pub fn strike(mut self) -> Result<()> {
+    /// Something still uses it. It is no longer visible, and ends with its last user.
+    pub fn teardown(mut self) -> Result<()> {
         let target = self.dir();
         let unmounted = unmount(&target, UnmountFlags::empty()).map_err(|e| on("unmount", &target)(e).into());
         let detached = self.slow.take().map_or(Ok(()), SlowDisk::detach);
@@ -103,7 +103,7 @@ impl Disk {
     }
 }
 
-/// `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi).
+/// Reads `/sys/class/bdi/MAJOR:MINOR/read_ahead_kb` (Documentation/ABI/testing/sysfs-class-bdi).
 pub(super) fn read_ahead(root: &Root, major: u32, minor: u32) -> Option<u64> {
     root.read(format!("sys/class/bdi/{major}:{minor}/read_ahead_kb")).ok()?.trim().parse().ok()
 }

@@ -1,70 +1,70 @@
-//! Why the experiment could not be held.
+//! Why the experiment could not run.
 
 use std::path::{Path, PathBuf};
 
 use eke_bench_core::fault;
 use eke_model::units::Bytes;
 
-/// See the module.
+/// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The cache, or what a dead experiment left.
+    /// The cache directory, or the removal of a dead experiment's leftovers, failed.
     #[error(transparent)]
     Stage(#[from] eke_bench_core::stage::Error),
-    /// The slow disk.
+    /// The slow disk failed.
     #[error(transparent)]
     Disk(#[from] eke_slow_disk::Error),
-    /// The box.
+    /// The box failed.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// eke is up, or another experiment is at work.
+    /// eke is up, or another experiment runs.
     #[error(transparent)]
     Peers(#[from] eke_bench_core::peers::Error),
-    /// The system's answer about a file, a directory, a mount or a program.
+    /// A file, a directory, a mount or a program failed.
     #[error(transparent)]
     Io(#[from] fault::Io),
-    /// A program that the experiment needs.
+    /// A program that the experiment needs is missing.
     #[error(transparent)]
     Missing(#[from] fault::Missing),
-    /// Nothing to cut the content from.
+    /// There are no files to cut the content from.
     #[error("{}there is nothing to cut the content from; name a directory with files: --corpus DIR", in_place(place.as_deref()))]
     NoCorpus {
-        /// As asked for.
+        /// The directory that was given.
         place: Option<PathBuf>,
     },
     /// The images do not fit.
     #[error("the images of the content need up to {need} in {}, and {free} are free; take fewer --clients, or set XDG_CACHE_HOME to a larger disk", dir.display())]
-    Room {
-        /// The most that they take.
+    Space {
+        /// The most bytes that they need.
         need: Bytes,
-        /// What there is.
+        /// The free bytes.
         free: Bytes,
-        /// Where.
+        /// The directory.
         dir: PathBuf,
     },
-    /// What cannot be.
+    /// An option is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The web server.
-    #[error("{server} {what}; it said: {}", or_nothing(said))]
+    /// The web server failed.
+    #[error("{server} {what}; its log ends with: {}", or_nothing(log))]
     Server {
         /// Its name.
         server: &'static str,
-        /// What it did, or did not.
+        /// What happened.
         what: String,
         /// The end of its log.
-        said: String,
+        log: String,
     },
-    /// `eke cache` or what it started.
-    #[error("`{command}` {answer}")]
+    /// A command in the box failed.
+    #[error("`{command}` {why}")]
     Cache {
         /// The command line.
         command: String,
-        /// How it ended, with what it said.
-        answer: String,
+        /// How it ended, with its standard error.
+        why: String,
     },
-    /// A client.
+    /// A client failed.
     #[error("a client {0}")]
     Client(String),
     /// A signal came.
@@ -76,8 +76,8 @@ fn in_place(place: Option<&Path>) -> String {
     place.map_or_else(String::new, |place| format!("below {} ", place.display()))
 }
 
-fn or_nothing(said: &str) -> &str {
-    if said.trim().is_empty() { "nothing" } else { said.trim() }
+fn or_nothing(log: &str) -> &str {
+    if log.trim().is_empty() { "nothing" } else { log.trim() }
 }
 
 /// The result of everything in [`crate`].

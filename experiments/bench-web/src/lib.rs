@@ -1,34 +1,34 @@
-//! `eke bench web`: files of a web server from a slow disk, in little memory.
+//! `eke bench web`: a web server with little memory and files on a slow disk.
 //!
-//! The experiment of Beltran, Torres and Ayguadé ("Improving Web Server Performance Through Main Memory Compression", ICPADS 2008),
-//! scaled 1 to 10: files in the classes of SPECweb2005 Support, a disk of 2008, a server with too little memory for them.
+//! It repeats the experiment of Beltran, Torres and Ayguadé ("Improving Web Server Performance Through Main Memory Compression", ICPADS
+//! 2008), scaled 1 to 10: files in the classes of SPECweb2005 Support, a disk of 2008, a server with too little memory for the files.
 //!
 //! ```text
 //! clients ─ TCP ─> box { nginx or Tomcat · page cache · eke-cache } ─> content's file system ─> slow disk
 //! ```
 //!
-//! - [`plan`]: which runs there are; one axis varied at a time (pure)
-//! - [`content`]: what is served, as images of file systems that are made once
-//! - [`requests`]: which file is asked for next (pure)
-//! - [`disk`], [`room`], [`server`], [`ours`], [`client`]: what a run stands on
+//! - [`plan`]: the runs; varies one axis at a time (pure)
+//! - [`content`]: the served files, as images of file systems that are made once
+//! - [`requests`]: the sequence of requested files (pure)
+//! - [`disk`], [`server_box`], [`server`], [`eke_mount`], [`client`]: the parts of a run
 //! - [`trial`]: one run; [`warm`]: when caches are full (pure); [`cpu`]: CPU time by program and thread
-//! - [`figures`], [`report`]: what runs come to (pure)
+//! - [`metrics`], [`report`]: metrics of a run, and the report (pure)
 //!
-//! Nothing stays: mounts, disks and groups have names that say their owner, swept by the next experiment and by `eke down`; processes
-//! are the box's, which a guard empties when the experiment is gone, however it went.
+//! Mounts, disks and groups are removed at the end. Their names contain their owner, so the next experiment and `eke down` remove those of
+//! killed ones. A guard kills the box's processes when the experiment has ended, also by a kill.
 
 pub mod client;
 pub mod content;
 pub mod cpu;
 pub mod disk;
+pub mod eke_mount;
 pub mod error;
-pub mod figures;
-pub mod ours;
+pub mod metrics;
 pub mod plan;
 pub mod report;
 pub mod requests;
-pub mod room;
 pub mod server;
+pub mod server_box;
 pub mod trial;
 pub mod warm;
 
@@ -49,29 +49,29 @@ use content::{Content, Corpus, FileSystem};
 pub use error::Error;
 use error::Result;
 use plan::{Axis, Conditions, Run, Variant};
-use report::Held;
+use report::Measured;
 pub use requests::Requests;
 pub use server::Kind as ServerKind;
 use trial::Trial;
 
-/// What the user asks for.
+/// The user's options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Four variants at the base point.
+    /// Whether to run only four variants at the base point.
     pub quick: bool,
-    /// How often each run is made.
+    /// How often to make each run.
     pub repeats: usize,
-    /// The point from which one thing is varied at a time.
+    /// The base point, from which one parameter is varied at a time.
     pub base: Conditions,
-    /// What is varied; with the base point if that is wanted.
+    /// The axes to vary, with `Base` for the base point itself.
     pub axes: Vec<Axis>,
-    /// Only these; all if empty.
+    /// The variants to run; all if empty.
     pub variants: Vec<Variant>,
-    /// What the content is cut from; `None` for files of this machine.
+    /// The directory of the content's corpus; `None` for files of this machine.
     pub corpus: Option<PathBuf>,
     /// The longest warm-up.
     pub warm_up: Duration,
-    /// How long each run is measured.
+    /// The length of each measurement.
     pub window: Duration,
 }
 
@@ -84,12 +84,12 @@ const FILE_SERVER: &str = "eke-cache";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Web(pub Options);
 
-/// What runs share.
+/// The state that all runs share.
 pub struct Fixture<'e> {
     environment: &'e Environment<'e>,
-    /// Those that this machine has the programs for.
+    /// The runs whose programs are installed.
     runs: Vec<Run>,
-    /// By the number of clients.
+    /// The contents by number of clients.
     contents: BTreeMap<u32, Arc<Content>>,
     _ground: Ground,
 }
@@ -97,9 +97,9 @@ pub struct Fixture<'e> {
 /// One run of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// Its place in the list of runs.
+    /// The run's index in the list of runs.
     run: usize,
-    /// From 1.
+    /// The round, from 1.
     round: usize,
 }
 
@@ -120,7 +120,7 @@ impl Experiment for Web {
         let Options { base, axes, variants, quick, .. } = &self.0;
         check(base)?;
         let runs = possible(environment, &self.0, plan::runs(base, axes, variants, *quick), notes)?;
-        // What a dead experiment's programs hold open cannot be taken down.
+        // First end the programs of dead experiments: they keep mounts in use.
         cgroup::sweep(environment.root)?;
         stage::sweep(environment.root)?;
         let ground = Ground::prepare(environment.root)?;
@@ -166,8 +166,9 @@ impl Experiment for Web {
         results: Results<Repeat, Trial>,
     ) -> Report {
         let measured = results.measured.into_iter();
-        let held: Vec<Held> = measured.map(|(Repeat { run, .. }, trial)| Held { run, trial }).collect();
-        report::report(environment, &self.0, (&fixture.runs, &fixture.contents), &held, results.notes)
+        let measured: Vec<Measured> =
+            measured.map(|(Repeat { run, .. }, trial)| Measured { run, trial }).collect();
+        report::report(environment, &self.0, (&fixture.runs, &fixture.contents), &measured, results.notes)
     }
 
     fn is_usage(error: &Error) -> bool {
@@ -178,7 +179,9 @@ impl Experiment for Web {
 fn check(base: &Conditions) -> Result<()> {
     let wrong = match base {
         c if c.clients == 0 => "without clients there is no content: give --clients 1 or more".to_owned(),
-        c if c.connections == 0 => "without connections nobody asks: give --connections 1 or more".to_owned(),
+        c if c.connections == 0 => {
+            "without connections there are no requests: give --connections 1 or more".to_owned()
+        }
         c if c.memory < LEAST_MEMORY => {
             format!("a box of {} is too small for a web server; give at least {LEAST_MEMORY}", c.memory)
         }
@@ -187,7 +190,8 @@ fn check(base: &Conditions) -> Result<()> {
     Err(Error::Usage(wrong))
 }
 
-/// What this machine has the programs for, and what is left out and why. A variant that was asked for by its name must be possible.
+/// The runs whose programs are installed. `notes` name the others with the reason. A missing program of a variant that the user named is an
+/// error.
 fn possible(
     environment: &Environment<'_>,
     options: &Options,
@@ -221,7 +225,7 @@ fn lacks(environment: &Environment<'_>, variant: Variant) -> Result<()> {
         Some(_) => Ok(()),
         None => Err(Missing::new(program, needs(), package).into()),
     };
-    if variant.is_ours() && !environment.program.with_file_name(FILE_SERVER).is_file() {
+    if variant.uses_eke() && !environment.program.with_file_name(FILE_SERVER).is_file() {
         let beside = environment.program.display();
         return Err(Error::Usage(format!(
             "{FILE_SERVER} is not beside {beside}; `make build` puts it there"

@@ -1,4 +1,4 @@
-//! Which runs there are: one axis varied at a time from a base point. Pure.
+//! The plan of runs: varies one axis at a time from a base point. Pure.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use super::content::FileSystem;
 use super::requests::Requests;
 use super::server;
 
-/// What is compared.
+/// A set-up that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variant {
-    /// ext4 as it is.
+    /// Plain ext4.
     Ext4,
-    /// The same in a box of twice the memory.
+    /// ext4 in a box with twice the memory.
     Ext4Twice,
-    /// btrfs that compresses on the disk.
+    /// btrfs, compressed on the disk.
     Btrfs,
-    /// EROFS that compresses on the disk.
+    /// EROFS, compressed on the disk.
     Erofs,
     /// eke over ext4.
     EkeExt4,
     /// eke over btrfs.
     EkeBtrfs,
-    /// eke over ext4, which packs before it answers.
+    /// eke over ext4, compressing before it replies.
     EkeSync,
 }
 
 impl Variant {
-    /// In the order of the table.
+    /// All variants, in the order of the table.
     pub const ALL: [Self; 7] =
         [Self::Ext4, Self::Ext4Twice, Self::Btrfs, Self::Erofs, Self::EkeExt4, Self::EkeBtrfs, Self::EkeSync];
     const QUICK: [Self; 4] = [Self::Ext4, Self::Ext4Twice, Self::Btrfs, Self::EkeExt4];
 
-    /// In reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -47,7 +47,7 @@ impl Variant {
         }
     }
 
-    /// On the command line, where names with commas are no good.
+    /// The name on the command line, without commas.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -60,7 +60,7 @@ impl Variant {
         }
     }
 
-    /// What its content lies in.
+    /// The file system of its content.
     pub fn file_system(self) -> FileSystem {
         match self {
             Self::Btrfs | Self::EkeBtrfs => FileSystem::Btrfs,
@@ -69,33 +69,33 @@ impl Variant {
         }
     }
 
-    /// Is it served through eke's mount?
-    pub fn is_ours(self) -> bool {
+    /// Whether the content is served through eke's mount.
+    pub fn uses_eke(self) -> bool {
         matches!(self, Self::EkeExt4 | Self::EkeBtrfs | Self::EkeSync)
     }
 
-    /// Its box, where others have `memory`.
+    /// The memory of its box, if the others have `memory`.
     pub fn memory(self, memory: Bytes) -> Bytes {
         if self == Self::Ext4Twice { Bytes(memory.0 * 2) } else { memory }
     }
 }
 
-/// What is varied.
+/// A parameter that is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// Nothing: every variant at the base point.
+    /// None: every variant at the base point.
     Base,
-    /// How many connections ask at once.
+    /// The number of connections.
     Load,
-    /// How much of the box the store may have.
+    /// The store's share of the box's memory.
     Share,
     /// The size of the content.
     Content,
     /// The memory of the box.
     Memory,
-    /// Which web server.
+    /// The web server.
     Server,
-    /// How popular files differ.
+    /// The popularity of files.
     Requests,
     /// Content that fits into the page cache.
     Hot,
@@ -104,7 +104,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// In the order of the report.
+    /// All axes, in the order of the report.
     pub const ALL: [Self; 9] = [
         Self::Base,
         Self::Load,
@@ -117,7 +117,7 @@ impl Axis {
         Self::FastDisk,
     ];
 
-    /// On the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Base => "base",
@@ -132,8 +132,8 @@ impl Axis {
         }
     }
 
-    /// Behind a metric's name.
-    pub fn words(self) -> &'static str {
+    /// The suffix of a metric's name.
+    pub fn suffix(self) -> &'static str {
         match self {
             Self::Base => "",
             Self::Load => "by connections",
@@ -148,74 +148,74 @@ impl Axis {
     }
 }
 
-/// Everything that a run depends on.
+/// The conditions of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conditions {
     /// The web server.
     pub server: server::Kind,
-    /// The box of all variants but the one with twice as much.
+    /// The box's memory, for all variants but the one with twice as much.
     pub memory: Bytes,
-    /// 1.7 MB of content for each.
+    /// The number of clients, with 1.7 MB of content each.
     pub clients: u32,
-    /// How many ask at once.
+    /// The number of connections.
     pub connections: usize,
-    /// For what.
+    /// The popularity of files.
     pub requests: Requests,
-    /// How long each waits after a reply.
+    /// The pause of each connection after a reply.
     pub think: Duration,
-    /// What the store may have of the box, in percent.
+    /// The store's share of the box's memory in percent.
     pub share: u8,
-    /// The slow disk's name; `None` for this machine's own.
+    /// The slow disk's name; `None` for this machine's own disk.
     pub disk: Option<String>,
 }
 
-/// One run, and where its figures are shown.
+/// One run, and its points on the axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Of what.
+    /// The set-up.
     pub variant: Variant,
-    /// Under which conditions.
+    /// The conditions.
     pub conditions: Conditions,
-    /// In which figures, and at which place in them.
-    pub shown: Vec<(Axis, Place)>,
+    /// The axes that show the run, with its position on each.
+    pub shown: Vec<(Axis, Position)>,
 }
 
-/// The place of a figure on an axis: the parameter's name and value.
-pub type Place = Option<(&'static str, Value)>;
+/// The position of a run on an axis: the parameter's name and value.
+pub type Position = Option<(&'static str, Value)>;
 
-/// Clients of the larger content: 3.7 GB.
+/// The clients of the larger content: 3.7 GB.
 const LARGE_CLIENTS: u32 = 2160;
-/// The content that is hot has this share of the box.
+/// The size of hot content, as a share of the box's memory.
 const HOT_SHARE: f64 = 0.25;
-/// SPECweb2005 Support per client.
+/// The bytes of SPECweb2005 Support per client.
 const PER_CLIENT: f64 = 1_711_800.5;
 const CONNECTIONS: [usize; 3] = [4, 16, 64];
 const SHARES: [u8; 5] = [10, 25, 50, 70, 85];
 const SHARES_SYNC: [u8; 2] = [25, 50];
 const EXPONENTS: [f64; 2] = [0.6, 1.0];
 
-/// All runs along these axes around `base`, of the named variants (all if empty). Points that axes share are run once.
+/// All runs along these axes around `base`, of the variants `only` (all if empty). A point on several axes is one run.
 pub fn runs(base: &Conditions, axes: &[Axis], only: &[Variant], quick: bool) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for axis in axes {
-        for (variant, conditions, place) in points(*axis, base, quick) {
+        for (variant, conditions, position) in points(*axis, base, quick) {
             if !only.is_empty() && !only.contains(&variant) {
                 continue;
             }
             match runs.iter_mut().find(|r| r.variant == variant && r.conditions == conditions) {
-                Some(run) => run.shown.push((*axis, place)),
-                None => runs.push(Run { variant, conditions, shown: vec![(*axis, place)] }),
+                Some(run) => run.shown.push((*axis, position)),
+                None => runs.push(Run { variant, conditions, shown: vec![(*axis, position)] }),
             }
         }
     }
     runs
 }
 
-type Point = (Variant, Conditions, Place);
+type Point = (Variant, Conditions, Position);
 
 fn points(axis: Axis, base: &Conditions, quick: bool) -> Vec<Point> {
-    use Variant::{Btrfs, EkeExt4, Ext4, Ext4Twice};
-    let native_and_ours = [Ext4, EkeExt4];
+    use Variant::{EkeExt4, Ext4};
+    let with_and_without_eke = [Ext4, EkeExt4];
     match axis {
         Axis::Base => {
             let all = if quick { Variant::QUICK.to_vec() } else { Variant::ALL.to_vec() };
@@ -226,58 +226,68 @@ fn points(axis: Axis, base: &Conditions, quick: bool) -> Vec<Point> {
             loads.sort_unstable();
             loads.dedup();
             let at = |connections: usize| Conditions { connections, ..base.clone() };
-            crossed(&loads, &native_and_ours, |n| (at(*n), Some(("connections", (*n).into()))))
+            crossed(&loads, &with_and_without_eke, |n| (at(*n), Some(("connections", (*n).into()))))
         }
         Axis::Share => shares(base),
-        Axis::Content => {
-            let at = |clients: u32| Conditions { clients, ..base.clone() };
-            let mb = |clients: u32| (f64::from(clients) * PER_CLIENT / 1e8).round() / 10.0;
-            let place =
-                |clients: &u32| (at(*clients), Some(("content", format!("{} GB", mb(*clients)).into())));
-            crossed(&[base.clients, LARGE_CLIENTS], &[Ext4, Ext4Twice, Btrfs, EkeExt4], place)
-        }
+        Axis::Content => contents(base),
         Axis::Memory => {
             let at = |memory: Bytes| Conditions { memory, ..base.clone() };
-            let place = |m: &Bytes| (at(*m), Some(("memory", m.to_string().into())));
-            crossed(&[base.memory, Bytes(base.memory.0 * 2)], &native_and_ours, place)
+            let position = |m: &Bytes| (at(*m), Some(("memory", m.to_string().into())));
+            crossed(&[base.memory, Bytes(base.memory.0 * 2)], &with_and_without_eke, position)
         }
         Axis::Server => {
             let at = |server| Conditions { server, ..base.clone() };
-            let place = |kind: &server::Kind| (at(*kind), Some(("server", kind.name().into())));
-            crossed(&[server::Kind::Nginx, server::Kind::Tomcat], &native_and_ours, place)
+            let position = |kind: &server::Kind| (at(*kind), Some(("server", kind.name().into())));
+            crossed(&[server::Kind::Nginx, server::Kind::Tomcat], &with_and_without_eke, position)
         }
-        Axis::Requests => {
-            let mut all: Vec<Requests> = EXPONENTS.map(Requests::Zipf).to_vec();
-            all.extend([Requests::Uniform, base.requests]);
-            let at = |requests| Conditions { requests, ..base.clone() };
-            let place = |r: &Requests| (at(*r), Some(("requests", r.to_string().into())));
-            crossed(&all, &native_and_ours, place)
-        }
+        Axis::Requests => popularities(base),
         Axis::Hot => {
             let clients = (base.memory.0 as f64 * HOT_SHARE / PER_CLIENT).round().max(1.0) as u32;
             let conditions = Conditions { clients: clients.min(base.clients), ..base.clone() };
-            native_and_ours.map(|v| (v, conditions.clone(), None)).to_vec()
+            with_and_without_eke.map(|v| (v, conditions.clone(), None)).to_vec()
         }
         Axis::FastDisk => {
-            native_and_ours.map(|v| (v, Conditions { disk: None, ..base.clone() }, None)).to_vec()
+            with_and_without_eke.map(|v| (v, Conditions { disk: None, ..base.clone() }, None)).to_vec()
         }
     }
 }
 
-/// The variants in turn at each value: what warms up or wears out from one value to the next favours none of them.
-fn crossed<T>(values: &[T], variants: &[Variant], at: impl Fn(&T) -> (Conditions, Place)) -> Vec<Point> {
+/// All variants at each value, before the next value: warming up or wearing out favours none of them.
+fn crossed<T>(values: &[T], variants: &[Variant], at: impl Fn(&T) -> (Conditions, Position)) -> Vec<Point> {
     let of = |value| {
-        let (conditions, place) = at(value);
-        variants.iter().map(move |v| (*v, conditions.clone(), place.clone()))
+        let (conditions, position) = at(value);
+        variants.iter().map(move |v| (*v, conditions.clone(), position.clone()))
     };
     values.iter().flat_map(of).collect()
 }
 
-/// From none, which is ext4 alone, to the most.
+/// The points of the content's size.
+fn contents(base: &Conditions) -> Vec<Point> {
+    use Variant::{Btrfs, EkeExt4, Ext4, Ext4Twice};
+    let gb = |clients: u32| (f64::from(clients) * PER_CLIENT / 1e8).round() / 10.0;
+    let at = |clients: &u32| {
+        let position = Some(("content", format!("{} GB", gb(*clients)).into()));
+        (Conditions { clients: *clients, ..base.clone() }, position)
+    };
+    crossed(&[base.clients, LARGE_CLIENTS], &[Ext4, Ext4Twice, Btrfs, EkeExt4], at)
+}
+
+/// The points of the files' popularity.
+fn popularities(base: &Conditions) -> Vec<Point> {
+    let mut all: Vec<Requests> = EXPONENTS.map(Requests::Zipf).to_vec();
+    all.extend([Requests::Uniform, base.requests]);
+    let at = |requests: &Requests| {
+        let position = Some(("requests", requests.to_string().into()));
+        (Conditions { requests: *requests, ..base.clone() }, position)
+    };
+    crossed(&all, &[Variant::Ext4, Variant::EkeExt4], at)
+}
+
+/// The points from no share, which is ext4 alone, to the largest.
 fn shares(base: &Conditions) -> Vec<Point> {
-    let place = |share: u8| Some(("share_percent", share.into()));
-    let of = |share: u8, variant| (variant, Conditions { share, ..base.clone() }, place(share));
-    let mut points = vec![(Variant::Ext4, base.clone(), place(0))];
+    let position = |share: u8| Some(("share_percent", share.into()));
+    let of = |share: u8, variant| (variant, Conditions { share, ..base.clone() }, position(share));
+    let mut points = vec![(Variant::Ext4, base.clone(), position(0))];
     let mut all: Vec<u8> = [&SHARES[..], &[base.share]].concat();
     all.sort_unstable();
     all.dedup();
@@ -308,7 +318,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_whole_experiment_is_at_most_40_runs() {
+    fn the_experiment_has_at_most_40_runs() {
         let runs = runs(&base(), &Axis::ALL, &[], false);
         assert!(runs.len() <= 40, "{}", runs.len());
         for (at, run) in runs.iter().enumerate() {
@@ -318,7 +328,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_thing_is_varied_at_a_time() {
+    fn one_parameter_is_varied_at_a_time() {
         for run in runs(&base(), &Axis::ALL, &[], false) {
             let (c, b) = (&run.conditions, &base());
             let differs = [
@@ -337,8 +347,8 @@ pub(crate) mod tests {
     #[test]
     fn the_base_point_is_on_every_curve() {
         let runs = runs(&base(), &Axis::ALL, &[], false);
-        let ours = runs.iter().find(|r| r.variant == Variant::EkeExt4 && r.conditions == base()).unwrap();
-        let axes: Vec<Axis> = ours.shown.iter().map(|(axis, _)| *axis).collect();
+        let eke = runs.iter().find(|r| r.variant == Variant::EkeExt4 && r.conditions == base()).unwrap();
+        let axes: Vec<Axis> = eke.shown.iter().map(|(axis, _)| *axis).collect();
         assert_eq!(axes[..], Axis::ALL[..7]);
         let ext4 = runs.iter().find(|r| r.variant == Variant::Ext4 && r.conditions == base()).unwrap();
         assert!(ext4.shown.contains(&(Axis::Share, Some(("share_percent", 0.into())))));

@@ -1,4 +1,4 @@
-//! What all runs together show. Pure.
+//! The report of all runs. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use eke_results::report::{Report, Role, Row, Variant as Compared};
 use eke_results::rows::{Params, Rows, params};
 
 use super::content::{Content, FileSystem};
-use super::figures::{self, READ, READS, THROUGHPUT};
+use super::metrics::{self, READ, READS, THROUGHPUT, WARM_UP};
 use super::plan::{Axis, Run, Variant};
 use super::trial::Trial;
 use super::{Options, client};
 
-/// A run that went to its end.
+/// A measured run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
-    /// Its place in the list of runs.
+pub struct Measured {
+    /// The run's index in the list of runs.
     pub run: usize,
-    /// What it came to.
+    /// Its measurements.
     pub trial: Trial,
 }
 
-/// The packed share that the project's own target needs.
+/// The compression ratio for which the project's targets are set.
 const GOOD_RATIO: f64 = 2.4;
 
-/// `eke over ext4, by connections (connections 64)`.
+/// The name of a run: `eke over ext4, by connections (connections 64)`.
 pub fn run_name(run: &Run) -> String {
-    let (axis, place) = run.shown.first().cloned().unwrap_or((Axis::Base, None));
-    let words = [run.variant.name(), axis.words()].into_iter().filter(|w| !w.is_empty());
-    let words = words.collect::<Vec<_>>().join(", ");
-    match place {
-        Some((key, value)) => format!("{words} ({})", eke_results::report::words::parameter(key, &value)),
-        None => words,
+    let (axis, position) = run.shown.first().cloned().unwrap_or((Axis::Base, None));
+    let parts = [run.variant.name(), axis.suffix()].into_iter().filter(|part| !part.is_empty());
+    let name = parts.collect::<Vec<_>>().join(", ");
+    match position {
+        Some((key, value)) => format!("{name} ({})", eke_results::report::words::parameter(key, &value)),
+        None => name,
     }
 }
 
@@ -43,52 +43,49 @@ pub fn report(
     environment: &Environment<'_>,
     options: &Options,
     (runs, contents): (&[Run], &BTreeMap<u32, Arc<Content>>),
-    held: &[Held],
+    measured: &[Measured],
     mut notes: Vec<String>,
 ) -> Report {
-    let rows = rows(runs, held);
+    let rows = rows(runs, measured);
     notes.extend(about_the_content(contents));
     notes.extend(about_the_set_up(options));
-    notes.extend(about_the_runs(runs, held));
+    notes.extend(about_the_runs(runs, measured));
     notes.extend(about_the_winners(&rows));
     let mut axes = options.axes.clone();
     axes.sort_by_key(|axis| Axis::ALL.iter().position(|a| a == axis));
     Report {
         variants: variants(runs, options),
-        metrics: figures::metrics(&axes),
+        metrics: metrics::metrics(&axes),
         rows,
         notes,
         ..environment.report("web")
     }
 }
 
-fn rows(runs: &[Run], held: &[Held]) -> Vec<Row> {
+fn rows(runs: &[Run], measured: &[Measured]) -> Vec<Row> {
     let mut rows = Rows::default();
-    for Held { run, trial } in held {
+    for Measured { run, trial } in measured {
         let Some(run) = runs.get(*run) else { continue };
-        let mut figures = figures::of(&trial.window);
-        figures.push((WARM_UP, "s", trial.warm_up.as_secs_f64()));
-        for (axis, place) in &run.shown {
-            let params = place.clone().map_or_else(Params::new, |place| params([place]));
-            for (metric, unit, value) in figures.iter().filter(|f| figures::is_shown(f.0, *axis)) {
-                rows.add(run.variant.name(), &params, &figures::name(metric, *axis), unit, [*value]);
+        let mut measurements = metrics::of(&trial.window);
+        measurements.push((WARM_UP, "s", trial.warm_up.as_secs_f64()));
+        for (axis, position) in &run.shown {
+            let params = position.clone().map_or_else(Params::new, |position| params([position]));
+            for (metric, unit, value) in measurements.iter().filter(|m| metrics::is_shown(m.0, *axis)) {
+                rows.add(run.variant.name(), &params, &metrics::name(metric, *axis), unit, [*value]);
             }
         }
     }
     rows.done()
 }
 
-/// Beside the figures of the window.
-pub const WARM_UP: &str = "warm-up";
-
 fn variants(runs: &[Run], options: &Options) -> Vec<Compared> {
-    let there = Variant::ALL.into_iter().filter(|v| runs.iter().any(|r| r.variant == *v));
+    let present = Variant::ALL.into_iter().filter(|v| runs.iter().any(|r| r.variant == *v));
     let of = |variant: Variant| Compared {
         name: variant.name().to_owned(),
         role: role(variant),
         set_up: set_up(variant, options),
     };
-    there.map(of).collect()
+    present.map(of).collect()
 }
 
 fn role(variant: Variant) -> Role {
@@ -107,12 +104,12 @@ fn set_up(variant: Variant, options: &Options) -> String {
         Variant::Ext4Twice => format!("the same in a box of {}", variant.memory(memory)),
         Variant::Btrfs => {
             format!(
-                "btrfs with compress=zstd (level 3) on the disk, and a box of {memory}; its page cache is not packed"
+                "btrfs with compress=zstd (level 3) on the disk, and a box of {memory}; its page cache is not compressed"
             )
         }
         Variant::Erofs => {
             format!(
-                "EROFS, read-only, LZ4HC in clusters of 64 KiB, and a box of {memory}; its page cache is not packed"
+                "EROFS, read-only, LZ4HC in clusters of 64 KiB, and a box of {memory}; its page cache is not compressed"
             )
         }
         Variant::EkeExt4 | Variant::EkeSync => {
@@ -127,7 +124,7 @@ fn set_up(variant: Variant, options: &Options) -> String {
 
 fn about_the_content(contents: &BTreeMap<u32, Arc<Content>>) -> Vec<String> {
     let mut notes = vec![
-        "The files are in the classes of SPECweb2005 Support (16 sizes from 0.1 to 38 MB a directory), as large as there. Scaled 1 to 10 means 1.7 MB for each client instead of 17: one directory for 40 clients. What is popular has the same mix of classes.".to_owned(),
+        "The files are in the classes of SPECweb2005 Support (16 sizes from 0.1 to 38 MB per directory), with their original sizes. Scaled 1 to 10 means 1.7 MB for each client instead of 17: one directory for 40 clients. Popular files have the same mix of classes.".to_owned(),
     ];
     for (clients, content) in contents {
         let on_disk = [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Erofs]
@@ -137,14 +134,14 @@ fn about_the_content(contents: &BTreeMap<u32, Arc<Content>>) -> Vec<String> {
             "Content for {clients} clients: {} files, {}, {:.2} to 1 by LZ4 in blocks of 64 KiB. On the disk: {}.",
             content.files.len(),
             Bytes(content.total()),
-            content.seen.ratio,
+            content.properties.ratio,
             on_disk.collect::<Vec<_>>().join(", ")
         ));
     }
     if let Some(content) = contents.values().next() {
-        notes.push(format!("It is cut at random places from {}.", content.seen.corpus));
-        if content.seen.ratio < GOOD_RATIO {
-            notes.push(format!("This content packs less than {GOOD_RATIO} to 1, for which the targets are set. What is packed already, as most downloads of today are, gains nothing."));
+        notes.push(format!("It is cut at random offsets from {}.", content.properties.corpus));
+        if content.properties.ratio < GOOD_RATIO {
+            notes.push(format!("This content compresses less than {GOOD_RATIO} to 1, for which the targets are set. Content that is already compressed, as most downloads today, gains nothing."));
         }
     }
     notes
@@ -153,7 +150,7 @@ fn about_the_content(contents: &BTreeMap<u32, Arc<Content>>) -> Vec<String> {
 fn about_the_set_up(options: &Options) -> Vec<String> {
     let base = &options.base;
     let disk = base.disk.as_ref().map_or_else(
-        || "this machine's own disk, past the page cache of the image".to_owned(),
+        || "this machine's own disk, without the image's page cache".to_owned(),
         |name| format!("the slow disk `{name}`, served from outside the box, cold at the start of each run"),
     );
     let think = if base.think.is_zero() {
@@ -168,7 +165,7 @@ fn about_the_set_up(options: &Options) -> Vec<String> {
             base.memory
         ),
         format!(
-            "Clients: {} connections that are kept, {think} after a reply, whole files, popularity {}, the same sequence of requests in each run. Every length is checked, and the bytes of each {}th reply. They run on the same CPUs.",
+            "Clients: {} persistent connections, {think} after a reply, complete files, popularity {}, the same sequence of requests in each run. Every length is checked, and the bytes of each {}th reply. They run on the same CPUs.",
             base.connections,
             base.requests,
             client::SAMPLED
@@ -180,71 +177,74 @@ fn about_the_set_up(options: &Options) -> Vec<String> {
         ),
     ];
     if options.quick {
-        notes.push("A quick run: few variants, one point, each once unless said otherwise: a small difference can be chance.".to_owned());
+        notes.push(
+            "A quick run: few variants, one point, by default each once; a small difference can be chance."
+                .to_owned(),
+        );
     }
     notes
 }
 
-fn about_the_runs(runs: &[Run], held: &[Held]) -> Vec<String> {
+fn about_the_runs(runs: &[Run], measured: &[Measured]) -> Vec<String> {
     let mut notes = Vec::new();
-    let name = |h: &Held| runs.get(h.run).map(run_name).unwrap_or_default();
-    let mut cold: Vec<String> = held.iter().filter(|h| !h.trial.filled).map(name).collect();
+    let name = |h: &Measured| runs.get(h.run).map(run_name).unwrap_or_default();
+    let mut cold: Vec<String> = measured.iter().filter(|h| !h.trial.filled).map(name).collect();
     cold.dedup();
     if !cold.is_empty() {
         notes.push(format!("The caches were perhaps not full when the warm-up ended: {}.", cold.join("; ")));
     }
     let mut ahead: BTreeMap<&str, u64> = BTreeMap::new();
-    for h in held {
+    for h in measured {
         let variant = runs.get(h.run).map(|r| r.variant.name());
         ahead.extend(variant.zip(h.trial.read_ahead_kib));
     }
     if !ahead.is_empty() {
         let all = ahead.iter().map(|(name, kib)| format!("{name} {kib} KiB"));
         notes.push(format!(
-            "What the kernel reads ahead, as each file system sets it: {}.",
+            "The kernel's read-ahead, set by each file system: {}.",
             all.collect::<Vec<_>>().join(", ")
         ));
     }
     notes
 }
 
-/// Who is ahead of eke at the base point, and why.
+/// The variants that beat eke at the base point, and why.
 fn about_the_winners(rows: &[Row]) -> Vec<String> {
     let median = |metric: &str, variant: Variant| {
         let of = |r: &&Row| r.metric == metric && r.variant == variant.name();
         rows.iter().find(of).map(|r| r.median)
     };
     let throughput = |v: &Variant| median(THROUGHPUT, *v).unwrap_or(0.0);
-    let ours = [Variant::EkeExt4, Variant::EkeBtrfs].into_iter();
-    let Some(ours) = ours.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) else { return Vec::new() };
-    if throughput(&ours) <= 0.0 {
+    let eke = [Variant::EkeExt4, Variant::EkeBtrfs].into_iter();
+    let Some(eke) = eke.max_by(|a, b| throughput(a).total_cmp(&throughput(b))) else { return Vec::new() };
+    if throughput(&eke) <= 0.0 {
         return Vec::new();
     }
-    let figures = |v: Variant| {
+    let reads = |v: Variant| {
         let each = [READS, READ].map(|metric| {
             let of = |v| median(metric, v).map_or("none".to_owned(), shown);
-            format!("{metric}: {}, {}: {}", of(v), ours.name(), of(ours))
+            format!("{metric}: {}, {}: {}", of(v), eke.name(), of(eke))
         });
         each.join("; ")
     };
-    let ahead = |v: &Variant| !v.is_ours() && throughput(v) > throughput(&ours);
-    let why = |v: Variant| format!("{} is ahead of eke: {} ({}.)", v.name(), why_ahead(v), figures(v));
+    let ahead = |v: &Variant| !v.uses_eke() && throughput(v) > throughput(&eke);
+    let why = |v: Variant| format!("{} is ahead of eke: {} ({}.)", v.name(), why_ahead(v), reads(v));
     Variant::ALL.into_iter().filter(ahead).map(why).collect()
 }
 
 fn why_ahead(variant: Variant) -> &'static str {
     match variant {
         Variant::Ext4 => {
-            "what eke's store holds saves less of this disk's time than its misses cost, which are read in smaller pieces and pass a file server."
+            "eke's store saves less of this disk's time than its misses cost: they are smaller reads and pass a file server."
         }
         Variant::Ext4Twice => {
-            "with a small ratio, or little memory left beside the programs, twice the page cache holds more than the store does, and costs no CPU."
+            "with a small ratio, or little memory beside the programs, twice the page cache contains more than the store, and costs no CPU."
         }
         Variant::Btrfs => {
-            "a miss reads packed bytes, and reads far ahead, so that it moves the arm less often. The content must lie in btrfs, packed before; eke can be mounted over it."
+            "a miss reads compressed bytes, and far ahead, so the disk seeks less often. The content must already be compressed in btrfs; eke can be mounted over it."
         }
         Variant::Erofs => {
-            "a miss reads packed bytes that lie close together, so that it takes less of the disk's time. The content must be packed into a read-only image before, and each change is a new image."
+            "a miss reads compressed bytes that are close together, so it needs less of the disk's time. The content must already be in a compressed read-only image, and each change needs a new image."
         }
         Variant::EkeExt4 | Variant::EkeBtrfs | Variant::EkeSync => "",
     }
@@ -253,22 +253,22 @@ fn why_ahead(variant: Variant) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Counters, Window};
+    use crate::metrics::{Counters, Window};
     use crate::plan::{runs, tests::base};
     use std::time::Duration;
 
-    fn held(run: usize, megabytes: u64) -> Held {
+    fn measured(run: usize, megabytes: u64) -> Measured {
         let after = Counters { bytes: megabytes * 1_000_000, ..Counters::default() };
         let window = Window { seconds: 1.0, response_ms: vec![5.0], after, ..Window::default() };
         let trial =
             Trial { window, warm_up: Duration::from_secs(9), filled: true, read_ahead_kib: Some(128) };
-        Held { run, trial }
+        Measured { run, trial }
     }
 
     #[test]
-    fn a_shared_point_is_on_each_of_its_curves_and_repeats_are_samples() {
+    fn a_shared_point_is_on_each_curve_and_repeats_are_samples() {
         let runs = runs(&base(), &[Axis::Base, Axis::Load], &[Variant::EkeExt4], false);
-        let rows = rows(&runs, &[held(0, 50), held(0, 60)]);
+        let rows = rows(&runs, &[measured(0, 50), measured(0, 60)]);
         let of = |metric: &str| rows.iter().filter(|r| r.metric == metric).collect::<Vec<_>>();
         assert_eq!(of("throughput")[0].samples, [50.0, 60.0]);
         let curve = of("throughput, by connections");
@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_has_a_reason() {
+    fn a_variant_ahead_of_eke_has_a_reason() {
         let runs = runs(&base(), &[Axis::Base], &[], false);
         let of = |variant| runs.iter().position(|r| r.variant == variant).unwrap();
         let all = [
-            held(of(Variant::Ext4), 20),
-            held(of(Variant::EkeExt4), 50),
-            held(of(Variant::EkeBtrfs), 60),
-            held(of(Variant::Erofs), 70),
+            measured(of(Variant::Ext4), 20),
+            measured(of(Variant::EkeExt4), 50),
+            measured(of(Variant::EkeBtrfs), 60),
+            measured(of(Variant::Erofs), 70),
         ];
         let notes = about_the_winners(&rows(&runs, &all));
         assert_eq!(notes.len(), 1, "{notes:?}");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_have_names_by_their_first_place() {
+    fn runs_are_named_by_their_first_position() {
         let runs = runs(&base(), &[Axis::Base, Axis::Load], &[Variant::Ext4], false);
         let names: Vec<String> = runs.iter().map(run_name).collect();
         assert_eq!(names[0], "ext4");

@@ -1,4 +1,4 @@
-//! Which file is asked for next. Pure.
+//! The sequence of requested files. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use eke_bench_core::random::{Random, share};
 
 const SEED: u64 = 2008;
 
-/// How often each file is asked for.
+/// The popularity of files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Requests {
-    /// The file of rank n in proportion to n to the power of minus this.
+    /// Zipf's law: the file of rank n is requested in proportion to n to the power of minus this.
     Zipf(f64),
-    /// All alike.
+    /// All files equally often.
     Uniform,
 }
 
@@ -41,17 +41,17 @@ impl FromStr for Requests {
     }
 }
 
-/// An endless list of requests, the same in each run: a fast variant gets further in it, not other requests.
+/// An endless sequence of requests, the same in each run: a fast variant gets further in it, but has the same requests.
 #[derive(Debug, Clone)]
 pub struct Sequence {
-    /// Up to each rank, the share of all requests.
+    /// The share of all requests up to each rank.
     cumulative: Vec<f64>,
     /// The file of each rank.
     files: Vec<usize>,
 }
 
 impl Sequence {
-    /// Over so many files, in directories of [`PER_DIRECTORY`].
+    /// A sequence over `files` files, in directories of [`PER_DIRECTORY`].
     pub fn new(requests: Requests, files: usize) -> Self {
         let exponent = if let Requests::Zipf(exponent) = requests { exponent } else { 0.0 };
         let weights = (1..=files).map(|rank| (rank as f64).powf(-exponent));
@@ -66,7 +66,7 @@ impl Sequence {
         Self { cumulative, files: ranked(files) }
     }
 
-    /// The index of the file that request `index` is for.
+    /// The index of the file of request `index`.
     pub fn file(&self, index: u64) -> usize {
         let share = share(SEED, index);
         let rank = self.cumulative.partition_point(|c| *c <= share).min(self.files.len().saturating_sub(1));
@@ -74,21 +74,21 @@ impl Sequence {
     }
 }
 
-/// The files by rank. Of each 16 ranks that follow each other every one is another file of a directory, so that what is popular has
-/// the class mix too, and no variant's luck depends on one large file.
+/// The files by rank. Each group of 16 consecutive ranks has one file of every position in a directory. So popular files have the class
+/// mix too, and no result depends on one large file.
 fn ranked(files: usize) -> Vec<usize> {
     let directories = files.div_ceil(PER_DIRECTORY);
     let mut random = Random::new(SEED);
-    let mut by_place: Vec<Vec<usize>> = Vec::new();
-    for place in 0..PER_DIRECTORY {
+    let mut by_position: Vec<Vec<usize>> = Vec::new();
+    for position in 0..PER_DIRECTORY {
         let mut column: Vec<usize> =
-            (0..directories).map(|d| d * PER_DIRECTORY + place).filter(|f| *f < files).collect();
+            (0..directories).map(|d| d * PER_DIRECTORY + position).filter(|f| *f < files).collect();
         random.shuffle(&mut column);
-        by_place.push(column);
+        by_position.push(column);
     }
     let mut ranked = Vec::with_capacity(files);
     while ranked.len() < files {
-        let mut group: Vec<usize> = by_place.iter_mut().filter_map(Vec::pop).collect();
+        let mut group: Vec<usize> = by_position.iter_mut().filter_map(Vec::pop).collect();
         random.shuffle(&mut group);
         ranked.append(&mut group);
     }
@@ -100,22 +100,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts(requests: Requests, files: usize, asked: u64) -> Vec<u64> {
+    fn counts(requests: Requests, files: usize, count: u64) -> Vec<u64> {
         let sequence = Sequence::new(requests, files);
         let mut counts = vec![0; files];
-        (0..asked).for_each(|i| counts[sequence.file(i)] += 1);
+        (0..count).for_each(|i| counts[sequence.file(i)] += 1);
         counts
     }
 
     #[test]
-    fn ranks_are_asked_for_by_zipfs_law() {
+    fn ranks_are_requested_by_zipfs_law() {
         let mut counts = counts(Requests::Zipf(1.0), 400, 200_000);
         counts.sort_unstable_by_key(|c| std::cmp::Reverse(*c));
         let sum: f64 = (1..=400).map(|n| 1.0 / f64::from(n)).sum();
         for rank in [1_u32, 2, 10] {
             let expected = 200_000.0 / f64::from(rank) / sum;
-            let seen = counts[rank as usize - 1] as f64;
-            assert!((seen / expected - 1.0).abs() < 0.1, "rank {rank}: {seen} instead of {expected}");
+            let count = counts[rank as usize - 1] as f64;
+            assert!((count / expected - 1.0).abs() < 0.1, "rank {rank}: {count} instead of {expected}");
         }
     }
 
@@ -126,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_popular_has_the_class_mix() {
+    fn popular_files_have_the_class_mix() {
         let ranked = ranked(400);
         for group in ranked.chunks(PER_DIRECTORY) {
-            let mut places: Vec<usize> = group.iter().map(|f| f % PER_DIRECTORY).collect();
-            places.sort_unstable();
-            assert!(places.into_iter().eq(0..PER_DIRECTORY));
+            let mut positions: Vec<usize> = group.iter().map(|f| f % PER_DIRECTORY).collect();
+            positions.sort_unstable();
+            assert!(positions.into_iter().eq(0..PER_DIRECTORY));
         }
     }
 

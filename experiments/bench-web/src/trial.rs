@@ -1,4 +1,4 @@
-//! One run: from a cold disk and an empty box to the same again.
+//! One run: sets up a cold disk and an empty box, warms up, measures, and tears everything down.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use super::client::{Clients, Load};
 use super::content::Content;
 use super::cpu::Cpu;
 use super::disk::{Disk, read_ahead};
+use super::eke_mount::EkeMount;
 use super::error::{Error, Result};
-use super::figures::{Counters, Window};
-use super::ours::Mount;
+use super::metrics::{Counters, Window};
 use super::plan::{Run, Variant};
 use super::requests::Sequence;
-use super::room::Room;
 use super::server::Server;
-use super::warm::Warmth;
+use super::server_box::ServerBox;
+use super::warm::WarmUp;
 use eke_bench_core::Environment;
 use eke_bench_core::disk_reads::Reads;
 
@@ -23,62 +23,63 @@ use eke_bench_core::disk_reads::Reads;
 const EKE: &str = "eke";
 const TICK: Duration = Duration::from_millis(250);
 
-/// What a run came to.
+/// The measurements of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// For the figures.
+    /// The window of measurement.
     pub window: Window,
     /// How long the warm-up took.
     pub warm_up: Duration,
-    /// Were the caches full at its end?
+    /// Whether the caches were full at its end.
     pub filled: bool,
-    /// What the kernel reads ahead, in KiB.
+    /// The kernel's read-ahead in KiB.
     pub read_ahead_kib: Option<u64>,
 }
 
-/// Everything that runs. Fields are dropped in this order.
-struct Scene {
+/// Everything that a run uses. Fields are dropped in this order.
+struct RunFixture {
     clients: Clients,
     server: Server,
-    mount: Option<Mount>,
-    room: Room,
+    mount: Option<EkeMount>,
+    server_box: ServerBox,
     disk: Disk,
 }
 
-/// Holds one run.
+/// Makes one run.
 ///
 /// # Errors
-/// What could not be had or ended too early. Whatever happens, nothing is left.
+/// A part cannot be set up, or ended too early. Everything is torn down then, too.
 pub fn run(
     environment: &Environment<'_>,
     options: &Options,
     content: &Arc<Content>,
     run: &Run,
 ) -> Result<Trial> {
-    let mut scene = Scene::set(environment, content, run)?;
-    let (warm_up, filled) = scene.warm_up(environment, options.warm_up, content, run)?;
-    let window = scene.measure(environment, options.window, run)?;
-    let read_ahead_kib = scene.read_ahead(environment);
-    scene.strike()?;
+    let mut fixture = RunFixture::set_up(environment, content, run)?;
+    let (warm_up, filled) = fixture.warm_up(environment, options.warm_up, content, run)?;
+    let window = fixture.measure(environment, options.window, run)?;
+    let read_ahead_kib = fixture.read_ahead(environment);
+    fixture.tear_down()?;
     Ok(Trial { window, warm_up, filled, read_ahead_kib })
 }
 
-impl Scene {
-    fn set(environment: &Environment<'_>, content: &Arc<Content>, run: &Run) -> Result<Self> {
+impl RunFixture {
+    fn set_up(environment: &Environment<'_>, content: &Arc<Content>, run: &Run) -> Result<Self> {
         let (root, c) = (environment.root, &run.conditions);
         environment.progress.doing("the disk");
         let fs = run.variant.file_system();
-        let disk = Disk::set(root, &content.image(fs), fs, c.disk.as_deref())?;
-        let mut room = Room::make(root, run.variant.memory(c.memory))?;
+        let disk = Disk::mount(root, &content.image(fs), fs, c.disk.as_deref())?;
+        let mut server_box = ServerBox::make(root, run.variant.memory(c.memory))?;
         let mut mount = None;
-        if run.variant.is_ours() {
+        if run.variant.uses_eke() {
             let compress = if run.variant == Variant::EkeSync { "sync" } else { "async" };
             let program = &environment.installed(EKE);
-            mount = Some(Mount::set(root, &mut room, program, &disk.dir(), c.share, compress)?);
+            mount = Some(EkeMount::mount(root, &mut server_box, program, &disk.dir(), c.share, compress)?);
         }
-        let dir = mount.as_ref().map_or_else(|| disk.dir(), Mount::dir);
+        let dir = mount.as_ref().map_or_else(|| disk.dir(), EkeMount::dir);
         environment.progress.doing(c.server.name());
-        let server = Server::start(root, &mut room, c.server, &dir, c.connections, environment.shutdown)?;
+        let stop = environment.shutdown;
+        let server = Server::start(root, &mut server_box, c.server, &dir, c.connections, stop)?;
         let load = Load {
             address: server.address,
             connections: c.connections,
@@ -87,10 +88,10 @@ impl Scene {
             content: Arc::clone(content),
         };
         let clients = Clients::start(load)?;
-        Ok(Self { clients, server, mount, room, disk })
+        Ok(Self { clients, server, mount, server_box, disk })
     }
 
-    /// Until the caches are full, or as long as is allowed.
+    /// Waits until the caches are full, at most `longest`. Returns the time, and whether they are full.
     fn warm_up(
         &mut self,
         environment: &Environment<'_>,
@@ -99,15 +100,15 @@ impl Scene {
         run: &Run,
     ) -> Result<(Duration, bool)> {
         let begun = Instant::now();
-        let mut warmth = Warmth::new(content, run);
+        let mut warm_up = WarmUp::new(content, run);
         while begun.elapsed() < longest {
             self.tick(environment, TICK)?;
             let read = self.disk.reads().bytes;
-            let share = warmth.share(read, begun.elapsed());
+            let percent = warm_up.percent(read, begun.elapsed());
             environment
                 .progress
-                .doing(&format!("warm-up: {} MB from the disk, {share:.0} %", read / 1_000_000));
-            if share >= 100.0 {
+                .doing(&format!("warm-up: {} MB from the disk, {percent:.0} %", read / 1_000_000));
+            if percent >= 100.0 {
                 return Ok((begun.elapsed(), true));
             }
         }
@@ -123,7 +124,7 @@ impl Scene {
         }
         let ended = Instant::now();
         let after = self.counters();
-        let memory = self.room.memory()?;
+        let memory = self.server_box.memory()?;
         let answered = self.clients.answered(begun, ended);
         Ok(Window {
             seconds: (ended - begun).as_secs_f64(),
@@ -132,31 +133,31 @@ impl Scene {
             after,
             memory,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            plain_below: run.variant.file_system() == super::content::FileSystem::Ext4,
+            plain_backing: run.variant.file_system() == super::content::FileSystem::Ext4,
         })
     }
 
-    /// Waits, and looks whether everything still runs.
+    /// Waits, and checks that everything still runs.
     fn tick(&mut self, environment: &Environment<'_>, time: Duration) -> Result<()> {
         std::thread::sleep(time);
         if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
-        self.server.check(&mut self.room)?;
-        self.clients.check().map_err(|e| match self.room.oom_kills() {
+        self.server.check(&mut self.server_box)?;
+        self.clients.check().map_err(|e| match self.server_box.oom_kills() {
             0 => e,
             kills => Error::Client(format!(
-                "lost its server ({e}): the kernel killed {kills} processes of the box for want of memory"
+                "lost its server ({e}): the kernel killed {kills} processes of the box for lack of memory"
             )),
         })
     }
 
-    /// The disk and the replies first: they go on while the rest is read.
+    /// Reads all counters. The disk and the replies come first: they change while the rest is read.
     fn counters(&self) -> Counters {
         let (reads, bytes): (Reads, u64) = (self.disk.reads(), self.clients.bytes());
         let own = Cpu::of_this_process();
-        let store = self.mount.as_ref().and_then(Mount::store);
-        Counters { reads, bytes, cpu: self.room.cpu(), own, store }
+        let store = self.mount.as_ref().and_then(EkeMount::store);
+        Counters { reads, bytes, cpu: self.server_box.cpu(), own, store }
     }
 
     fn read_ahead(&self, environment: &Environment<'_>) -> Option<u64> {
@@ -165,14 +166,14 @@ impl Scene {
         read_ahead(environment.root, rustix::fs::major(device), rustix::fs::minor(device))
     }
 
-    /// In order, so that everything says if it cannot be taken down.
-    fn strike(self) -> Result<()> {
-        let Self { mut clients, server, mount, mut room, disk } = self;
+    /// Tears everything down in order and reports errors.
+    fn tear_down(self) -> Result<()> {
+        let Self { mut clients, server, mount, mut server_box, disk } = self;
         clients.end();
-        server.stop(&mut room);
-        let unmounted = mount.map_or(Ok(()), Mount::strike);
-        room.close()?;
-        disk.strike()?;
+        server.stop(&mut server_box);
+        let unmounted = mount.map_or(Ok(()), EkeMount::teardown);
+        server_box.close()?;
+        disk.teardown()?;
         unmounted
     }
 }

@@ -1,45 +1,47 @@
-//! When are the caches full? Pure.
+//! Decides when the caches are full. Pure.
 
 use std::time::Duration;
 
 use super::content::Content;
 use super::plan::{Run, Variant};
 
-/// What is read before the caches are taken to be full, by what they can hold: some of it comes twice on the way.
+/// The caches count as full after this multiple of their capacity was read: some blocks are read twice on the way.
 const SPARE: f64 = 1.2;
-/// A disk that nothing was read from for so long has nothing more to give.
+/// The caches also count as full when nothing was read from the disk for so long.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Knows how far a warm-up is.
+/// The progress of a warm-up.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Warmth {
-    wanted: f64,
+pub struct WarmUp {
+    /// The bytes to read from the disk.
+    target: f64,
     last: (u64, Duration),
 }
 
-impl Warmth {
-    /// Of a run. What its caches hold, in bytes of the disk: the page cache what is in memory, a store more by the ratio, and of a
-    /// file system that is packed on the disk as much less as it is packed. Never more than there is.
+impl WarmUp {
+    /// The warm-up of a run. Its target is the capacity of the run's caches in bytes of the disk: the memory, more by the compression ratio
+    /// for the store's share, less by the ratio of a file system that is compressed on the disk, and at most the content.
     pub fn new(content: &Content, run: &Run) -> Self {
         let c = &run.conditions;
         let memory = run.variant.memory(c.memory).0 as f64;
-        let share = if run.variant.is_ours() { f64::from(c.share) / 100.0 } else { 0.0 };
-        let held = memory * (1.0 + share * (content.seen.ratio - 1.0).max(0.0));
+        let share = if run.variant.uses_eke() { f64::from(c.share) / 100.0 } else { 0.0 };
+        let capacity = memory * (1.0 + share * (content.properties.ratio - 1.0).max(0.0));
         let total = content.total() as f64;
         let on_disk =
             content.taken(run.variant.file_system()).map_or(total, |taken| taken.0 as f64).min(total);
-        let packed =
+        let compressed =
             if run.variant.file_system() == Variant::Ext4.file_system() { 1.0 } else { on_disk / total };
-        Self { wanted: (held * packed * SPARE).min(total * packed), last: (0, Duration::ZERO) }
+        let target = (capacity * compressed * SPARE).min(total * compressed);
+        Self { target, last: (0, Duration::ZERO) }
     }
 
-    /// In percent, when so many bytes were read at this time: 100 is enough.
-    pub fn share(&mut self, read: u64, at: Duration) -> f64 {
+    /// The progress in percent when `read` bytes were read at time `at`. 100 is full.
+    pub fn percent(&mut self, read: u64, at: Duration) -> f64 {
         if read > self.last.0 {
             self.last = (read, at);
         }
         let is_quiet = read > 0 && at.saturating_sub(self.last.1) >= QUIET;
-        if is_quiet { 100.0 } else { (100.0 * read as f64 / self.wanted.max(1.0)).min(100.0) }
+        if is_quiet { 100.0 } else { (100.0 * read as f64 / self.target.max(1.0)).min(100.0) }
     }
 }
 
@@ -47,18 +49,18 @@ impl Warmth {
 mod tests {
     use super::*;
 
-    fn at(share: &mut Warmth, read: u64, second: u64) -> f64 {
-        share.share(read, Duration::from_secs(second))
+    fn at(warm_up: &mut WarmUp, read: u64, second: u64) -> f64 {
+        warm_up.percent(read, Duration::from_secs(second))
     }
 
     #[test]
-    fn enough_was_read_or_nothing_more_comes() {
-        let mut warmth = Warmth { wanted: 200.0, last: (0, Duration::ZERO) };
-        assert_eq!(at(&mut warmth, 0, 10), 0.0, "a server that has not begun");
-        assert_eq!(at(&mut warmth, 50, 11), 25.0);
-        assert_eq!(at(&mut warmth, 50, 13), 25.0);
-        assert_eq!(at(&mut warmth, 50, 14), 100.0, "quiet");
-        assert_eq!(at(&mut warmth, 60, 15), 30.0);
-        assert_eq!(at(&mut warmth, 500, 16), 100.0);
+    fn caches_are_full_after_the_target_or_when_reads_stop() {
+        let mut warm_up = WarmUp { target: 200.0, last: (0, Duration::ZERO) };
+        assert_eq!(at(&mut warm_up, 0, 10), 0.0, "a server that has not begun");
+        assert_eq!(at(&mut warm_up, 50, 11), 25.0);
+        assert_eq!(at(&mut warm_up, 50, 13), 25.0);
+        assert_eq!(at(&mut warm_up, 50, 14), 100.0, "quiet");
+        assert_eq!(at(&mut warm_up, 60, 15), 30.0);
+        assert_eq!(at(&mut warm_up, 500, 16), 100.0);
     }
 }

@@ -32,7 +32,7 @@ fn lacks(programs: &[&str]) -> Option<String> {
     lacking(&["/dev/fuse", "/sys/fs/cgroup", "/dev/loop-control"]).or_else(|| no_program(programs))
 }
 
-/// Files to cut from: text that packs, and something that does not.
+/// Writes files to cut from: text that compresses, and noise that does not.
 fn corpus(dir: &Path) {
     let mut noise: u32 = 1;
     let mut next = || {
@@ -43,30 +43,31 @@ fn corpus(dir: &Path) {
         let options = std::fs::OpenOptions::new().write(true).create_new(true).open(dir.join(name));
         options.unwrap().write_all(bytes).unwrap();
     };
-    let text: String = (0..60_000).map(|n| format!("line {n} of a text that packs well enough\n")).collect();
+    let text: String =
+        (0..60_000).map(|n| format!("line {n} of a text that compresses well enough\n")).collect();
     put("text", text.as_bytes());
     put("noise", &(0..700_000).map(|_| next()).collect::<Vec<u8>>());
 }
 
-struct Place {
+struct TestDirectory {
     dir: tempfile::TempDir,
     root: Root,
-    over: AtomicBool,
+    shutdown: AtomicBool,
 }
 
-impl Place {
+impl TestDirectory {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("corpus")).unwrap();
         corpus(&dir.path().join("corpus"));
-        Self { dir, root: Root::host(), over: AtomicBool::new(false) }
+        Self { dir, root: Root::host(), shutdown: AtomicBool::new(false) }
     }
 
     fn corpus(&self) -> PathBuf {
         self.dir.path().join("corpus")
     }
 
-    /// Everything at one point, for a moment.
+    /// A short experiment at one point.
     fn experiment(&self, server: ServerKind, disk: Option<&str>) -> Web {
         let base = Conditions {
             server,
@@ -97,15 +98,15 @@ impl Place {
             cache: self.dir.path().join("cache"),
             command: String::new(),
             progress: &Silent,
-            shutdown: &self.over,
+            shutdown: &self.shutdown,
         }
     }
 }
 
-/// Every file of the image has the bytes that were seen when it was made.
+/// Checks that every file of the image has the bytes with which it was made.
 fn check(root: &Root, content: &Content, fs: FileSystem) {
-    let disk = Disk::set(root, &content.image(fs), fs, None).unwrap();
-    for (spec, hash) in content.files.iter().zip(&content.seen.hashes) {
+    let disk = Disk::mount(root, &content.image(fs), fs, None).unwrap();
+    for (spec, hash) in content.files.iter().zip(&content.properties.hashes) {
         let bytes = std::fs::read(disk.dir().join(&spec.path)).unwrap();
         assert_eq!(
             (bytes.len() as u64, XxHash64::oneshot(0, &bytes)),
@@ -114,7 +115,7 @@ fn check(root: &Root, content: &Content, fs: FileSystem) {
         );
     }
     assert!(disk.reads().bytes > 1_000_000, "{fs:?}: {:?}", disk.reads());
-    disk.strike().unwrap();
+    disk.teardown().unwrap();
 }
 
 #[test]
@@ -123,16 +124,20 @@ fn every_image_has_the_same_bytes_and_is_made_once() {
         return skip("every_image_has_the_same_bytes", &why);
     }
     let _same = SameDisks::start();
-    let place = Place::new();
-    let environment = place.environment();
-    let corpus = Corpus::find(Some(&place.corpus())).unwrap();
+    let test = TestDirectory::new();
+    let environment = test.environment();
+    let corpus = Corpus::find(Some(&test.corpus())).unwrap();
     let content = ensure(&environment, &corpus, CLIENTS, &SYSTEMS).unwrap();
-    assert!(content.seen.ratio > 1.5 && content.seen.ratio < 20.0, "{}", content.seen.ratio);
+    assert!(
+        content.properties.ratio > 1.5 && content.properties.ratio < 20.0,
+        "{}",
+        content.properties.ratio
+    );
     for fs in SYSTEMS {
-        check(&place.root, &content, fs);
+        check(&test.root, &content, fs);
     }
-    let packed = [FileSystem::Btrfs, FileSystem::Erofs].map(|fs| content.taken(fs).unwrap());
-    assert!(packed[1].0 < content.total() && packed[0].0 < content.total() * 2, "{packed:?}");
+    let [btrfs, erofs] = [FileSystem::Btrfs, FileSystem::Erofs].map(|fs| content.taken(fs).unwrap());
+    assert!(erofs.0 < content.total() && btrfs.0 < content.total() * 2, "{btrfs:?} {erofs:?}");
 
     let made = |fs| content.image(fs).metadata().unwrap().modified().unwrap();
     let before: Vec<SystemTime> = SYSTEMS.map(made).to_vec();
@@ -143,22 +148,22 @@ fn every_image_has_the_same_bytes_and_is_made_once() {
     assert!(left.iter().all(|n| n.starts_with("web-")) && left.len() == 4, "{left:?}");
 }
 
-/// The one figure of this metric.
-fn figure(report: &Report, metric: &str) -> f64 {
+/// The median of the only row of this metric.
+fn median(report: &Report, metric: &str) -> f64 {
     let rows: Vec<_> = report.rows.iter().filter(|r| r.metric == metric).collect();
     assert_eq!(rows.len(), 1, "{metric}: {:?}", report.rows);
     rows[0].median
 }
 
-/// A run of ext4 has figures that fit each other.
+/// Makes a run of ext4 and checks that its metrics fit each other.
 fn serve(server: ServerKind) {
-    let place = Place::new();
-    let report = run(&place.experiment(server, Some("sd")), &place.environment()).unwrap();
-    let (throughput, answered) = (figure(&report, "throughput"), figure(&report, "answered requests"));
+    let test = TestDirectory::new();
+    let report = run(&test.experiment(server, Some("sd")), &test.environment()).unwrap();
+    let (throughput, answered) = (median(&report, "throughput"), median(&report, "answered requests"));
     assert!(throughput > 0.1 && answered > 0.1, "{throughput} MB/s, {answered} /s");
-    assert!(figure(&report, "response time, 99th percentile") >= figure(&report, "response time, median"));
-    assert!(figure(&report, "page cache") > 1.0 && figure(&report, "CPU, system") > 0.0);
-    assert!((0.0..=100.0).contains(&figure(&report, "found in memory")));
+    assert!(median(&report, "response time, 99th percentile") >= median(&report, "response time, median"));
+    assert!(median(&report, "page cache") > 1.0 && median(&report, "CPU, system") > 0.0);
+    assert!((0.0..=100.0).contains(&median(&report, "found in memory")));
     let notes = report.notes.join("\n");
     assert!(notes.contains("16 files") && notes.contains("each 32th"), "{notes}");
 }
@@ -188,10 +193,10 @@ fn a_signal_before_the_first_run_leaves_nothing() {
         return skip("a_signal_before_the_first_run", &why);
     }
     let _same = SameDisks::start();
-    let place = Place::new();
-    place.over.store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = run(&place.experiment(ServerKind::Nginx, Some("sd")), &place.environment()).unwrap_err();
+    let test = TestDirectory::new();
+    test.shutdown.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = run(&test.experiment(ServerKind::Nginx, Some("sd")), &test.environment()).unwrap_err();
     assert!(matches!(error, Failure::Interrupted), "{error}");
-    let left: Vec<_> = std::fs::read_dir(place.dir.path().join("cache/web")).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(test.dir.path().join("cache/web")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -12,9 +12,6 @@ const ALLOWED: &[&[&str]] = &[
     // crates/cli
     &["verbs/dash/mod.rs", "verbs/dash/source.rs", "verbs/metrics.rs"],
     &["verbs/down.rs", "verbs/run.rs", "verbs/up.rs"],
-    // experiments/bench-web
-    &["content/image.rs", "content/make.rs"],
-    &["figures.rs", "report.rs", "trial.rs"],
 ];
 
 /// The roots of all programs and libraries of the workspace.

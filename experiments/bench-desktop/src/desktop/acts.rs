@@ -105,18 +105,23 @@ impl<'s, 'a> Desktop<'s, 'a> {
             may_stay: false,
             what: &what,
         };
-        let since = requested.elapsed();
-        let expected = self.expected(document, 0);
-        let Drawn { at, content, .. } = match self.viewer.fit {
-            None => self.wait_for_drawing(&AwaitedDrawing { expected, ..drawing }, Some(since))?,
-            Some(key) => {
-                let unfit = self.wait_for_drawing(&drawing, Some(since))?;
-                (drawing.before, drawing.expected) = (Some(unfit.content), expected);
-                self.fit(key, &mut drawing, unfit.at)?
-            }
-        };
+        let Drawn { at, content, .. } = self.first_page(document, &mut drawing)?;
         self.open[document] = Some(Document { pid, window, page: 0, content });
         self.report(&Event::Opened { document, seconds: at.as_secs_f64(), content })
+    }
+
+    /// Waits until the first page is drawn and fits the window.
+    fn first_page(&mut self, document: usize, drawing: &mut AwaitedDrawing<'_>) -> Result<Drawn, Stop> {
+        let since = drawing.requested.elapsed();
+        let expected = self.expected(document, 0);
+        match self.viewer.fit {
+            None => self.wait_for_drawing(&AwaitedDrawing { expected, ..*drawing }, Some(since)),
+            Some(key) => {
+                let unfit = self.wait_for_drawing(drawing, Some(since))?;
+                (drawing.before, drawing.expected) = (Some(unfit.content), expected);
+                self.fit(key, drawing, unfit.at)
+            }
+        }
     }
 
     /// Presses the viewer's fit key. A key pressed before the window is maximised would fit the page to another size. The

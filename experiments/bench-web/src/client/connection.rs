@@ -1,4 +1,4 @@
-//! One connection that is kept.
+//! One persistent connection.
 
 use std::hash::Hasher;
 use std::io::{self, Read, Write};
@@ -11,14 +11,14 @@ use twox_hash::XxHash64;
 
 use super::reply::{Head, head};
 
-/// The longest that a server may say nothing.
+/// The longest time without a byte from the server.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Taken at once from the socket.
+/// The most bytes read from the socket at once.
 const BUFFER: usize = 512 << 10;
-/// The longest head.
+/// The longest head of a reply.
 const LONGEST: usize = 16 << 10;
 
-/// See the module.
+/// A connection with its buffer.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
@@ -38,11 +38,11 @@ impl Connection {
         Self { stream, buffer: vec![0; BUFFER] }
     }
 
-    /// Asks for a file and takes all of it. Adds what comes to `counted` as it comes. With a hash, the bytes are compared by it;
-    /// without, the kernel throws them away, so that clients take little of the CPU that they share with the server.
+    /// Requests a file and receives all of it. Adds received bytes to `counted` at once. With `hash`, compares the bytes with it. Without,
+    /// the kernel discards the bytes, so that clients use little of the CPU that they share with the server.
     ///
     /// # Errors
-    /// What came instead, as a sentence that goes on after "got".
+    /// The reply is wrong. The text continues a sentence after "got".
     pub fn get(
         &mut self,
         path: &str,
@@ -56,21 +56,21 @@ impl Connection {
         if body != bytes {
             return Err(format!("{body} bytes instead of {bytes}"));
         }
-        let mut left = body.checked_sub(begun.len() as u64).ok_or("more than it asked for")?;
+        let mut left = body.checked_sub(begun.len() as u64).ok_or("more bytes than requested")?;
         counted.fetch_add(begun.len() as u64, Ordering::Relaxed);
         let Some(expected) = hash else { return self.skip(left, counted) };
-        let mut seen = XxHash64::with_seed(0);
-        seen.write(&self.buffer[begun]);
+        let mut received = XxHash64::with_seed(0);
+        received.write(&self.buffer[begun]);
         while left > 0 {
             let read = self.some(left)?;
-            seen.write(&self.buffer[..read]);
+            received.write(&self.buffer[..read]);
             counted.fetch_add(read as u64, Ordering::Relaxed);
             left -= read as u64;
         }
-        if seen.finish() == expected { Ok(()) } else { Err("other bytes than the file has".to_owned()) }
+        if received.finish() == expected { Ok(()) } else { Err("other bytes than the file has".to_owned()) }
     }
 
-    /// Where in the buffer the body begins that has come, and how long it will be.
+    /// Receives the head. Returns the range of the body's received part in the buffer, and the body's length.
     fn head(&mut self) -> Result<(std::ops::Range<usize>, u64), String> {
         let mut filled = 0;
         loop {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
 
-    /// What a client says of a server that answers every request with `body` after a head that promises `length`.
+    /// A client's result with a server that sends `body` after a head with `length`.
     fn got(length: usize, body: Vec<u8>, hash: Option<u64>) -> (Result<(), String>, u64) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_is_counted_and_compared() {
+    fn a_complete_file_is_counted_and_compared() {
         let body: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7) as u8).collect();
         let hash = XxHash64::oneshot(0, &body);
         for hash in [None, Some(hash)] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_reply_is_no_reply() {
+    fn a_short_reply_is_an_error() {
         for hash in [None, Some(0)] {
             let (wrong, _) = got(2_000_000, vec![1; 1_000_000], hash);
             assert_eq!(wrong.unwrap_err(), "the end of the connection in the middle of a reply");

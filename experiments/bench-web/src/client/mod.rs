@@ -1,8 +1,8 @@
-//! The clients: a closed loop on each connection. Outside the box.
+//! The clients: a closed loop on each connection. They run outside the box.
 //!
 //! - [`reply`]: the head of a reply (pure)
-//! - [`connection`]: one request after the other, each whole and checked
-//! - here: all of them, and what they saw
+//! - [`connection`]: one request after the other, each complete and checked
+//! - here: all connections, and their results
 
 mod connection;
 pub mod reply;
@@ -17,50 +17,50 @@ use super::content::Content;
 use super::error::{Error, Result};
 use super::requests::Sequence;
 
-/// What a connection's thread needs of the stack; its buffers are elsewhere.
+/// The stack of a connection's thread. Its buffers are on the heap.
 const STACK: usize = 256 << 10;
 
-/// What clients do.
+/// The clients' load.
 #[derive(Debug)]
 pub struct Load {
-    /// Where the server listens.
+    /// The server's address.
     pub address: SocketAddr,
-    /// How many connections.
+    /// The number of connections.
     pub connections: usize,
     /// The pause after each reply.
     pub think: Duration,
-    /// Which files.
+    /// The sequence of requested files.
     pub sequence: Sequence,
-    /// What they are.
+    /// The files.
     pub content: Arc<Content>,
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answered {
-    /// When its last byte came.
+    /// When the last byte arrived.
     pub at: Instant,
-    /// From asking to the last byte.
+    /// The time from the request to the last byte.
     pub took: Duration,
 }
 
-/// What all clients share.
+/// State that all clients share.
 #[derive(Debug)]
 struct Shared {
     load: Load,
     /// The next request of the sequence.
     next: AtomicU64,
-    /// Bytes of bodies that came.
+    /// Received bytes of bodies.
     bytes: AtomicU64,
-    over: AtomicBool,
+    stop: AtomicBool,
     answered: Mutex<Vec<Answered>>,
-    /// Each connection, to end it in the middle.
+    /// All connections, to close them in the middle of a reply.
     streams: Mutex<Vec<TcpStream>>,
-    /// What went wrong first.
-    wrong: Mutex<Option<String>>,
+    /// The first error.
+    error: Mutex<Option<String>>,
 }
 
-/// Clients at work. They end when it is dropped.
+/// Running clients. Drop ends them.
 #[derive(Debug)]
 pub struct Clients {
     shared: Arc<Shared>,
@@ -68,20 +68,20 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Connects all, and lets them begin.
+    /// Connects all clients and starts them.
     ///
     /// # Errors
-    /// A connection or a thread cannot be had.
+    /// A connection or a thread cannot be made.
     pub fn start(load: Load) -> Result<Self> {
         let connections = load.connections;
         let shared = Arc::new(Shared {
             load,
             next: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            over: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
             answered: Mutex::default(),
             streams: Mutex::default(),
-            wrong: Mutex::default(),
+            error: Mutex::default(),
         });
         let mut clients = Self { shared, threads: Vec::new() };
         for _ in 0..connections {
@@ -99,26 +99,28 @@ impl Clients {
         Ok(())
     }
 
-    /// Bytes of bodies that came so far.
+    /// The received bytes of bodies so far.
     pub fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// What was answered between two moments.
+    /// The requests answered between two moments.
     pub fn answered(&self, from: Instant, to: Instant) -> Vec<Answered> {
         let answered = lock(&self.shared.answered);
         answered.iter().filter(|a| (from..to).contains(&a.at)).copied().collect()
     }
 
+    /// Checks that no client has failed.
+    ///
     /// # Errors
-    /// What a client got that it did not ask for.
+    /// A client got a wrong reply.
     pub fn check(&self) -> Result<()> {
-        lock(&self.shared.wrong).clone().map_or(Ok(()), |wrong| Err(Error::Client(wrong)))
+        lock(&self.shared.error).clone().map_or(Ok(()), |error| Err(Error::Client(error)))
     }
 
-    /// Ends all connections, also in the middle of a reply.
+    /// Closes all connections, also in the middle of a reply.
     pub fn end(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         for stream in lock(&self.shared.streams).iter() {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -134,20 +136,20 @@ impl Drop for Clients {
     }
 }
 
-/// Every lock here holds plain data that is whole at any moment.
+/// Locks, also after a panic: the data behind these locks is valid at any moment.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// One connection, to its end.
+    /// Serves one connection to its end.
     fn work(&self, stream: TcpStream) {
         let mut connection = connection::Connection::new(stream);
-        while !self.over.load(Ordering::Relaxed) {
-            if let Err(wrong) = self.one(&mut connection) {
-                // What fails when it is over fails by it.
-                if !self.over.load(Ordering::Relaxed) {
-                    lock(&self.wrong).get_or_insert(wrong);
+        while !self.stop.load(Ordering::Relaxed) {
+            if let Err(error) = self.one(&mut connection) {
+                // An error after the stop is a consequence of it.
+                if !self.stop.load(Ordering::Relaxed) {
+                    lock(&self.error).get_or_insert(error);
                 }
                 return;
             }
@@ -161,19 +163,19 @@ impl Shared {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let number = self.load.sequence.file(index);
         let content = &self.load.content;
-        let Some(spec) = content.files.get(number) else { return Err("has no file to ask for".to_owned()) };
+        let Some(spec) = content.files.get(number) else { return Err("has no file to request".to_owned()) };
         let begun = Instant::now();
-        let hash = is_sampled(index).then(|| content.seen.hashes.get(number).copied()).flatten();
+        let hash = is_sampled(index).then(|| content.properties.hashes.get(number).copied()).flatten();
         connection
             .get(&spec.path, spec.bytes, hash, &self.bytes)
-            .map_err(|wrong| format!("asked for {} and got {wrong}", spec.path))?;
+            .map_err(|wrong| format!("requested {} and got {wrong}", spec.path))?;
         let at = Instant::now();
         lock(&self.answered).push(Answered { at, took: at - begun });
         Ok(())
     }
 }
 
-/// One reply of so many is hashed; all are counted.
+/// One of so many replies is hashed. All are counted.
 pub const SAMPLED: u64 = 32;
 
 fn is_sampled(index: u64) -> bool {

@@ -1,25 +1,25 @@
 //! The head of a server's reply. Pure.
 
-/// The most headers of a reply that are understood.
+/// The most headers of a reply.
 const HEADERS: usize = 64;
 
-/// What a reply's head says.
+/// The head of a reply, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Head {
-    /// It is not over yet.
+    /// The head is not complete yet.
     More,
-    /// It takes so many bytes, and as many as it says follow.
+    /// The head is complete.
     Whole {
-        /// Of the head itself.
+        /// The length of the head in bytes.
         head: usize,
-        /// Of the body.
+        /// The length of the body in bytes.
         body: u64,
     },
-    /// The reply is not what was asked for: how it goes on after "got".
+    /// The reply is wrong. The text continues a sentence after "got".
     Wrong(String),
 }
 
-/// Reads as much of a reply as has come.
+/// Parses the bytes of a reply received so far.
 pub fn head(bytes: &[u8]) -> Head {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -49,7 +49,7 @@ mod tests {
     const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length: 12\r\n\r\nhello";
 
     #[test]
-    fn a_head_is_whole_or_not_yet() {
+    fn a_head_is_complete_or_not_yet() {
         assert_eq!(head(REPLY), Head::Whole { head: REPLY.len() - 5, body: 12 });
         for cut in [0, 5, 40, REPLY.len() - 6] {
             assert_eq!(head(&REPLY[..cut]), Head::More, "{cut}");
@@ -57,15 +57,15 @@ mod tests {
     }
 
     #[test]
-    fn other_replies_say_what_is_wrong() {
+    fn wrong_replies_are_described() {
         for (bytes, part) in [
             (&b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"[..], "404 Not Found"),
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "without Content-Length"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "without Content-Length"),
             (b"SSH-2.0-x\r\n\r\n", "no HTTP"),
         ] {
-            let Head::Wrong(said) = head(bytes) else { panic!("{bytes:?}") };
-            assert!(said.contains(part), "{said}");
+            let Head::Wrong(why) = head(bytes) else { panic!("{bytes:?}") };
+            assert!(why.contains(part), "{why}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Which files there are, and how large. Pure.
+//! The files of the content and their sizes. Pure.
 
-/// A class of the SPECweb2005 Support download files: how many a directory has, the size of the first in bytes, and by how much each
-/// of the others is larger (the benchmark's file generator).
+/// The classes of the SPECweb2005 Support download files: the files per directory, the size of the first in bytes, and the step to each
+/// next file (from the benchmark's file generator).
 const CLASSES: [(u64, u64, u64); 6] = [
     (5, 104_858, 104_858),
     (3, 629_146, 125_829),
@@ -10,23 +10,23 @@ const CLASSES: [(u64, u64, u64); 6] = [
     (1, 9_992_929, 0),
     (1, 37_748_736, 0),
 ];
-/// Clients for which there is one directory. SPECweb2005 has four for one directory; this is the paper's experiment scaled
-/// 1 to 10: ten times as many clients for the same bytes, 1.7 MB each, with the files as large as they are.
+/// The clients per directory. SPECweb2005 has four per directory. This is the paper's experiment scaled 1 to 10: ten times as many clients
+/// for the same bytes, 1.7 MB each, with the original file sizes.
 const CLIENTS_PER_DIRECTORY: u32 = 40;
-/// Files of one directory.
+/// The files of one directory.
 pub const PER_DIRECTORY: usize = 16;
 
 /// A file of the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpec {
-    /// Relative to the content's root, with plain characters only.
+    /// The path relative to the content's root, with plain characters only.
     pub path: String,
     /// Its size.
     pub bytes: u64,
 }
 
-/// The files for so many clients: whole directories with the class mix of the benchmark. Where clients do not fill whole directories,
-/// every file is larger or smaller by the same factor, so that the sum is 1.7 MB for each client.
+/// The files for `clients` clients: complete directories with the benchmark's class mix. If the clients do not fill complete directories,
+/// all files are scaled by the same factor, so that the total is 1.7 MB per client.
 pub fn files(clients: u32) -> Vec<FileSpec> {
     let directories = (clients.saturating_add(CLIENTS_PER_DIRECTORY / 2) / CLIENTS_PER_DIRECTORY).max(1);
     let factor = f64::from(clients) / (f64::from(directories) * f64::from(CLIENTS_PER_DIRECTORY));
@@ -45,7 +45,7 @@ fn sizes() -> impl Iterator<Item = u64> {
     CLASSES.into_iter().flat_map(|(count, first, step)| (0..count).map(move |i| first + step * i))
 }
 
-/// All bytes of the files.
+/// The total bytes of the files.
 pub fn total(files: &[FileSpec]) -> u64 {
     files.iter().map(|f| f.bytes).sum()
 }
@@ -67,6 +67,6 @@ mod tests {
             let per_client = total(&files) as f64 / f64::from(clients);
             assert!((per_client - 1_711_800.5).abs() < 20.0, "{clients}: {per_client}");
         }
-        assert_eq!(files(1000)[15].bytes, 37_748_736, "files are as large as they are");
+        assert_eq!(files(1000)[15].bytes, 37_748_736, "the original size");
     }
 }

@@ -1,4 +1,4 @@
-//! Where the content's bytes come from.
+//! The source of the content's bytes.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -11,26 +11,27 @@ use eke_model::units::{Bytes, MIB};
 use super::ratio;
 use crate::error::{Error, Result};
 
-/// Where an ordinary machine has files of all kinds.
-const PLACES: [&str; 4] = ["/usr/share", "/usr/lib", "/usr/bin", "/usr/sbin"];
-/// So much of them is enough: pieces begin at any byte, so none comes twice.
+/// Directories where ordinary machines have files of all kinds.
+const DIRECTORIES: [&str; 4] = ["/usr/share", "/usr/lib", "/usr/bin", "/usr/sbin"];
+/// The bytes that are enough: pieces begin at any byte, so none is repeated.
 const ENOUGH: u64 = 256 * MIB;
-/// Of this machine's files, smaller ones are mostly a head, and larger ones would be all there is.
+/// The sizes of this machine's files that are taken. Smaller files are mostly headers, and a few larger ones would fill the corpus.
 const SIZES: std::ops::RangeInclusive<u64> = 32 << 10..=32 << 20;
-/// Of this machine's files, those that pack less are left out: all together pack 1.9 to 1 on a Debian, these 2.5, as text and tables do.
+/// The least compression ratio of this machine's files. All files together compress 1.9 to 1 on Debian; these compress 2.5 to 1, as text and
+/// tables do.
 const LEAST_RATIO: f64 = 2.3;
 
 /// Files to cut pieces from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corpus {
-    /// Each with its size.
+    /// The files with their sizes.
     pub files: Vec<(PathBuf, u64)>,
-    /// For the report.
+    /// Their description, for the report.
     pub about: String,
 }
 
 impl Corpus {
-    /// The files below `dir`; without one, some of this machine's that everybody may read.
+    /// The files below `dir`; without a directory, files of this machine that everybody may read.
     ///
     /// # Errors
     /// The directory cannot be read, or there is nothing to cut from.
@@ -39,8 +40,8 @@ impl Corpus {
             Some(dir) => (own(dir)?, format!("the files below {}", dir.display())),
             None => {
                 let about = format!(
-                    "files of this machine ({}) that everybody may read and whose beginnings pack at least {LEAST_RATIO} to 1",
-                    PLACES.join(", ")
+                    "files of this machine ({}) that everybody may read and whose beginnings compress at least {LEAST_RATIO} to 1",
+                    DIRECTORIES.join(", ")
                 );
                 (of_this_machine(), about)
             }
@@ -53,7 +54,7 @@ impl Corpus {
         Ok(Self { files, about })
     }
 
-    /// All bytes.
+    /// The total bytes of the files.
     pub fn total(&self) -> u64 {
         self.files.iter().map(|(_, size)| size).sum()
     }
@@ -61,17 +62,17 @@ impl Corpus {
 
 fn own(dir: &Path) -> Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
-    below(dir, &mut found).map_err(on("read", dir))?;
+    add_files(dir, &mut found).map_err(on("read", dir))?;
     Ok(found.into_iter().map(|(path, meta)| (path, meta.len())).filter(|(_, size)| *size > 0).collect())
 }
 
 fn of_this_machine() -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
-    for place in PLACES {
-        let _ = below(Path::new(place), &mut found);
+    for dir in DIRECTORIES {
+        let _ = add_files(Path::new(dir), &mut found);
     }
     found.retain(|(_, meta)| SIZES.contains(&meta.len()) && meta.mode() & 0o004 != 0);
-    // In an order that mixes kinds and is the same as long as the files are.
+    // An order that mixes kinds, and stays the same as long as the files do.
     Random::new(1).shuffle(&mut found);
     let (mut taken, mut total) = (Vec::new(), 0);
     for (path, meta) in found {
@@ -86,13 +87,13 @@ fn of_this_machine() -> Vec<(PathBuf, u64)> {
     taken
 }
 
-/// All plain files below, in the order of their names. What cannot be read further down is left out.
-fn below(dir: &Path, found: &mut Vec<(PathBuf, std::fs::Metadata)>) -> io::Result<()> {
+/// Adds all plain files below `dir`, in the order of their names. Leaves out subdirectories that cannot be read.
+fn add_files(dir: &Path, found: &mut Vec<(PathBuf, std::fs::Metadata)>) -> io::Result<()> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(dir)?.flatten().map(|e| e.path()).collect();
     entries.sort();
     for path in entries {
         match path.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => drop(below(&path, found)),
+            Ok(meta) if meta.is_dir() => drop(add_files(&path, found)),
             Ok(meta) if meta.is_file() => found.push((path, meta)),
             _ => {}
         }
@@ -105,11 +106,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_to_cut_from_is_said() {
+    fn a_missing_and_an_empty_directory_are_errors() {
         let dir = tempfile::tempdir().unwrap();
-        let said = |path: &Path| Corpus::find(Some(path)).unwrap_err().to_string();
-        assert!(said(&dir.path().join("x")).starts_with("cannot read "), "{}", said(&dir.path().join("x")));
-        assert!(said(dir.path()).contains("--corpus"), "{}", said(dir.path()));
+        let error = |path: &Path| Corpus::find(Some(path)).unwrap_err().to_string();
+        assert!(error(&dir.path().join("x")).starts_with("cannot read "), "{}", error(&dir.path().join("x")));
+        assert!(error(dir.path()).contains("--corpus"), "{}", error(dir.path()));
         std::fs::create_dir(dir.path().join("d")).unwrap();
         std::fs::copy("/proc/self/exe", dir.path().join("d/f")).unwrap();
         let corpus = Corpus::find(Some(dir.path())).unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of one file: pieces of the corpus, from random places.
+//! The bytes of one file: pieces of the corpus from random offsets.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -11,22 +11,22 @@ use twox_hash::XxHash64;
 use super::corpus::Corpus;
 use super::ratio::Meter;
 
-/// How long pieces are, in bytes.
+/// The length of pieces in bytes.
 const PIECES: std::ops::Range<u64> = 64 << 10..1 << 20;
-/// How often another place is tried where the corpus has changed.
+/// How often to try another offset where a file of the corpus has changed.
 const TRIES: u32 = 100;
 
-/// Cuts pieces.
+/// Cuts pieces from a corpus.
 #[derive(Debug)]
 pub struct Cutter<'a> {
     corpus: &'a Corpus,
-    /// Up to each file of the corpus, all bytes.
+    /// The corpus's total bytes up to the end of each file.
     ends: Vec<u64>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Cutter<'a> {
-    /// Of a corpus that has bytes.
+    /// A cutter for a corpus that is not empty.
     pub fn new(corpus: &'a Corpus) -> Self {
         let mut sum = 0;
         let ends = corpus.files.iter().map(|(_, size)| {
@@ -36,7 +36,7 @@ impl<'a> Cutter<'a> {
         Self { corpus, ends: ends.collect(), buffer: Vec::new() }
     }
 
-    /// Writes `bytes` bytes, the same for the same seed, and gives their hash (XXH64, seed 0).
+    /// Writes `bytes` bytes, the same for the same seed. Returns their hash (XXH64, seed 0).
     ///
     /// # Errors
     /// `out` cannot be written, or the corpus cannot be read any more.
@@ -59,7 +59,7 @@ impl<'a> Cutter<'a> {
         Ok(hash.finish())
     }
 
-    /// The next piece into the buffer: at least one byte, and at most `left`.
+    /// Reads the next piece into the buffer: at least one byte, and at most `left`.
     fn piece(&mut self, random: &mut Random, left: u64) -> io::Result<()> {
         let total = self.ends.last().copied().unwrap_or_default();
         for _ in 0..TRIES {

@@ -1,4 +1,4 @@
-//! Makes an image: an empty file system in a file, mounted, and the content written into it. Nothing is kept twice on the way.
+//! Makes an image: mounts an empty file system in a file and writes the content into it, without a second copy.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use super::ratio::Meter;
 use super::{Corpus, classes};
 use crate::error::{Error, Result};
 
-/// Makes the image of one file system and puts it into the cache; the first also fills in what is seen of the bytes.
+/// Makes the image of one file system and puts it into the cache. The ext4 image also sets the content's properties.
 pub(super) fn image(
     environment: &Environment<'_>,
     cache: &Path,
@@ -44,8 +44,8 @@ pub(super) fn image(
         }
         FileSystem::Erofs => {
             let from = source(environment, content)?;
-            environment.progress.doing("EROFS packs the content, which takes a while");
-            pack(&from.dir(), &made)?;
+            environment.progress.doing("mkfs.erofs compresses the content, which takes a while");
+            make_erofs(&from.dir(), &made)?;
             from.end()?;
         }
     }
@@ -53,12 +53,12 @@ pub(super) fn image(
     Ok(std::fs::rename(&made, &image).map_err(on("make", &image))?)
 }
 
-/// The ext4 image, to copy from.
+/// Mounts the ext4 image, to copy from.
 fn source(environment: &Environment<'_>, content: &Content) -> Result<Mounted> {
     Mounted::at(environment, &content.image(FileSystem::Ext4), "ext4", "loop,noatime,ro")
 }
 
-/// A file with an empty file system. Sparse, so that it takes what is written.
+/// Makes a sparse file with an empty file system.
 fn empty(content: &Content, fs: FileSystem, image: &Path) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(image).map_err(on("make", image))?;
     file.set_len(fs.most(content.total()).div_ceil(MIB) * MIB).map_err(on("size", image))?;
@@ -73,10 +73,10 @@ fn empty(content: &Content, fs: FileSystem, image: &Path) -> Result<()> {
     made(command.args(["-E", "lazy_itable_init=0,root_owner=0:0"]).arg(image))
 }
 
-fn pack(from: &Path, image: &Path) -> Result<()> {
+fn make_erofs(from: &Path, image: &Path) -> Result<()> {
     made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536", "--quiet"]).arg(image).arg(from)).or_else(
         |_| {
-            // Before erofs-utils 1.6 there is no --quiet.
+            // erofs-utils before 1.6 do not have --quiet.
             let _ = std::fs::remove_file(image);
             made(Command::new("mkfs.erofs").args(["-zlz4hc", "-C65536"]).arg(image).arg(from))
         },
@@ -87,7 +87,7 @@ fn made(command: &mut Command) -> Result<()> {
     Ok(run(command)?)
 }
 
-/// Cuts every file, in the order of the list.
+/// Cuts every file from the corpus, in the order of the list.
 fn cut(environment: &Environment<'_>, corpus: &Corpus, content: &mut Content, to: &Path) -> Result<()> {
     let (mut cutter, mut meter, mut hashes) = (Cutter::new(corpus), Meter::default(), Vec::new());
     each(environment, content, "writing the content", |number, spec| {
@@ -97,9 +97,9 @@ fn cut(environment: &Environment<'_>, corpus: &Corpus, content: &mut Content, to
         hashes.push(hash);
         Ok(())
     })?;
-    content.seen.ratio = meter.ratio();
-    content.seen.hashes = hashes;
-    content.seen.corpus.clone_from(&corpus.about);
+    content.properties.ratio = meter.ratio();
+    content.properties.hashes = hashes;
+    content.properties.corpus.clone_from(&corpus.about);
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn copy(environment: &Environment<'_>, content: &Content, from: &Path, to: &Path
     })
 }
 
-/// Does something with each file, and says how far it is.
+/// Calls `act` for each file and shows the progress.
 fn each(
     environment: &Environment<'_>,
     content: &Content,
@@ -134,15 +134,15 @@ fn each(
 
 fn new_file(root: &Path, relative: &str) -> Result<(PathBuf, File)> {
     let path = root.join(relative);
-    if let Some(above) = path.parent() {
-        std::fs::create_dir_all(above).map_err(on("make", above))?;
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(on("make", parent))?;
     }
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(on("make", &path))?;
     Ok((path, file))
 }
 
-/// An image on a loop device that goes with its mount (mount(8)). The directory's name says whose it is, so that the next experiment
-/// removes what a killed one left.
+/// An image on a loop device that ends with its mount (mount(8)). The directory's name contains its owner, so the next experiment removes
+/// the mount of a killed one.
 struct Mounted(Scratch);
 
 impl Mounted {
@@ -158,7 +158,7 @@ impl Mounted {
         mount_point(self.0.path())
     }
 
-    /// Everything is written then.
+    /// Unmounts the image. All data is written then.
     fn end(self) -> Result<()> {
         Ok(unmount(self.dir(), UnmountFlags::empty()).map_err(on("unmount", &self.dir()))?)
     }

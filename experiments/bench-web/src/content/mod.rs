@@ -1,9 +1,10 @@
-//! What the server serves: files in the class mix of SPECweb2005 Support, cut from other files, as images of file systems.
+//! The served content: files in the class mix of SPECweb2005 Support, cut from other files, as images of file systems.
 //!
-//! - [`classes`]: which files, and how large (pure)
-//! - [`corpus`], [`cut`]: their bytes; [`ratio`]: how these pack
-//! - [`image`]: an image for each file system, made once and kept in the cache
+//! - [`classes`]: the files and their sizes (pure)
+//! - [`corpus`], [`cut`]: their bytes; [`ratio`]: the compression ratio of these
+//! - [`image`]: the content and its images; `cached`: keeps images in a cache; `make`: makes an image
 
+mod cached;
 pub mod classes;
 pub mod corpus;
 pub mod cut;
@@ -11,5 +12,6 @@ pub mod image;
 mod make;
 pub mod ratio;
 
+pub use cached::ensure;
 pub use corpus::Corpus;
-pub use image::{Content, FileSystem, ensure};
+pub use image::{Content, FileSystem};

@@ -1,25 +1,25 @@
-//! How content packs: LZ4, in blocks of 64 KiB, as eke's store keeps it. Pure but for [`of_head`].
+//! The compression ratio of content: LZ4 in blocks of 64 KiB, as in eke's store. Pure except [`of_head`].
 
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The store's block.
+/// The store's block size.
 const BLOCK: usize = 64 << 10;
-/// One block of so many is packed to know the ratio.
+/// One of so many blocks is compressed to measure the ratio.
 const ONE_OF: u64 = 4;
 
-/// Packs some of what it is given.
+/// Measures the ratio of bytes by compressing samples.
 #[derive(Debug, Default)]
 pub struct Meter {
     block: Vec<u8>,
-    packed: Vec<u8>,
-    seen: u64,
+    compressed: Vec<u8>,
+    blocks: u64,
     raw_bytes: u64,
-    packed_bytes: u64,
+    compressed_bytes: u64,
 }
 
 impl Meter {
-    /// The next bytes.
+    /// Adds the next bytes.
     pub fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (head, rest) = bytes.split_at(bytes.len().min(BLOCK - self.block.len()));
@@ -31,25 +31,25 @@ impl Meter {
         }
     }
 
-    /// The file is over: its last block is shorter.
+    /// Ends a file. Its last, shorter block is not measured.
     pub fn end_of_file(&mut self) {
         self.block.clear();
     }
 
     fn measure(&mut self) {
-        if self.seen % ONE_OF == 0 {
-            self.packed.resize(lz4_flex::block::get_maximum_output_size(BLOCK), 0);
-            let packed = lz4_flex::block::compress_into(&self.block, &mut self.packed).unwrap_or(BLOCK);
+        if self.blocks % ONE_OF == 0 {
+            self.compressed.resize(lz4_flex::block::get_maximum_output_size(BLOCK), 0);
+            let len = lz4_flex::block::compress_into(&self.block, &mut self.compressed).unwrap_or(BLOCK);
             self.raw_bytes += BLOCK as u64;
-            self.packed_bytes += packed.min(BLOCK) as u64;
+            self.compressed_bytes += len.min(BLOCK) as u64;
         }
-        self.seen += 1;
+        self.blocks += 1;
         self.block.clear();
     }
 
-    /// Bytes for each packed byte; 1 of nothing.
+    /// The compression ratio; 1 without any block.
     pub fn ratio(&self) -> f64 {
-        if self.packed_bytes == 0 { 1.0 } else { self.raw_bytes as f64 / self.packed_bytes as f64 }
+        if self.compressed_bytes == 0 { 1.0 } else { self.raw_bytes as f64 / self.compressed_bytes as f64 }
     }
 }
 
@@ -60,8 +60,8 @@ impl Meter {
 pub fn of_head(path: &Path) -> io::Result<f64> {
     let mut head = Vec::new();
     std::fs::File::open(path)?.take(BLOCK as u64).read_to_end(&mut head)?;
-    let packed = lz4_flex::block::compress(&head).len();
-    Ok(head.len() as f64 / packed.max(1) as f64)
+    let compressed = lz4_flex::block::compress(&head).len();
+    Ok(head.len() as f64 / compressed.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use eke_bench_core::random::number;
 
     #[test]
-    fn noise_does_not_pack_and_text_does() {
+    fn text_compresses_and_noise_does_not() {
         let (mut noise, mut text) = (Meter::default(), Meter::default());
         let random: Vec<u8> = (0..40_000).flat_map(|i| number(1, i).to_le_bytes()).collect();
         random.chunks(1000).for_each(|piece| noise.add(piece));

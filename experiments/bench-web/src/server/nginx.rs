@@ -1,14 +1,14 @@
-//! nginx: files by sendfile(2), in threads, so that who waits for the disk holds up nobody else.
+//! nginx: files by sendfile(2) in threads, so that a request that waits for the disk does not delay others.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use eke_bench_core::fault::Missing;
 
-use super::{Wish, clean, find, put};
+use super::{Settings, clean, find, put};
 use crate::error::Result;
 
-/// For the report.
+/// The set-up, for the report.
 pub(super) const ABOUT: &str =
     "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
@@ -16,18 +16,18 @@ pub(super) fn program() -> Result<PathBuf> {
     find("nginx").ok_or_else(|| Missing::new("nginx", "this experiment needs", "nginx").into())
 }
 
-pub(super) fn command(wish: &Wish) -> Result<Command> {
+pub(super) fn command(settings: &Settings) -> Result<Command> {
     let program = program()?;
-    let file = wish.own.join("nginx.conf");
-    put(&file, &config(wish))?;
+    let file = settings.own.join("nginx.conf");
+    put(&file, &config(settings))?;
     let mut command = clean(&program);
-    command.arg("-e").arg("stderr").arg("-p").arg(wish.own).arg("-c").arg(file);
+    command.arg("-e").arg("stderr").arg("-p").arg(settings.own).arg("-c").arg(file);
     Ok(command)
 }
 
-/// The whole configuration. Its workers are root, as the mount is: they only listen on 127.0.0.1, and only read.
-fn config(wish: &Wish) -> String {
-    let Wish { content, own, port, connections } = wish;
+/// The configuration. The workers run as root, as the mount does: they listen on 127.0.0.1 only, and only read.
+fn config(settings: &Settings) -> String {
+    let Settings { content, own, port, connections } = settings;
     let (content, own) = (content.display(), own.display());
     let connections = connections + 64;
     format!(
@@ -62,9 +62,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_serves_the_content_to_this_machine_only_and_writes_to_its_own_directory() {
+    fn the_server_is_local_and_writes_only_to_its_own_directory() {
         let (content, own) = ("/run/eke/c".as_ref(), "/run/eke/o".as_ref());
-        let config = config(&Wish { content, own, port: 81, connections: 32 });
+        let config = config(&Settings { content, own, port: 81, connections: 32 });
         assert!(config.contains("listen 127.0.0.1:81; root \"/run/eke/c\";"), "{config}");
         let paths = config.lines().filter(|l| l.contains("_path") || l.starts_with("pid"));
         assert_eq!(paths.filter(|l| l.contains(" /run/eke/o/")).count(), 6);

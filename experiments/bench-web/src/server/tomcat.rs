@@ -1,28 +1,28 @@
-//! Tomcat 10, alone: a CATALINA_BASE with nothing but one connector and the servlet for files.
+//! Tomcat 10 with a minimal CATALINA_BASE: one connector and the servlet for files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eke_bench_core::fault::{Missing, on};
 
-use super::{Wish, clean, find, put};
+use super::{Settings, clean, find, put};
 use crate::error::Result;
 
-/// Debian's, and the foundation's own archive where people unpack it.
+/// The directories of Debian's package, and of the foundation's archive where people usually extract it.
 const HOMES: [&str; 3] = ["/usr/share/tomcat10", "/opt/tomcat", "/usr/share/tomcat"];
-/// The JVM's heap: files go by sendfile, past it.
+/// The JVM's heap. Files bypass it by sendfile.
 const HEAP_MIB: u32 = 64;
-/// Threads that answer; each has one request at a time.
+/// The least threads for requests; each handles one request at a time.
 const LEAST_THREADS: usize = 25;
 
-/// For the report.
+/// The set-up, for the report.
 pub(super) fn about() -> String {
     format!(
         "Tomcat 10: NIO connector with sendfile, the default servlet without resource cache, a JVM with {HEAP_MIB} MiB of heap and the serial collector"
     )
 }
 
-/// Java, and Tomcat's directory.
+/// The paths of Java and of Tomcat's directory.
 pub(super) fn programs() -> Result<(PathBuf, PathBuf)> {
     let missing = |program, package| Missing::new(program, "this experiment needs", package);
     let home = HOMES.iter().map(Path::new).find(|home| home.join("bin/bootstrap.jar").is_file());
@@ -31,10 +31,10 @@ pub(super) fn programs() -> Result<(PathBuf, PathBuf)> {
     Ok((java, home.to_owned()))
 }
 
-pub(super) fn command(wish: &Wish) -> Result<Command> {
+pub(super) fn command(settings: &Settings) -> Result<Command> {
     let (java, home) = programs()?;
-    let base = wish.own;
-    put(&base.join("conf/server.xml"), &server_xml(wish))?;
+    let base = settings.own;
+    put(&base.join("conf/server.xml"), &server_xml(settings))?;
     put(&base.join("conf/web.xml"), WEB_XML)?;
     for dir in ["temp", "work", "logs", "none"] {
         std::fs::create_dir_all(base.join(dir)).map_err(on("make", base))?;
@@ -51,9 +51,9 @@ pub(super) fn command(wish: &Wish) -> Result<Command> {
     Ok(command)
 }
 
-/// No shutdown port, no deployment, one host with one context.
-fn server_xml(wish: &Wish) -> String {
-    let Wish { content, port, connections, .. } = wish;
+/// The server's configuration: no shutdown port, no deployment, one host with one context.
+fn server_xml(settings: &Settings) -> String {
+    let Settings { content, port, connections, .. } = settings;
     let (content, threads) = (content.display(), LEAST_THREADS.max(*connections));
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -94,10 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_for_each_client_and_nothing_from_elsewhere() {
-        let wish =
-            Wish { content: "/run/eke/c".as_ref(), own: "/run/eke/o".as_ref(), port: 81, connections: 64 };
-        let xml = server_xml(&wish);
+    fn each_client_has_a_thread_and_the_server_is_local() {
+        let (content, own) = ("/run/eke/c".as_ref(), "/run/eke/o".as_ref());
+        let xml = server_xml(&Settings { content, own, port: 81, connections: 64 });
         for part in [r#"port="81" address="127.0.0.1""#, r#"maxThreads="64""#, r#"docBase="/run/eke/c""#] {
             assert!(xml.contains(part), "{xml}");
         }

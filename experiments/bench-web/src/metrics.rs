@@ -1,62 +1,62 @@
-//! The figures of one run, from what was read before and after its window. Pure.
+//! The metrics of one run, from counters read before and after its window. Pure.
 
 use eke_results::report::Metric;
 use eke_results::report::groups::quantile;
 use eke_results::report::{less, more};
 
 use super::cpu::{Cpu, Ticks};
-use super::ours::Store;
+use super::eke_mount::StoreCounters;
 use super::plan::Axis;
-use super::room::Memory;
+use super::server_box::Memory;
 use eke_bench_core::disk_reads::Reads;
 
-/// Ticks a second (`USER_HZ`).
+/// Ticks per second (`USER_HZ`).
 const HZ: f64 = 100.0;
 const MB: f64 = 1e6;
 const MIB: f64 = 1048576.0;
 
-/// What is read before and after the window.
+/// Counters read before and after the window.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Counters {
-    /// Of the disk.
+    /// The disk's reads.
     pub reads: Reads,
-    /// Of bodies that clients got, in bytes.
+    /// Bytes of bodies that clients received.
     pub bytes: u64,
-    /// In the box.
+    /// CPU time in the box.
     pub cpu: Cpu,
-    /// Of this process: clients, and the slow disk.
+    /// CPU time of this process: clients, and the slow disk.
     pub own: Ticks,
-    /// Of eke's store.
-    pub store: Option<Store>,
+    /// The counters of eke's store.
+    pub store: Option<StoreCounters>,
 }
 
 /// A window of measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Window {
-    /// How long it was.
+    /// Its length in seconds.
     pub seconds: f64,
-    /// Response times of what was answered in it, in milliseconds.
+    /// The response times of requests answered in it, in milliseconds.
     pub response_ms: Vec<f64>,
-    /// At its start.
+    /// The counters at its start.
     pub before: Counters,
-    /// At its end.
+    /// The counters at its end.
     pub after: Counters,
-    /// At its end.
+    /// The box's memory at its end.
     pub memory: Memory,
-    /// CPUs of the machine.
+    /// The machine's CPUs.
     pub cpus: usize,
-    /// Does the file system below have files as they are? Then bytes of the disk and bytes of replies can be compared.
-    pub plain_below: bool,
+    /// Whether the file system on the disk is uncompressed. Then bytes of the disk and bytes of replies are comparable.
+    pub plain_backing: bool,
 }
 
-/// What the experiment is about.
+/// The main metric.
 pub const THROUGHPUT: &str = "throughput";
 const ANSWERED: &str = "answered requests";
 const MEDIAN: &str = "response time, median";
 const P99: &str = "response time, 99th percentile";
-/// What is to be less by half.
+/// The metric whose target is half of ext4's.
 pub const READS: &str = "disk reads per request";
-/// The same in bytes.
+/// The same reads in megabytes.
 pub const READ: &str = "read from the disk per request";
 const FOUND: &str = "found in memory";
 const CACHE: &str = "cache";
@@ -68,94 +68,96 @@ const PROGRAMS: &str = "memory of programs";
 const USER: &str = "CPU, user";
 const SYSTEM: &str = "CPU, system";
 const KERNEL: &str = "CPU, kernel threads";
-const PACKING: &str = "CPU, compression";
-const UNPACKING: &str = "CPU, decompression";
+const COMPRESSION: &str = "CPU, compression";
+const DECOMPRESSION: &str = "CPU, decompression";
 const CLIENTS: &str = "CPU, clients and slow disk";
+/// The time until the caches were full. It is not a metric of the window.
+pub const WARM_UP: &str = "warm-up";
 
-/// One figure: metric, unit, value.
-pub type Figure = (&'static str, &'static str, f64);
+/// A measurement: metric, unit, value.
+pub type Measurement = (&'static str, &'static str, f64);
 
-/// All that is known of a run. What has no sense or cannot be known is not there.
-pub fn of(window: &Window) -> Vec<Figure> {
-    let mut figures = of_clients(window);
-    figures.extend(of_the_disk(window));
-    figures.extend(of_memory(window));
-    figures.extend(of_the_cpus(window));
-    figures
+/// All measurements of a run, without those that make no sense or are unknown.
+pub fn of(window: &Window) -> Vec<Measurement> {
+    let mut all = of_clients(window);
+    all.extend(of_the_disk(window));
+    all.extend(of_memory(window));
+    all.extend(of_the_cpus(window));
+    all
 }
 
-fn of_clients(w: &Window) -> Vec<Figure> {
+fn of_clients(w: &Window) -> Vec<Measurement> {
     let bytes = w.after.bytes.saturating_sub(w.before.bytes) as f64;
     let seconds = w.seconds.max(f64::MIN_POSITIVE);
-    let mut figures = vec![
+    let mut measurements = vec![
         (THROUGHPUT, "MB/s", bytes / MB / seconds),
         (ANSWERED, "/s", w.response_ms.len() as f64 / seconds),
     ];
-    figures.extend(quantile(&w.response_ms, 0.5).map(|ms| (MEDIAN, "ms", ms)));
-    figures.extend(quantile(&w.response_ms, 0.99).map(|ms| (P99, "ms", ms)));
-    figures
+    measurements.extend(quantile(&w.response_ms, 0.5).map(|ms| (MEDIAN, "ms", ms)));
+    measurements.extend(quantile(&w.response_ms, 0.99).map(|ms| (P99, "ms", ms)));
+    measurements
 }
 
-fn of_the_disk(w: &Window) -> Vec<Figure> {
+fn of_the_disk(w: &Window) -> Vec<Measurement> {
     let reads = w.after.reads - w.before.reads;
     let requests = w.response_ms.len() as f64;
     let bytes = w.after.bytes.saturating_sub(w.before.bytes) as f64;
-    let mut figures = Vec::new();
+    let mut measurements = Vec::new();
     if requests > 0.0 {
-        figures.push((READS, "reads", reads.requests as f64 / requests));
-        figures.push((READ, "MB", reads.bytes as f64 / MB / requests));
+        measurements.push((READS, "reads", reads.requests as f64 / requests));
+        measurements.push((READ, "MB", reads.bytes as f64 / MB / requests));
     }
-    if bytes > 0.0 && w.plain_below {
-        figures.push((FOUND, "%", (100.0 * (1.0 - reads.bytes as f64 / bytes)).max(0.0)));
+    if bytes > 0.0 && w.plain_backing {
+        measurements.push((FOUND, "%", (100.0 * (1.0 - reads.bytes as f64 / bytes)).max(0.0)));
     }
-    figures
+    measurements
 }
 
-fn of_memory(w: &Window) -> Vec<Figure> {
+fn of_memory(w: &Window) -> Vec<Measurement> {
     let page_cache = w.memory.page_cache.0 as f64;
     let store = w.after.store.unwrap_or_default();
-    let held = store.held as f64;
-    let programs = (w.memory.programs.0 as f64 - held).max(0.0);
-    let mut figures = vec![
-        (CACHE, "MiB", (page_cache + held) / MIB),
+    let stored = store.memory as f64;
+    let programs = (w.memory.programs.0 as f64 - stored).max(0.0);
+    let mut measurements = vec![
+        (CACHE, "MiB", (page_cache + stored) / MIB),
         (PAGE_CACHE, "MiB", page_cache / MIB),
         (PROGRAMS, "MiB", programs / MIB),
     ];
     if w.after.store.is_some() {
-        figures.push((STORE, "MiB", held / MIB));
-        figures.push((STORED, "MiB", store.raw as f64 / MIB));
-        figures.push((SHARE, "%", 100.0 * held / (held + page_cache).max(1.0)));
+        measurements.push((STORE, "MiB", stored / MIB));
+        measurements.push((STORED, "MiB", store.raw as f64 / MIB));
+        measurements.push((SHARE, "%", 100.0 * stored / (stored + page_cache).max(1.0)));
     }
-    figures
+    measurements
 }
 
-fn of_the_cpus(w: &Window) -> Vec<Figure> {
+fn of_the_cpus(w: &Window) -> Vec<Measurement> {
     let cpu = w.after.cpu.since(&w.before.cpu);
     let of_all = HZ * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
     let percent = |ticks: u64| 100.0 * ticks as f64 / of_all;
     let all = cpu.box_ticks();
-    let mut figures = vec![
+    let mut measurements = vec![
         (USER, "%", percent(all.user)),
         (SYSTEM, "%", percent(all.system)),
         (KERNEL, "%", percent(cpu.kernel.sum())),
         (CLIENTS, "%", percent((w.after.own - w.before.own).sum())),
     ];
     if w.after.store.is_some() {
-        let of = |wanted: fn(&str) -> bool| {
-            cpu.threads.iter().filter(|(name, _)| wanted(name)).map(|(_, t)| t.user).sum::<u64>()
+        let of = |selected: fn(&str) -> bool| {
+            cpu.threads.iter().filter(|(name, _)| selected(name)).map(|(_, t)| t.user).sum::<u64>()
         };
-        figures.push((PACKING, "%", percent(of(is_packer))));
-        figures.push((UNPACKING, "%", percent(of(|name| !is_packer(name)))));
+        measurements.push((COMPRESSION, "%", percent(of(is_compressor))));
+        measurements.push((DECOMPRESSION, "%", percent(of(|name| !is_compressor(name)))));
     }
-    figures
+    measurements
 }
 
-/// Threads of eke's file server that pack; what the others do outside the kernel is unpacking, for the most part.
-fn is_packer(thread: &str) -> bool {
+/// Whether a thread of eke's file server compresses. The others mostly decompress, as far as their time in user mode goes.
+fn is_compressor(thread: &str) -> bool {
     ["pack", "dens", "zstd", "recompress", "compress"].iter().any(|word| thread.contains(word))
 }
 
-/// What is shown along an axis. The base point shows all.
+/// Whether a metric is shown along an axis. The base point shows all.
 pub fn is_shown(metric: &str, axis: Axis) -> bool {
     match axis {
         Axis::Base => true,
@@ -170,7 +172,7 @@ pub fn is_shown(metric: &str, axis: Axis) -> bool {
 pub fn name(metric: &str, axis: Axis) -> String {
     match axis {
         Axis::Base => metric.to_owned(),
-        _ => format!("{metric}, {}", axis.words()),
+        _ => format!("{metric}, {}", axis.suffix()),
     }
 }
 
@@ -185,35 +187,38 @@ pub fn metrics(axes: &[Axis]) -> Vec<Metric> {
 
 fn all() -> Vec<Metric> {
     vec![
-        more(THROUGHPUT, "bytes of replies that clients got in the window"),
-        more(ANSWERED, "whole files in the window"),
-        less(MEDIAN, "from asking to the last byte; files have 0.1 to 38 MB"),
-        less(P99, "from asking to the last byte, all but the slowest hundredth"),
+        more(THROUGHPUT, "bytes of replies that clients received in the window"),
+        more(ANSWERED, "complete files in the window"),
+        less(MEDIAN, "from the request to the last byte; files have 0.1 to 38 MB"),
+        less(P99, "from the request to the last byte"),
         less(READS, "read requests at the disk, by its own counters"),
-        less(READ, "bytes of these"),
+        less(READ, "bytes of these requests"),
         more(
             FOUND,
-            "bytes of replies that did not come from the disk; not for file systems that are packed on it",
+            "share of reply bytes that did not come from the disk; not for file systems compressed on it",
         ),
         more(CACHE, "page cache charged to the box, and memory of eke's store"),
         more(PAGE_CACHE, "charged to the box"),
-        more(STORE, "memory that eke's store holds"),
-        more(STORED, "what that is in files"),
-        more(SHARE, "memory of the store, of store and page cache"),
-        less(PROGRAMS, "the server's and eke's own, without the store"),
-        less(USER, "of all CPUs, by everything in the box outside the kernel"),
-        less(SYSTEM, "of all CPUs, by everything in the box in the kernel"),
+        more(STORE, "memory of eke's store"),
+        more(STORED, "uncompressed size of the store's content"),
+        more(SHARE, "the store's share of store and page cache"),
+        less(PROGRAMS, "memory of the server and of eke, without the store"),
+        less(USER, "share of all CPUs: the box's processes in user mode"),
+        less(SYSTEM, "share of all CPUs: the box's processes in the kernel"),
         less(
             KERNEL,
-            "of all CPUs, by the kernel's threads on the whole machine: block layer, btrfs' unpacking",
+            "share of all CPUs: kernel threads of the whole machine, such as the block layer and decompression of btrfs",
         ),
         less(
-            PACKING,
-            "of all CPUs, by the threads of eke-cache that pack; with sync they pack again only, and the first packing is in the row below",
+            COMPRESSION,
+            "share of all CPUs: compressing threads of eke-cache; with sync they only recompress, and the first compression is in the row below",
         ),
-        less(UNPACKING, "of all CPUs, by the other threads of eke-cache outside the kernel, which unpack"),
-        less(super::report::WARM_UP, "until the caches were full"),
-        less(CLIENTS, "of all CPUs, by what measures: it runs on the same machine"),
+        less(
+            DECOMPRESSION,
+            "share of all CPUs: the other threads of eke-cache in user mode, which decompress",
+        ),
+        less(WARM_UP, "until the caches were full"),
+        less(CLIENTS, "share of all CPUs: the clients and the slow disk, which run on the same machine"),
     ]
 }
 
@@ -234,7 +239,7 @@ mod tests {
                 kernel: Ticks { user: 0, system: 4 * n },
             },
             own: Ticks { user: n, system: n },
-            store: Some(Store { held: 300 << 20, raw: 600 << 20, ..Store::default() }),
+            store: Some(StoreCounters { memory: 300 << 20, raw: 600 << 20, ..StoreCounters::default() }),
         };
         Window {
             seconds: 10.0,
@@ -243,16 +248,16 @@ mod tests {
             after: counters(2),
             memory: Memory { usage: Bytes::mib(400), page_cache: Bytes::mib(60), programs: Bytes::mib(310) },
             cpus: 2,
-            plain_below: true,
+            plain_backing: true,
         }
     }
 
-    fn figure(window: &Window, metric: &str) -> Option<f64> {
+    fn value(window: &Window, metric: &str) -> Option<f64> {
         of(window).into_iter().find(|(name, ..)| *name == metric).map(|(_, _, value)| value)
     }
 
     #[test]
-    fn figures_are_of_the_window_alone() {
+    fn metrics_cover_only_the_window() {
         let w = window();
         for (metric, expected) in [
             (THROUGHPUT, 10.0),
@@ -267,27 +272,27 @@ mod tests {
             (PROGRAMS, 10.0),
             (USER, 0.5),
             (SYSTEM, 1.5),
-            (PACKING, 1.0),
-            (UNPACKING, 0.25),
+            (COMPRESSION, 1.0),
+            (DECOMPRESSION, 0.25),
         ] {
-            let value = figure(&w, metric).unwrap();
+            let value = value(&w, metric).unwrap();
             assert!((value - expected).abs() < 1e-9, "{metric}: {value} instead of {expected}");
         }
-        assert!((figure(&w, SHARE).unwrap() - 83.33).abs() < 0.01);
+        assert!((value(&w, SHARE).unwrap() - 83.33).abs() < 0.01);
     }
 
     #[test]
-    fn what_has_no_sense_is_not_there() {
+    fn metrics_without_meaning_are_left_out() {
         let mut w = window();
-        (w.plain_below, w.after.store, w.response_ms) = (false, None, Vec::new());
-        for metric in [FOUND, STORE, SHARE, PACKING, READS, MEDIAN] {
-            assert_eq!(figure(&w, metric), None, "{metric}");
+        (w.plain_backing, w.after.store, w.response_ms) = (false, None, Vec::new());
+        for metric in [FOUND, STORE, SHARE, COMPRESSION, READS, MEDIAN] {
+            assert_eq!(value(&w, metric), None, "{metric}");
         }
         assert!(of(&Window::default()).iter().all(|(_, _, value)| value.is_finite()));
     }
 
     #[test]
-    fn every_figure_has_a_metric() {
+    fn every_measurement_has_a_metric() {
         let metrics = metrics(&Axis::ALL);
         for (name, ..) in of(&window()) {
             assert!(metrics.iter().any(|m| m.name == name), "{name}");

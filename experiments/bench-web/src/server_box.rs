@@ -1,4 +1,4 @@
-//! The box: one group for the server, its page cache and eke's file server, with little memory in all.
+//! The box: one control group with little memory for the server, its page cache and eke's file server.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -14,12 +14,12 @@ use eke_model::units::Bytes;
 use super::cpu::Cpu;
 use super::error::{Error, Result};
 
-/// In the group's name.
+/// The label in the group's name.
 const LABEL: &str = "web";
-/// Waits until it is in the group, then becomes the program.
+/// A shell script that waits until it is in the group, then executes the program.
 const ENTER: &str = r#"read -r _ && exec "$@""#;
-/// Kills what is in the group when the experiment is gone, however it went: a server's workers would go on without their master.
-/// Many times, since what dies may have begun something.
+/// A shell script that kills the group's processes when the experiment has ended, also by a kill: a server's workers would go on
+/// without their master. It kills repeatedly, since a dying process may have started another.
 const GUARD: &str = r#"trap '' INT TERM HUP
 cat >/dev/null
 n=0
@@ -29,10 +29,10 @@ while [ $n -lt 50 ] && pids=$(cat "$0") && [ -n "$pids" ]; do
 done 2>/dev/null"#;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the box uses.
+/// The memory of the box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// All that is charged to it.
+    /// All memory charged to the box.
     pub usage: Bytes,
     /// Pages of files.
     pub page_cache: Bytes,
@@ -40,32 +40,32 @@ pub struct Memory {
     pub programs: Bytes,
 }
 
-/// A box. Everything in it is killed when it is dropped.
+/// A box. Drop kills its processes and removes it.
 #[derive(Debug)]
-pub struct Room {
-    // In the order in which they must go.
+pub struct ServerBox {
+    // Dropped in this order.
     children: Children,
     group: Group,
     guard: Guard,
     root: Root,
 }
 
-/// What was started. A process that nobody waits for would stay as a zombie.
+/// The started processes. Drop kills them and waits for them, so that none stays as a zombie.
 #[derive(Debug, Default)]
 struct Children(Vec<Child>);
 
-/// A shell outside the box that outlives the experiment by a moment. It ends when its standard input does.
+/// A shell outside the box that survives the experiment for a moment. It acts when its standard input closes.
 #[derive(Debug)]
 struct Guard {
     shell: Child,
     input: Option<ChildStdin>,
 }
 
-impl Room {
-    /// An empty box of so much memory, without swap.
+impl ServerBox {
+    /// An empty box with this much memory, without swap.
     ///
     /// # Errors
-    /// No groups on this machine, or the kernel's refusal.
+    /// The machine has no control groups, or the kernel refuses.
     pub fn make(root: &Root, memory: Bytes) -> Result<Self> {
         let group = Group::make(root, &GroupParent::find(root)?, LABEL)?;
         group.limit(memory)?;
@@ -74,10 +74,11 @@ impl Room {
         Ok(Self { group, root: root.clone(), children: Children::default(), guard })
     }
 
-    /// Starts a program in it: it is there before it uses memory. Signals of the terminal do not reach it, so that it ends in order.
+    /// Starts a program in the box. It joins the group before it uses memory. Signals of the terminal do not reach it, so that it ends in
+    /// order. Returns its index.
     ///
     /// # Errors
-    /// There is no shell, or the kernel's refusal.
+    /// There is no shell, or the kernel refuses.
     pub fn start(&mut self, command: &Command, out: Stdio, err: Stdio) -> Result<usize> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", ENTER, "sh"]).arg(command.get_program()).args(command.get_args());
@@ -92,20 +93,20 @@ impl Room {
         Ok(self.children.0.len() - 1)
     }
 
-    /// The program that was started as the `index`th.
+    /// The program with this index.
     pub fn child(&mut self, index: usize) -> Option<&mut Child> {
         self.children.0.get_mut(index)
     }
 
-    /// Runs a program in it to its end; what it said on standard output.
+    /// Runs a program in the box to its end. Returns its standard output.
     ///
     /// # Errors
-    /// It fails, or takes longer than `patience`.
+    /// The program fails, or takes longer than `patience`.
     pub fn run(&mut self, command: &Command, patience: Duration) -> Result<String> {
         let (out, err) = (temporary()?, temporary()?);
         let files = [&out, &err].map(|f| f.try_clone().map(Stdio::from));
         let [Ok(to_out), Ok(to_err)] = files else {
-            return Err(failed(command, "has no file for what it says"));
+            return Err(failed(command, "has no file for its output"));
         };
         let index = self.start(command, to_out, to_err)?;
         let until = Instant::now() + patience;
@@ -123,41 +124,41 @@ impl Room {
                 let _ = self.children.0[index].kill();
                 Err(failed(
                     command,
-                    &format!("gives no answer for {} s: {}", patience.as_secs(), text(err).trim()),
+                    &format!("did not end within {} s: {}", patience.as_secs(), text(err).trim()),
                 ))
             }
         }
     }
 
-    /// What it uses now.
+    /// The box's memory now.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The group cannot be read.
     pub fn memory(&self) -> Result<Memory> {
-        let figures = self.group.stats()?;
+        let stats = self.group.stats()?;
         let stat = self.root.read(format!("{}/memory.stat", self.group.dir()))?;
         let of = |v1, v2| Bytes(count(&stat, v1).or_else(|| count(&stat, v2)).unwrap_or(0));
         Ok(Memory {
-            usage: figures.usage,
+            usage: stats.usage,
             page_cache: of("total_cache", "file"),
             programs: of("total_rss", "anon"),
         })
     }
 
-    /// How many of its processes the kernel killed for want of memory.
+    /// How many of the box's processes the kernel killed for lack of memory.
     pub fn oom_kills(&self) -> u64 {
-        self.group.stats().map_or(0, |figures| figures.oom_kills)
+        self.group.stats().map_or(0, |stats| stats.oom_kills)
     }
 
-    /// The CPU time of what is in it.
+    /// The CPU time of the box's processes.
     pub fn cpu(&self) -> Cpu {
         Cpu::of(&self.root, &self.group.pids().unwrap_or_default())
     }
 
-    /// Kills what is in it and removes it.
+    /// Kills the box's processes and removes the group.
     ///
     /// # Errors
-    /// Something cannot be killed: it waits in the kernel.
+    /// A process cannot be killed: it waits in the kernel.
     pub fn close(self) -> Result<()> {
         drop(self.children);
         self.group.remove()?;
@@ -208,8 +209,8 @@ fn text(mut file: std::fs::File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn failed(command: &Command, answer: &str) -> Error {
+fn failed(command: &Command, why: &str) -> Error {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    Error::Cache { command, answer: answer.to_owned() }
+    Error::Cache { command, why: why.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! eke's mount over the content, made and asked by its own command as a user does.
+//! eke's mount over the content, controlled by its own command as a user does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,107 +12,105 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;
 
 use super::error::{Error, Result};
-use super::room::Room;
+use super::server_box::ServerBox;
 
-/// How long a command of eke's may take.
+/// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the store holds and did, as `eke cache status --json` says.
+/// The store's counters, from `eke cache status --json`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Store {
-    /// Memory, with what waits to be packed.
-    pub held: u64,
-    /// What that is in files.
+pub struct StoreCounters {
+    /// The store's memory in bytes, with queued blocks.
+    pub memory: u64,
+    /// The uncompressed bytes of its blocks.
     pub raw: u64,
-    /// Blocks asked for that it had.
+    /// Requested blocks that the store had.
     pub hits: u64,
-    /// And had not.
+    /// Requested blocks that it did not have.
     pub misses: u64,
-    /// Blocks that did not come in since the queue was full.
+    /// Blocks that were dropped because the queue was full.
     pub overrun: u64,
 }
 
-/// A mount. It is taken out of sight when it is dropped; its processes are the box's.
+/// A mount. Drop detaches it; its processes belong to the box.
 #[derive(Debug)]
-pub struct Mount {
-    place: Scratch,
+pub struct EkeMount {
+    scratch: Scratch,
     program: PathBuf,
 }
 
-impl Mount {
-    /// Mounts a compressed cache over `below`, in the box: `share` percent of it are for the store.
+impl EkeMount {
+    /// Mounts a compressed cache over the directory `backing`, in the box. The store may use `share` percent of the box's memory.
     ///
     /// # Errors
-    /// What the command says.
-    pub fn set(
+    /// The command fails.
+    pub fn mount(
         root: &Root,
-        room: &mut Room,
+        server_box: &mut ServerBox,
         program: &Path,
-        below: &Path,
+        backing: &Path,
         share: u8,
         compress: &str,
     ) -> Result<Self> {
-        let place = Scratch::in_run(root)?;
-        let dir = mount_point(place.path());
+        let scratch = Scratch::in_run(root)?;
+        let dir = mount_point(scratch.path());
         make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
-        let mount = Self { place, program: program.to_owned() };
+        let mount = Self { scratch, program: program.to_owned() };
         let mut command = Command::new(program);
-        command.args(["cache", "mount"]).arg(below).arg(&dir);
+        command.args(["cache", "mount"]).arg(backing).arg(&dir);
         command.arg(format!("--memory={share}%")).arg(format!("--compress={compress}"));
-        room.run(&command, PATIENCE)?;
+        server_box.run(&command, PATIENCE)?;
         Ok(mount)
     }
 
-    /// Where the content is.
+    /// The content's directory.
     pub fn dir(&self) -> PathBuf {
-        mount_point(self.place.path())
+        mount_point(self.scratch.path())
     }
 
-    /// What the store does now; `None` where it does not answer.
-    pub fn store(&self) -> Option<Store> {
+    /// The store's counters; `None` if the mount does not answer.
+    pub fn store(&self) -> Option<StoreCounters> {
         let mut command = Command::new(&self.program);
         command.args(["cache", "status"]).arg(self.dir()).arg("--json");
-        let output = said(&mut command).ok().filter(|output| output.status.success())?;
+        let output = output(&mut command).ok().filter(|output| output.status.success())?;
         store(&serde_json::from_slice(&output.stdout).ok()?)
     }
 
-    /// Ends it as a user does.
+    /// Unmounts as a user does.
     ///
     /// # Errors
-    /// What the command says; it is out of sight all the same.
-    pub fn strike(self) -> Result<()> {
+    /// The command fails. The mount is detached all the same.
+    pub fn teardown(self) -> Result<()> {
         let mut command = Command::new(&self.program);
         command.args(["cache", "umount"]).arg(self.dir());
-        let output = said(&mut command)?;
+        let output = output(&mut command)?;
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Error::Cache {
-            command: line(&command),
-            answer: format!("failed ({}): {}", output.status, said.trim()),
-        })
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let why = format!("failed ({}): {}", output.status, stderr.trim());
+        Err(Error::Cache { command: line(&command), why })
     }
 }
 
-impl Drop for Mount {
+impl Drop for EkeMount {
     fn drop(&mut self) {
         let _ = unmount(self.dir(), UnmountFlags::DETACH);
     }
 }
 
-/// Runs it to its end, with patience: who asks a dead mount may wait for ever. What it says is little, so pipes do.
-fn said(command: &mut Command) -> Result<Output> {
+/// Runs a command to its end, with a time limit: a dead mount may block it for ever. Its output is short enough for a pipe.
+fn output(command: &mut Command) -> Result<Output> {
     let name = line(command);
-    let failed = |answer: String| Error::Cache { command: name.clone(), answer };
+    let failed = |why: String| Error::Cache { command: name.clone(), why };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| failed(format!("cannot be run: {e}")))?;
     let until = Instant::now() + PATIENCE;
     while child.try_wait().is_ok_and(|ended| ended.is_none()) {
         if Instant::now() > until {
             let _ = child.kill();
-            return Err(failed(format!("gives no answer for {} s", PATIENCE.as_secs())));
+            return Err(failed(format!("did not end within {} s", PATIENCE.as_secs())));
         }
         std::thread::sleep(PAUSE);
     }
@@ -124,16 +122,16 @@ fn line(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Of the only mount that was asked for.
-fn store(status: &Value) -> Option<Store> {
+/// The counters of the status's only mount.
+fn store(status: &Value) -> Option<StoreCounters> {
     let store = status.pointer("/caches/0/details/worker/store")?;
-    let figure = |name: &str| store.get(name).and_then(Value::as_u64);
-    Some(Store {
-        held: figure("held")? + figure("queued").unwrap_or(0),
-        raw: figure("raw").unwrap_or(0),
-        hits: figure("hits").unwrap_or(0),
-        misses: figure("misses").unwrap_or(0),
-        overrun: figure("overrun").unwrap_or(0),
+    let counter = |name: &str| store.get(name).and_then(Value::as_u64);
+    Some(StoreCounters {
+        memory: counter("held")? + counter("queued").unwrap_or(0),
+        raw: counter("raw").unwrap_or(0),
+        hits: counter("hits").unwrap_or(0),
+        misses: counter("misses").unwrap_or(0),
+        overrun: counter("overrun").unwrap_or(0),
     })
 }
 
@@ -142,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_read_or_there_is_none() {
+    fn counters_are_read_if_the_status_has_them() {
         let text = r#"{"caches":[{"place":"/x","details":{"worker":{"store":{"held":5,"queued":2,"raw":9,"hits":3}}}}]}"#;
-        let expected = Store { held: 7, raw: 9, hits: 3, ..Store::default() };
+        let expected = StoreCounters { memory: 7, raw: 9, hits: 3, ..StoreCounters::default() };
         assert_eq!(store(&serde_json::from_str(text).unwrap()), Some(expected));
         for text in [r#"{"caches":[{"details":{"worker":null}}]}"#, r#"{"caches":[]}"#, "[]", "3"] {
             assert_eq!(store(&serde_json::from_str(text).unwrap()), None, "{text}");
